@@ -226,6 +226,27 @@ def test_files_of_hugging_face_are_listed_below_their_folder(monkeypatch: pytest
 # --- local folders -------------------------------------------------------------------------------
 
 
+def test_a_folder_that_others_remove_as_empty_is_created_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, removals = os.makedirs, iter([FileNotFoundError, None, FileExistsError, None])
+
+    def create(place: str, **choices: bool) -> None:
+        """Create a folder that disappears at once, or while it is created."""
+        error = next(removals, True)
+        if error not in (None, True):
+            raise error
+        real(place, **choices)
+        if error is None:
+            Path(place).rmdir()
+
+    monkeypatch.setattr(os, "makedirs", create)
+    store = open_store(tmp_path / "out")
+    store.put("claims/fog/1", b"claim", exclusive=True)
+    assert store.read("claims/fog/1") == b"claim"
+    assert next(removals, "none left") == "none left"
+
+
 def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -21,6 +21,8 @@ from robustgen.storage.regular import open_regular
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _PIECE: Final = 1 << 18
 _MOST_KNOWN: Final = 10_000
+# Number of times that a missing folder is created again.
+_ATTEMPTS: Final = 100
 # Windows cannot replace a file while another process reads it.
 _PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
 _Result = TypeVar("_Result")
@@ -161,14 +163,17 @@ class LocalStore(Store):
     def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
         """Call `act` for a file in a folder of this store; create the folder if it is missing."""
         self._check_real(place)
-        try:
-            return act(*arguments)
-        except FileNotFoundError:
-            # It may have been removed since it was checked.
-            self._real.clear()
-            self._check_real(place)
-            os.makedirs(place, exist_ok=True)
-            return act(*arguments)
+        for _ in range(_ATTEMPTS):
+            try:
+                return act(*arguments)
+            except FileNotFoundError:
+                # Other processes remove folders that are empty, even while this one creates them.
+                self._real.clear()
+                self._check_real(place)
+                with suppress(FileNotFoundError, FileExistsError):
+                    os.makedirs(place, exist_ok=True)
+        os.makedirs(place, exist_ok=True)
+        return act(*arguments)
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
