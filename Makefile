@@ -47,7 +47,6 @@ lint: $(VENV)/.installed-dev ## Check style and types: ruff, mypy
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/mypy --allow-untyped-defs --allow-untyped-calls --allow-any-generics --implicit-reexport scripts/*.py
 
 format: $(VENV)/.installed-dev ## Format the code, and repair what ruff can repair
 	$(BIN)/ruff check --fix

@@ -35,6 +35,7 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from PIL import Image
@@ -285,10 +286,10 @@ class FreeModel(Model):
         return np.zeros((len(images), CLASSES), np.float32)
 
 
+@mock.patch.object(evaluating, "open_model", lambda *_: FreeModel())
 def evaluate(folder: Path, count: int) -> dict[str, float]:
     """Return the time of `evaluate` with a free model relative to `make-c` for the same images."""
     source = photographs(folder / "e", count)
-    evaluating.open_model = lambda *_: FreeModel()
     choices = {"edition": "imagenet", "source": str(source), "jobs": 1, "clean": False}
     wholes, evaluated = [], []
     for i in range(5):

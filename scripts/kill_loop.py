@@ -87,7 +87,7 @@ def faults(root: Path, undisturbed: Path, sessions: list[int]) -> list[str]:
 
 
 def arguments() -> argparse.Namespace:
-    # argparse ignores the arguments after the dashes.
+    # argparse would read the flags after the dashes as those of this script.
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--images", type=int, default=60)

@@ -19,7 +19,7 @@ SCALES = (0.14, 0.18)
 
 
 def draw(word: str, scale: float) -> np.ndarray:
-    """Draw `word` in white on black, and return the pixels around its beginning."""
+    """Draw `word` in white on black, and return one channel."""
     canvas = np.zeros((40, 80, 3), np.uint8)
     cv2.putText(canvas, word, (20, 20), cv2.FONT_HERSHEY_DUPLEX, scale, (255, 255, 255), 1, cv2.LINE_AA)
     return canvas[:, :, 0]

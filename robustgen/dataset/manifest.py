@@ -51,7 +51,7 @@ def _combine(digests: Mapping[str, str]) -> str:
     return _sha256("".join(f"{digests[path]}  {path}\n" for path in paths).encode())
 
 
-def _sha256(data: bytes | bytearray) -> str:
+def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
@@ -123,8 +123,9 @@ def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str,
             count, size = count + 1, size + length
         for about, content in lines.items():
             if content:
-                store.put(f"{prefix}{about}", bytes(content))
-                digests[about][f"{prefix}{about}"] = _sha256(content)
+                data = bytes(content)
+                store.put(f"{prefix}{about}", data)
+                digests[about][f"{prefix}{about}"] = _sha256(data)
     return digests, count, size
 
 

@@ -3,11 +3,10 @@
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain
 
 from robustgen.dataset.manifest import finish, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
@@ -169,9 +168,7 @@ class _Run:
         if not overwrite and not state.settings():
             self._refuse_unrecorded()
         state.agree(settings)
-        made, void = self._read_records(
-            {key for unit in own for key in unit.keys} if parts > 1 else self._sizes
-        )
+        made, void = self._read_records({key for unit in own for key in unit.keys})
         pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
         self._pending = {unit.name: unit for unit in pending}
         if pending:
@@ -205,10 +202,10 @@ class _Run:
 
     @cached_property
     def _known(self) -> frozenset[str]:
-        """The keys of all images of the source."""
+        """Return the keys of all images of the source, which only images outside the plan need."""
         return frozenset([*self._plan.source.keys(), *self._plan.refused])
 
-    def _read_records(self, own: Container[str]) -> tuple[Coverage, list[str]]:
+    def _read_records(self, own: set[str]) -> tuple[Coverage, list[str]]:
         """Compare all records with the plan and the files; note identities, and failures of `own` images.
 
         Returns
@@ -251,7 +248,7 @@ class _Run:
             is_replaced = writer.joint and wanted.isdisjoint(parts)
             is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
             # Files outside this run stay as they are.
-            is_covered = all(key in own for key in record.images) and folders.issuperset(record.variants)
+            is_covered = record.images.keys() <= own and folders.issuperset(record.variants)
             if has_changed or is_replaced or (is_covered and not is_whole):
                 void.append(name)
                 lost.add(parts, record.variants)
@@ -373,10 +370,12 @@ class _Run:
                 self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
 
         def list_failed() -> set[tuple[str, str]]:
-            made = (record for _, record in state.read_records() if record and record.images)
-            # Without new units, the records read at the start are all there are.
-            failed = chain.from_iterable(each.failures for each in made) if self._pending else self._failures
-            return {(each["key"], each.get("arm", "")) for each in failed}
+            found = self._failures
+            if self._pending:
+                # Other runs may have written records since the start.
+                made = (record for _, record in state.read_records() if record and record.images)
+                found = [failure for record in made for failure in record.failures]
+            return {(each["key"], each.get("arm", "")) for each in found}
 
         listing = Listing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
         files = plan.writer.list_companions(listing, folders)

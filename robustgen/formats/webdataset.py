@@ -55,8 +55,8 @@ class WebDatasetWriter(ShardWriter):
     def _describe(self, listing: Listing, folders: Sequence[str]) -> bytes:
         """Return the content of `_info.json`: shards and sample counts of each variant, as splits."""
         count, size, splits, lacking = len(listing.keys), self.shard_size, {}, listing.failed()
-        failed = {key for key, _ in lacking}
-        shards = {key: index // size for index, key in enumerate(listing.keys) if key in failed}
+        affected = {key for key, _ in lacking}
+        shards = {key: self.shard_number(i, key) for i, key in enumerate(listing.keys) if key in affected}
         for folder in folders:
             failed = {key for key, own in lacking if own in ("", folder)}
             omitted = Counter(shards[key] for key in failed & shards.keys())
