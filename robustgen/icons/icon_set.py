@@ -41,6 +41,7 @@ from robustgen.icons.choosing import (
     style_in,
 )
 from robustgen.icons.packages import Style, read_picture, read_style
+from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Source
 from robustgen.storage import Store, open_store
@@ -148,9 +149,7 @@ def resize_icon(square: Rgb, size: int) -> Rgb:
 
     The composed square has no transparent pixels, whose hidden colours could bleed into edges.
     """
-    if square.shape[:2] == (size, size):
-        return square
-    return np.array(Image.fromarray(square).resize((size, size), Image.Resampling.LANCZOS))
+    return resize(square, size, size, Image.Resampling.LANCZOS)
 
 
 class EmojiPackages(Source):
