@@ -146,7 +146,7 @@ def test_flipped_bytes_give_an_image_of_the_same_shape_or_an_error(mode, capfd):
         if isinstance(turbo, ImageError):
             assert isinstance(ijg, ImageError) and str(ijg) == str(turbo)
         elif isinstance(ijg, ImageError):
-            assert "'damaged': " in str(ijg)
+            assert "'damaged': libjpeg 9c cannot decode it" in str(ijg)
         else:
             assert ijg.shape == turbo.shape
             decoded += 1

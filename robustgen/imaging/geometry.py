@@ -37,7 +37,7 @@ def resize_picture(
 ) -> Image.Image:
     """Resize a Pillow image in its own mode, itself if it has this size: first the width, then the height.
 
-    This was Pillow's order in 2018; Pillow 12 and later begin with the height if that is less work. The
+    This was the order of Pillow in 2018; Pillow 13 begins with the height if that is less work. The
     lines in between are rounded to 8 bits, so the order decides the last digit.
     """
     if picture.mode in _WEIGHTED and filter != Image.Resampling.NEAREST:

@@ -157,7 +157,13 @@ def read_by_ijg(data: bytes) -> NDArray[np.uint8]:
     with _only_ijg, _silence(), tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
         file.write(content)
         file.flush()
-        return np.asarray(jpeglib.read_spatial(file.name).spatial, np.uint8)
+        try:
+            return np.asarray(jpeglib.read_spatial(file.name).spatial, np.uint8)
+        except OSError as error:
+            # jpeglib's own errors have no number, and name the temporary file.
+            if error.errno is not None:
+                raise
+            raise ValueError("libjpeg 9c cannot decode it") from error
 
 
 # jpeglib keeps the markers of a file in global variables, 50 at most, without checks.
