@@ -10,6 +10,7 @@ from robustgen.imaging.colour import Hsv, channel_means, scale_about
 from robustgen.imaging.elastic import displace, jittered_affine, smooth_fields
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
+from robustgen.imaging.jpeg_round_trip import round_trip
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 from robustgen.parameters import within
@@ -112,10 +113,10 @@ def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class JpegCompression:
-    """Pillow's JPEG `quality`, by libjpeg-turbo or IJG libjpeg 9c."""
+    """Pillow's JPEG `quality`; the arithmetic of the IJG's libjpeg 9c, as published, or libjpeg-turbo's."""
 
     quality: int = within(1, 100)
-    library: Libjpeg = "turbo"
+    library: Libjpeg = "ijg"
 
 
 @corruption(
@@ -132,8 +133,9 @@ class JpegCompression:
 def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
     """Compress once as a JPEG of low quality."""
     p = parameters
-    file = encode_jpeg(image, p.quality, optimise=False, library=p.library)
-    return decode_jpeg(file, library=p.library)
+    if p.library == "ijg":
+        return round_trip(image, p.quality)
+    return decode_jpeg(encode_jpeg(image, p.quality, optimise=False))
 
 
 @dataclass(frozen=True)

@@ -430,13 +430,13 @@ def _try_out(config: Config) -> None:
 
 
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return the config's own parameters, libraries and photographs, by operation and level."""
+    """Return the config's own parameters, engine and photographs, by operation and level."""
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
         _try_out(config)
         overrides = copy.deepcopy(config.parameters)
-    chosen = {"engine": config.motion_blur, "directory": config.frost_dir, "library": config.libjpeg}
-    everywhere = {name: value for name, value in chosen.items() if value not in (None, "exact", "turbo")}
+    chosen = {"engine": config.motion_blur, "directory": config.frost_dir}
+    everywhere = {name: value for name, value in chosen.items() if value not in (None, "exact")}
     recipe = RECIPES[kind](config.edition)
     for name in BENCHMARKS[kind].names:
         operation = recipe.get_operation(name)

@@ -373,9 +373,8 @@ RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
 )
 
 
-# Config keys of their own choose these; the first two change no pixel.
+# Config keys of their own choose these, and they change no pixel.
 _NOT_CONSTANTS = ("engine", "directory", "masks")
-_CHOSEN_BY_KEYS = (*_NOT_CONSTANTS, "library")
 
 
 def _plain(parameters: Any) -> dict[str, Any]:
@@ -406,6 +405,6 @@ def check_overrides(overrides: Overrides) -> Overrides:
             published = operation.parameters(level, next(iter(operation.table)))
             for parameter, value in values.items():
                 place = f"{name}.{level}.{parameter}"
-                constant = check_parameter(published, parameter, value, name, place, _CHOSEN_BY_KEYS)
+                constant = check_parameter(published, parameter, value, name, place, _NOT_CONSTANTS)
                 checked.setdefault(name, {}).setdefault(level, {})[parameter] = constant
     return checked

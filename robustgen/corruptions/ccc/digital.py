@@ -34,7 +34,7 @@ varying("digital", Pixelate, 1, 0.6, 0.5, 0.4, 0.3, 0.25, random=False)(common.p
 
 @dataclass(frozen=True)
 class Jpeg:
-    """Pillow's JPEG `quality`, rounded, by libjpeg-turbo or IJG libjpeg 9c."""
+    """Pillow's JPEG `quality`, rounded, by libjpeg-turbo, as in 2022, or with IJG libjpeg 9c's arithmetic."""
 
     quality: float
     library: Libjpeg = "turbo"
