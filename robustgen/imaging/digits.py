@@ -1,11 +1,12 @@
 """Corruptions of small grey images, uint8 (H, W): affine maps, strokes, swaps, edges."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.imaging.arrays import to_uint8, unit
+from robustgen.imaging.arrays import unit
 from robustgen.imaging.gaussian import gaussian
 from robustgen.imaging.kernels import strokes
 from robustgen.imaging.kernels.elementary import angle_of, cosine, sine
@@ -13,6 +14,12 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 
 Floats = npt.NDArray[np.float64]
+
+
+def round_to_uint8(values: npt.NDArray[np.floating[Any]]) -> Rgb:
+    """Clip unit `values`, and round 255 times them, as float32, with halves to even, as MNIST-C's notebook."""
+    scaled = (np.clip(values, 0, 1) * values.dtype.type(255)).astype(np.float32)
+    return np.rint(scaled).astype(np.uint8)
 
 
 def draw_signs(count: int, rng: Rng) -> npt.NDArray[np.int64]:
@@ -37,10 +44,14 @@ def sample_about_centre(image: Rgb, matrix: Floats) -> Rgb:
 
 
 def sample_places(image: Rgb, matrix: Floats) -> Rgb:
-    """Sample `image` linearly at `matrix` (2, 3) times (x, y, 1); outside is black."""
+    """Sample `image` linearly at `matrix` (2, 3) times (x, y, 1); outside is black.
+
+    Values are clipped to the range of the image, but for those that are exactly 0, as scikit-image does.
+    """
+    values = unit(image)
     out = np.empty(image.shape)
-    strokes.sample_affine(unit(image), np.ascontiguousarray(matrix, np.float64), out)
-    return to_uint8(out)
+    strokes.sample_affine(values, np.ascontiguousarray(matrix, np.float64), out)
+    return round_to_uint8(np.where(out == 0, 0.0, out.clip(values.min(), values.max())))
 
 
 def add_strokes(image: Rgb, points: Floats) -> Rgb:
@@ -48,7 +59,7 @@ def add_strokes(image: Rgb, points: Floats) -> Rgb:
     values = unit(image)
     for start, end in itertools.pairwise(points):
         strokes.add_line(*map(float, (*start, *end)), values)
-    return to_uint8(values)
+    return round_to_uint8(values)
 
 
 def bend_zigzag(start: tuple[float, float], end: tuple[float, float], step: float, height: float) -> Floats:

@@ -6,6 +6,7 @@ from robustgen.corruptions import digital as common
 from robustgen.corruptions.ccc.family import varying
 from robustgen.corruptions.digital import Contrast, ElasticTransform, Pixelate
 from robustgen.imaging.colour import channel_means
+from robustgen.imaging.elastic import displace, jittered_affine, smooth_fields
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
@@ -25,8 +26,10 @@ _ELASTIC = ((2, 0.7, 0.1), (2, 0.08, 0.2), (0.05, 0.01, 0.02), (0.07, 0.01, 0.02
     displaces=True,
 )
 def elastic(image: Rgb, parameters: ElasticTransform, rng: Rng) -> Rgb:
-    """Stretch and contract small regions."""
-    return common.elastic_transform(image, parameters, rng)
+    """Stretch and contract small regions; SciPy of 2022 reflects borders in another way than that of 2018."""
+    p = parameters
+    x = jittered_affine(image, p.jitter, rng)
+    return displace(x, *smooth_fields(image.shape[:2], p.alpha, p.sigma, rng), mended=True)
 
 
 varying("digital", Pixelate, 1, 0.6, 0.5, 0.4, 0.3, 0.25, random=False)(common.pixelate)

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from robustgen.corruptions import noise as common
 from robustgen.corruptions.blur import MotionBlur
 from robustgen.corruptions.mnist_c.family import Fixed, digit
 from robustgen.corruptions.noise import ImpulseNoise, ShotNoise
 from robustgen.corruptions.weather import Brightness, Fog, Spatter
 from robustgen.imaging.arrays import to_uint8, unit
-from robustgen.imaging.digits import swap_pixels
+from robustgen.imaging.digits import round_to_uint8, swap_pixels
 from robustgen.imaging.gaussian import gaussian
 from robustgen.imaging.haze import draw_plasma
 from robustgen.imaging.motion import blur_along_line
@@ -49,8 +51,10 @@ class GlassBlur:
 @digit("blur", GlassBlur, (0.7, 2))
 def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
     """Look through frosted glass: swap pixels with random neighbours."""
-    smooth = to_uint8(gaussian(unit(image), parameters.sigma))
-    return to_uint8(gaussian(unit(swap_pixels(smooth, parameters.iterations, rng)), parameters.sigma))
+    # The published code blurs down the columns only: scikit-image took the rows' axis for channels.
+    sigma = parameters.sigma, 0.0
+    smooth = to_uint8(gaussian(unit(image), sigma))
+    return round_to_uint8(gaussian(unit(swap_pixels(smooth, parameters.iterations, rng)), sigma))
 
 
 @digit("blur", MotionBlur, (10, 3))
@@ -63,7 +67,7 @@ def motion_blur(image: Rgb, parameters: MotionBlur, rng: Rng) -> Rgb:
 @digit("weather", Brightness, (0.5,), random=False)
 def brightness(image: Rgb, parameters: Brightness, rng: Rng) -> Rgb:
     """Raise all values."""
-    return to_uint8(unit(image) + parameters.added)
+    return round_to_uint8(unit(image) + parameters.added)
 
 
 @digit("weather", Fog, (3, 1.4))
@@ -72,7 +76,7 @@ def fog(image: Rgb, parameters: Fog, rng: Rng) -> Rgb:
     field, lowest, span = draw_plasma(image.shape[:2], parameters.decay, rng, _PLASMA_SIDE)
     x, strength = unit(image), parameters.strength
     brightest = x.max()
-    return to_uint8((x + strength * ((field - lowest) / span)) * brightest / (brightest + strength))
+    return round_to_uint8((x + strength * ((field - lowest) / span)) * brightest / (brightest + strength))
 
 
 @digit("weather", Spatter, (0.65, 0.3, 1, 0.65, 1.5, 1))
@@ -81,4 +85,4 @@ def spatter(image: Rgb, parameters: Spatter, rng: Rng) -> Rgb:
     p = parameters
     layer = draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     cover = draw_cover(layer > p.threshold, p.strength, "float32")[:, :, 0]
-    return to_uint8(unit(image) * (1 - cover) + 63 / 255 * cover)
+    return round_to_uint8(unit(image, np.float32) * (1 - cover) + np.float32(63 / 255) * cover)
