@@ -1,6 +1,7 @@
 """corrupt, perturb and prepare: what they take, what they refuse, and what they leave alone."""
 
 import math
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -512,13 +513,16 @@ def test_parameters_of_a_sequence_too():
     )
 
 
-def test_ijg_is_a_parameter_of_jpeg_compression():
+def test_turbo_is_a_parameter_of_jpeg_compression():
     image = photo(64, 64)
     ijg, turbo = (
         corrupt(image, "jpeg_compression", 1, parameters={"library": name}) for name in ("ijg", "turbo")
     )
-    assert np.array_equal(turbo, corrupt(image, "jpeg_compression", 1))
+    assert np.array_equal(ijg, corrupt(image, "jpeg_compression", 1))
     assert 0 < np.abs(ijg.astype(int) - turbo).mean() < 2
+    with BytesIO() as file:
+        Image.fromarray(image).save(file, "JPEG", quality=65)
+        assert np.array_equal(turbo, np.asarray(Image.open(file)))
 
 
 WRONG_PARAMETERS = [

@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -40,6 +41,20 @@ def test_the_corruptions_of_a_run_are_those_of_the_family():
     assert [f"ccc:{name}" for name in sorted(ccc.list_corruptions(40))] == sorted(family.names())
     assert set(ccc.list_corruptions(40)) - set(ccc.list_corruptions(20)) == {"jpeg"}
     assert len(ccc.list_corruptions(0)) == 4
+
+
+def test_elastic_reflects_borders_like_scipy_of_2022():
+    golden = Path(__file__).parent / "golden"
+    outputs, inputs = np.load(golden / "families2.npz"), np.load(golden / "c_imagenet.npz")
+    cases = [key for key in outputs.files if key.startswith("ccc/elastic/")]
+    assert len(cases) == 9
+    for key in cases:
+        _, _, severity, photograph, seed = key.split("/")
+        image = inputs["input" if photograph == "colour" else "gray_input"]
+        made = robustgen.corrupt(
+            image, "ccc:elastic", float(severity), edition="imagenet", rng=np.random.RandomState(int(seed))
+        )
+        assert np.array_equal(made[1::4, 1::4], outputs[key]), key
 
 
 def some_accuracies(seed):

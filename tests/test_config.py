@@ -393,8 +393,10 @@ def test_parameters_replace_the_published_constants_where_they_are_given():
     assert own["contrast/2/cat/a.JPEG"] != published["contrast/2/cat/a.JPEG"]
 
 
-def test_ijg_writes_the_files_and_compresses():
+def test_ijg_writes_the_files_and_jpeg_compression_is_always_its_own():
     turbo = make(text=IJG_PLAIN)
+    settings = json.loads(Path("out/dataset.json").read_text())["settings"]
+    assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
     ijg = make("--libjpeg", "ijg", "--overwrite", text=IJG_PLAIN)
     assert all(ijg[name] != turbo[name] for name in turbo)
     settings = json.loads(Path("out/dataset.json").read_text())["settings"]

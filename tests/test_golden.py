@@ -29,9 +29,8 @@ def make(case):
         assert frames.shape == (case["frames"], *case["shape"])
         return frames[case["kept_frames"]]
     *variant, name, severity = case["key"].split("/")
-    image = data["input" if variant in ([], ["ijg"]) else f"{variant[0]}_input"]
-    own = {"library": "ijg"} if variant == ["ijg"] else None
-    corrupted = robustgen.corrupt(image, name, int(severity), edition=edition, parameters=own, rng=rng)
+    image = data[f"{variant[0]}_input" if variant else "input"]
+    corrupted = robustgen.corrupt(image, name, int(severity), edition=edition, rng=rng)
     assert corrupted.shape == image.shape
     return corrupted
 

@@ -235,7 +235,7 @@ def displace(image, dx, dy, mended, out):
 
     The fourth value of each pixel is unused. Samples are summed in double and rounded to single precision,
     clipped to [0, 1] and truncated. Borders are those of SciPy before 1.6: places are folded, and their
-    neighbours are mirrored about the edge pixels; if `mended`, those of later releases: neighbours are repeated.
+    neighbours are mirrored about the edge pixels. If `mended`, they are those of later releases.
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
     height, width, _ = image.shape
