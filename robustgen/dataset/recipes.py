@@ -12,18 +12,18 @@ from typing import Any, ClassVar, Final, Generic
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
-from robustgen.corruptions import get_corruption
+from robustgen.benchmarks.corruptions import get_corruption
+from robustgen.benchmarks.editions import Edition, check_size, get_edition
+from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
+from robustgen.benchmarks.parameters import check_parameter
+from robustgen.benchmarks.perturbations import PERTURBATIONS
+from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
 from robustgen.dataset.depth import DepthMaps
 from robustgen.dataset.tiles import Tiles
-from robustgen.editions import Edition, check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.tiles import STICKER_SIDE
-from robustgen.parameters import check_parameter
-from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
 from robustgen.sources.base import Loaded
 
 Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
