@@ -28,7 +28,7 @@ MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rg
 # The rooms of the house, highest first: a module imports from its own room and from lower ones only.
 ROOMS = (
     *("__main__", "cli", "torch", "compat", "api", "inspection", "plans", "related", "scores", "evaluation"),
-    *("models", "scores.detection.coco", "evaluation.detection.reading"),
+    *("models",),
     *("dataset", "settings", "dataset.recipes", "dataset.depth", "dataset.tiles"),
     *("formats", "sources", "execution", "metrics", "display", "benchmarks", "imaging", "files"),
     *("interruption", "errors", "__init__"),
@@ -54,7 +54,7 @@ OWNERS = {
     "pyarrow": {"files.containers.parquet"},
     "onnxruntime": {"models.onnx"},
     "torch": {"torch"},
-    "pycocotools": {"scores.detection.coco"},
+    "pycocotools": {"models.masks"},
     "skimage": set(),
     "imagecorruptions": set(),
 }

@@ -8,4 +8,5 @@ exported        a check that a .pt2 cannot run code
 opening         from the name of a model to the model
 classifier      a model with its preprocessing
 detectors       detectors of torchvision, and user functions
+masks           masks of objects, in COCO's form
 """

@@ -15,8 +15,8 @@ from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
 from robustgen.imaging.pixels import Rgb
 from robustgen.models.base import Runtime, first_line
+from robustgen.models.masks import encode_mask
 from robustgen.models.pytorch import choose_device, import_torch, read_weights
-from robustgen.scores.detection.coco import encode_mask
 
 FORMS: Final = "torchvision:NAME@FILE or module:function"
 _MASK_THRESHOLD: Final = 0.5

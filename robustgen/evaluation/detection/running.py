@@ -19,7 +19,7 @@ from robustgen.files.json_files import read_json
 from robustgen.files.storage import locate, save
 from robustgen.models.base import Runtime
 from robustgen.models.detectors import Detection, Detector, check_detections, open_detector
-from robustgen.scores.detection.coco import import_pycocotools
+from robustgen.models.masks import import_pycocotools
 from robustgen.settings.config import Config
 
 ABOUT: Final = "detections.json"

@@ -15,9 +15,9 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.errors import MissingDependencyError
 from robustgen.evaluation.detection.reading import Annotations, keep_best
 from robustgen.metrics.checks import Floats
+from robustgen.models.masks import import_pycocotools
 
 IouType = Literal["bbox", "segm"]
 METRICS: Final = (
@@ -99,17 +99,6 @@ class Evaluator:
                 if isinstance(mask["counts"], list):
                     mask = self._mask.frPyObjects(mask, *size)
                 yield own | {"segmentation": mask, "area": float(self._mask.area(mask))}
-
-
-def import_pycocotools() -> tuple[Any, Any, Any]:
-    """Return the modules coco, cocoeval and mask of pycocotools; raise MissingDependencyError without it."""
-    try:
-        from pycocotools import coco, cocoeval, mask
-    except ImportError as error:
-        raise MissingDependencyError(
-            "scores of detectors need pycocotools: pip install 'robustgen[detection]'"
-        ) from error
-    return coco, cocoeval, mask
 
 
 def stats_of(evaluation: Any) -> dict[str, float | None]:
@@ -197,10 +186,3 @@ def _average_precisions(each: Matches, weights: NDArray[np.int64], objects: Floa
         steps = np.diff(reached, axis=1, prepend=0)
         found[threshold] = (steps * envelope).sum(axis=1) / len(_RECALLS)
     return found * (objects > 0)
-
-
-def encode_mask(mask: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return a mask (H, W) as COCO's compressed run lengths, in a form for JSON."""
-    *_, tools = import_pycocotools()
-    made = tools.encode(np.asfortranarray(mask, dtype=np.uint8))
-    return {"size": [int(side) for side in made["size"]], "counts": made["counts"].decode("ascii")}
