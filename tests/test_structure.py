@@ -29,7 +29,7 @@ MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rg
 ROOMS = (
     *("__main__", "cli", "torch", "compat", "api", "inspection", "plans", "related", "scores", "evaluation"),
     *("models",),
-    *("dataset", "settings", "dataset.recipes", "dataset.depth", "dataset.tiles"),
+    *("dataset", "settings"),
     *("formats", "sources", "execution", "metrics", "display", "benchmarks", "imaging", "files"),
     *("interruption", "errors", "__init__"),
 )

@@ -28,9 +28,9 @@ from pydantic_core import PydanticKnownError
 from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS, CORRUPTIONS, FAMILIES
 from robustgen.benchmarks.editions import EDITIONS, MOST_SIDE
 from robustgen.benchmarks.kinds import IMAGENET_C, IMAGENET_P, Kind, Variant
+from robustgen.benchmarks.overrides import check_overrides
 from robustgen.benchmarks.perturbations import PERTURBATIONS
 from robustgen.benchmarks.registry import SMALLEST_SIDE, Operation, Scale
-from robustgen.dataset.recipes import check_overrides
 from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError
 from robustgen.files.storage import is_url
 from robustgen.formats import FORMATS

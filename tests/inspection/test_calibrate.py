@@ -12,7 +12,7 @@ import yaml
 import robustgen
 from robustgen.benchmarks.corruptions import CORRUPTIONS
 from robustgen.benchmarks.kinds import Variant
-from robustgen.dataset.recipes import check_overrides
+from robustgen.benchmarks.overrides import check_overrides
 from robustgen.imaging.similarity import similarity
 from robustgen.inspection.calibrate import matching
 from robustgen.inspection.calibrate.matching import Bench, Gap, propose_constants, search

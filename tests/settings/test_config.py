@@ -10,9 +10,9 @@ import yaml
 from click.shell_completion import BashComplete
 
 from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
+from robustgen.benchmarks.overrides import check_overrides
 from robustgen.benchmarks.registry import DATA_SETS
 from robustgen.cli import main, options
-from robustgen.dataset.recipes import check_overrides
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.formats import FORMATS
 from robustgen.settings.config import config_folder, dataset_file, dataset_names, load
