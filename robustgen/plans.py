@@ -5,13 +5,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from robustgen import __version__
 from robustgen.benchmarks.kinds import TITLES
 from robustgen.dataset.opening import EQUALISED
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.errors import ConfigError
 from robustgen.files.json_files import parse_object
 from robustgen.files.storage import locate
+from robustgen.files.version import __version__
 from robustgen.related.augmentation import TITLE as AUGMIX
 from robustgen.related.icons import TITLE as ICONS
 from robustgen.settings.config import Config, check, make_absolute
