@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Creates the canonical sets and writes their digests into robustgen/canonical.json and docs/canonical.md.
+"""Creates the canonical sets and writes their digests.
+
+They go into robustgen/benchmarks/canonical.json and docs/background/canonical.md.
 
     python scripts/canonical.py [--check] [--folder DIR] [SOURCE ...]
 
@@ -17,9 +19,9 @@ import tempfile
 from pathlib import Path
 
 import robustgen
-from robustgen.canonical import PENDING, TABLE
+from robustgen.benchmarks.canonical import PENDING, TABLE
 
-PAGE = Path(__file__).parents[1] / "docs" / "canonical.md"
+PAGE = Path(__file__).parents[1] / "docs" / "background" / "canonical.md"
 TITLES = {"demo": "demo", "smoke": "smoke", "cifar-10": "CIFAR-10", "cifar-100": "CIFAR-100"}
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 SEED = 0

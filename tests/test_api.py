@@ -5,13 +5,13 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, cli, photo, pixels_of, put_photo
 from PIL import Image
 
 import robustgen
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS, corrupt, perturb, prepare
+from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, RobustgenError, UnknownNameError
-from robustgen.registry import MEDMNIST
+from tests.helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, cli, photo, pixels_of, put_photo
 
 COMMON_CORRUPTIONS = [
     *("gaussian_noise", "shot_noise", "impulse_noise"),

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import OutputError, RobustgenError, WriteError
-from robustgen.json_files import parse_object
-from robustgen.storage import Store, measure, open_store
+from robustgen.files.json_files import parse_object
+from robustgen.files.storage import Store, measure, open_store
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.files.storage.regular import open_regular
 from robustgen.imaging.pixels import Rgb
-from robustgen.storage.regular import open_regular
 
 Location = str | os.PathLike[str]
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmark import Kind
+from robustgen.benchmarks.kinds import Kind
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import FORMATS, Location, blame_image, decode_to_pillow, read_dimensions
 from robustgen.imaging.pixels import Decoded, Rgb
