@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 def round_to_uint8(values: npt.NDArray[np.floating[Any]]) -> Rgb:
     """Clip unit `values`, and round 255 times them, as float32, halves to even, like MNIST-C's notebook."""
     scaled = (np.clip(values, 0, 1) * values.dtype.type(255)).astype(np.float32)
-    return np.rint(scaled).astype(np.uint8)
+    return np.asarray(np.rint(scaled), np.uint8)
 
 
 def draw_signs(count: int, rng: Rng) -> npt.NDArray[np.int64]:
