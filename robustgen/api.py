@@ -140,8 +140,9 @@ def perturb(
         The image is too small or too elongated for the edition.
     """
     operation = get_known("perturbation", perturbation, PERTURBATIONS)
-    row, pixels = get_edition(_AS_IT_IS if edition is None else edition), check_size(as_rgb(source))
+    row = get_edition(_AS_IT_IS if edition is None else edition)
     row.check_perturbations()
+    pixels = row.start(source, scale)
     used_scale = row.scale_for(pixels, scale)
     published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
     own, draws = replace_parameters(published, parameters, operation.name), as_rng(rng)

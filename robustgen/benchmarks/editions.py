@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
+from PIL import Image
 
 from robustgen.benchmarks.registry import (
     CALIBRATED_SCALES,
@@ -24,8 +25,9 @@ from robustgen.benchmarks.registry import (
 )
 from robustgen.errors import ArgumentError, ArgumentTypeError
 from robustgen.imaging.decode import as_grey, as_rgb
+from robustgen.imaging.geometry import blacken_gap
 from robustgen.imaging.jpeg import Subsampling
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.preparation import Chain, CheckSide, Crop, CropMost, Keep, ResizeShorter, Squeeze, Step
 
 MOST_SIDE = 4096
@@ -67,6 +69,10 @@ class Edition:
         Quality of its published JPEG files.
     subsampling : {"4:2:0", "4:4:4"}
         Their chroma subsampling.
+    resizes_as_stored : bool
+        Whether its script for perturbations resized an image before it converted it to RGB.
+    leaves_gap : bool
+        Whether its `pixelate` has the black row and column of Pillow 5.2.
     """
 
     name: str
@@ -84,6 +90,8 @@ class Edition:
     by_corruption: bool = False
     quality: int = 85
     subsampling: Subsampling = "4:2:0"
+    resizes_as_stored: bool = False
+    leaves_gap: bool = False
 
     @property
     def keeps_size(self) -> bool:
@@ -102,6 +110,8 @@ class Edition:
         """
         seen = as_grey(image) if operation.grey else image
         corrupted: Rgb = operation.apply(seen, parameters, rng, **more)
+        if self.leaves_gap and operation.name == "pixelate":
+            blacken_gap(corrupted, parameters.fraction)
         return as_grey(corrupted) if self.grey else corrupted
 
     def fixed_scale(self, known: Collection[Scale] = SCALES) -> Scale | None:
@@ -126,6 +136,25 @@ class Edition:
         """Raise an ArgumentError if the edition has no perturbations."""
         if self.dialect or self.data_set or self.by_corruption:
             raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
+
+    def start(self, image: Decoded, scale: int | None = None, smallest: int = SMALLEST_SIDE) -> Rgb:
+        """Return the raw pixels of a source image for perturbations with the constants of `scale`.
+
+        Raises
+        ------
+        ArgumentError
+            The prepared image is too small.
+        ImageError
+            The image cannot be prepared.
+        """
+        # At other scales, some perturbations act on the raw image.
+        if self.resizes_as_stored and scale in (None, self.scale) and isinstance(image, Image.Image):
+            pixels = self.resized.apply_as_stored(image)
+        else:
+            pixels = as_rgb(image)
+        if min(pixels.shape[:2]) < smallest:
+            check_size(self.at_stage(pixels, "cropped"), min(smallest, self.smallest_side))
+        return pixels
 
     def at_stage(self, source: Rgb, stage: Stage) -> Rgb:
         """Return the raw `source`, prepared up to `stage`."""
@@ -167,13 +196,23 @@ def _imagenet(name: str, size: int, scale: int | None = 224) -> Edition:
         finished=whole,
         preparation=words,
         side=size,
+        resizes_as_stored=name == "imagenet",
     )
 
 
 def _imagenet_inception(name: str, size: int) -> Edition:
     whole = Chain(CropMost(), Squeeze(size))
     words = f"the middle 87.5 % of both sides, then squeezed to {size} x {size} pixels"
-    return Edition(name, 299, prepared=whole, cropped=whole, finished=whole, preparation=words, side=size)
+    return Edition(
+        name,
+        299,
+        prepared=whole,
+        cropped=whole,
+        finished=whole,
+        preparation=words,
+        side=size,
+        leaves_gap=size == 299,
+    )
 
 
 def _imagenet_64(name: str, size: int) -> Edition:

@@ -17,6 +17,7 @@ from robustgen.cli.options import (
     engine_options,
     inference_options,
     ingredient_options,
+    libjpeg_option,
     perturbation_options,
     pop_runtime,
     preprocessing_options,
@@ -62,6 +63,7 @@ _OF_CLASSIFIERS = ("kind", "baseline", "perturbations", "difficulty", "preproces
 @size_option
 @scale_option
 @seed_option
+@libjpeg_option
 @engine_options
 @click.option(
     "--format", metavar="FORMAT", help="Output format of make-c or make-p: jpeg, png, mp4, npy, ..."

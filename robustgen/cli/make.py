@@ -14,6 +14,7 @@ from robustgen.cli.options import (
     edition_option,
     engine_options,
     ingredient_options,
+    libjpeg_option,
     output_option,
     perturbation_options,
     resolve_config,
@@ -40,6 +41,7 @@ _of_both = combine(
     classes_option,
     scale_option,
     seed_option,
+    libjpeg_option,
     engine_options,
     run_options,
     shard_options,
@@ -70,9 +72,6 @@ _of_both = combine(
     help="Link or copy annotations and other files into every variant's folder; with --format original.",
 )
 @click.option("--quality", type=int, help="JPEG quality; default 85, as published.")
-@click.option(
-    "--libjpeg", metavar="LIBRARY", help="turbo (default), or ijg: libjpeg 9c, as in Pillow of 2018."
-)
 @click.option("--clean/--no-clean", default=None, help="Write the clean images too; default on.")
 @_of_both
 def make_c(**flags: Any) -> None:

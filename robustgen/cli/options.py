@@ -121,6 +121,12 @@ scale_option = click.option(
 size_option = click.option(
     "--size", type=int, metavar="PIXELS", help="Resize and crop to this size instead of the edition's."
 )
+libjpeg_option = click.option(
+    "--libjpeg",
+    metavar="LIBRARY",
+    shell_complete=complete("turbo", "ijg"),
+    help="Decode and encode JPEG by turbo (default), or ijg: libjpeg 9c, as in the published files.",
+)
 seed_option = click.option("--seed", type=int, help="Seed, a non-negative whole number; default 0.")
 corruption_options = combine(
     click.option("--corruptions", metavar="NAMES", shell_complete=complete_operations, help=_common),

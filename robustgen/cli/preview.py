@@ -15,6 +15,7 @@ from robustgen.cli.options import (
     corruption_options,
     file_option,
     ingredient_options,
+    libjpeg_option,
     perturbation_options,
     resolve_config,
     scale_option,
@@ -45,6 +46,7 @@ _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
 )
 @scale_option
 @seed_option
+@libjpeg_option
 @corruption_options
 @ingredient_options
 @click.option("--grid", is_flag=True, help="Show all at one severity, five in a row, as in the paper.")

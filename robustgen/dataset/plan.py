@@ -42,7 +42,7 @@ from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.tiles import TileBank
 from robustgen.settings.config import USUAL_SCALE, Choices, Config, make_absolute
-from robustgen.sources.base import Items, Loaded, Source
+from robustgen.sources.base import Items, Loaded, Options, Source
 from robustgen.sources.opening import open_source
 from robustgen.sources.table import Table
 
@@ -170,7 +170,7 @@ def plan_benchmark(
         raise ConfigError(f"edition: {error}") from error
     store = store or open_store(config.resolve_output(kind))
     refuse_files(store)
-    source = open_chosen_source(config, OutputState(store).index_place)
+    source = open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
     check_classes(source, config)
     keys = select_keys(source, config)
     edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
@@ -234,7 +234,7 @@ def _open_tiles(
     if config.tiles is None:
         return read_tiles(source, match_keys(source, config), sides, OutputState(store).store, own=True)
     try:
-        pictures = open_source(make_absolute(config.tiles))
+        pictures = open_source(make_absolute(config.tiles), options=Options(libjpeg=config.libjpeg))
         keys = pictures.keys()
     except SourceError as error:
         raise ConfigError(f"tiles: {error}") from error
@@ -469,7 +469,7 @@ def _check_rows(recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...]) 
     reason = ""
     for key in keys:
         try:
-            recipe.prepare(source.load(key))
+            recipe.prepare(source.open(key))
             return
         except ImageError as error:
             reason = reason or f": {error}"

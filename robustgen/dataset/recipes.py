@@ -351,6 +351,13 @@ class PerturbationRecipe(BenchmarkRecipe):
     # One sequence takes long enough.
     images_at_once = 1
 
+    def prepare(self, loaded: Decoded) -> Rgb:
+        """Return the raw image from which all sequences start."""
+        try:
+            return get_edition(self.edition).start(loaded, self.scale, self.smallest_side)
+        except ArgumentError as error:
+            raise ImageError(str(error)) from error
+
     def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Return the sequence of the raw image, perturbed at the perturbation's stage: uint8 (T, H, W, 3)."""
         return np.stack([*self.stream(arm, key, prepared)])

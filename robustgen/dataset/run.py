@@ -284,7 +284,7 @@ class _Run:
         """Return whether an image or variant that failed before can be created now."""
         plan, key = self._plan, failure["key"]
         with suppress(Exception):
-            image = plan.recipe.prepare(plan.source.load(key))
+            image = plan.recipe.prepare(plan.source.open(key))
             for variant in plan.arms:
                 if variant.folder == failure.get("arm"):
                     # The frames of a large photograph would fill memory.

@@ -9,6 +9,7 @@ from robustgen.dataset.recipes import rank
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.name_lists import unescape_name
 from robustgen.files.storage import Store, locate
+from robustgen.imaging.jpeg import Libjpeg
 from robustgen.settings.config import Choices, Config, make_absolute
 from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Options, Source
@@ -17,7 +18,9 @@ from robustgen.sources.opening import open_source
 _IMAGENET: Final = ("imagenet", "tiny-imagenet")
 
 
-def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) -> Source:
+def open_chosen_source(
+    config: Choices, index: tuple[Store, str] | None = None, libjpeg: Libjpeg = "turbo"
+) -> Source:
     """Open the source that `config` names; `index` is the cache for its listing.
 
     Raises
@@ -33,7 +36,7 @@ def open_chosen_source(config: Choices, index: tuple[Store, str] | None = None) 
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
     named = config.follow_links, index, config.split, config.labels_are_classes
-    options = Options(labels, *named, config.image_columns or (), root)
+    options = Options(labels, *named, config.image_columns or (), root, libjpeg)
     return open_source(located, config.source_kind, options)
 
 

@@ -3,14 +3,14 @@
 from importlib import metadata
 
 from robustgen.files.version import __version__
-from robustgen.imaging.jpeg import Libjpeg, libjpeg_version
+from robustgen.imaging.jpeg import Libjpeg, decoder_version, libjpeg_version
 from robustgen.imaging.opencv import cv2
 
 
 def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
     """Return the name and version of each library that can change a pixel.
 
-    `libjpeg` is the encoder; the decoder of source images comes with Pillow.
+    With the `libjpeg` "turbo", files are encoded by OpenCV's and source images decoded by Pillow's.
     """
     return {
         "robustgen": __version__,
@@ -19,4 +19,5 @@ def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
         "opencv": str(cv2.__version__),
         "pillow": metadata.version("pillow"),
         "libjpeg": libjpeg_version(libjpeg),
+        "jpeg_decoder": decoder_version(libjpeg),
     }

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
+from PIL.JpegImagePlugin import JpegImageFile
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, MissingDependencyError
 from robustgen.files.storage.regular import open_regular
+from robustgen.imaging.jpeg import Libjpeg, read_by_ijg
 from robustgen.imaging.pixels import Rgb
 
 Location = str | os.PathLike[str]
@@ -20,7 +23,7 @@ EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", 
 FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
 
 
-def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
+def decode(file: Location | BinaryIO, name: str | None = None, library: Libjpeg = "turbo") -> Rgb:
     """Decode an image file to RGB.
 
     Only the first frame of an animation is read; transparency is dropped; 16-bit greys lose their low byte.
@@ -31,6 +34,9 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     file : path or binary file object
     name : str, optional
         Name in error messages. Default: the path.
+    library : {"turbo", "ijg"}
+        Decoder of JPEG files: that of Pillow, or IJG libjpeg 9c for files that Pillow can decode. JPEG data
+        in TIFF files is always decoded by Pillow.
 
     Returns
     -------
@@ -40,15 +46,19 @@ def decode(file: Location | BinaryIO, name: str | None = None) -> Rgb:
     ------
     ImageError
         The file cannot be read, or its content is invalid.
+    MissingDependencyError
+        `library` is ``"ijg"``, and jpeglib is not installed.
     """
     with blame_image(name or str(file)):
-        return np.array(_decode(file))
+        return np.array(_convert_to_rgb(_decode(file, library)))
 
 
-def decode_to_pillow(file: Location | BinaryIO, name: str | None = None) -> Image.Image:
-    """Decode an image file, like `decode`, to a Pillow image of mode RGB."""
+def decode_to_pillow(
+    file: Location | BinaryIO, name: str | None = None, library: Libjpeg = "turbo"
+) -> Image.Image:
+    """Decode an image file, like `decode`, to a Pillow image of its own mode."""
     with blame_image(name or str(file)):
-        return _decode(file)
+        return _decode(file, library)
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
@@ -57,9 +67,23 @@ def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple
         return image.size
 
 
-def _decode(file: Location | BinaryIO) -> Image.Image:
+def _decode(file: Location | BinaryIO, library: Libjpeg) -> Image.Image:
     with _open(file) as stream, _identify(stream) as image:
-        return _convert_to_rgb(image)
+        # Pillow refuses damaged files, of which IJG libjpeg returns grey pixels.
+        image.load()
+        if library == "turbo" or not isinstance(image, JpegImageFile):
+            return image.copy()
+        stream.seek(0)
+        return _to_pillow(read_by_ijg(stream.read()), image)
+
+
+def _to_pillow(pixels: NDArray[np.uint8], like: Image.Image) -> Image.Image:
+    """Return the channels (H, W, C) of a JPEG file as a Pillow image of mode and size of `like`."""
+    if pixels.shape != (like.height, like.width, len(like.getbands())):
+        raise ValueError(f"IJG libjpeg decodes it to {pixels.shape}, Pillow to {like.mode} of {like.size}")
+    # Adobe stores the channels of CMYK inverted.
+    data = 255 - pixels if like.mode == "CMYK" else pixels
+    return Image.frombytes(like.mode, like.size, data.tobytes())
 
 
 @contextmanager
@@ -67,7 +91,7 @@ def blame_image(name: str) -> Iterator[None]:
     """Turn any exception into an ImageError that names the image."""
     try:
         yield
-    except ImageError:
+    except (ImageError, MissingDependencyError):
         raise
     except UnidentifiedImageError:
         raise ImageError(f"{name!r}: in none of the formats {', '.join(FORMATS)}") from None
@@ -158,6 +182,15 @@ def as_grey(image: Any) -> Rgb:
     return np.array(Image.fromarray(as_rgb(image)).convert("L"))
 
 
+def as_rgb_picture(image: Image.Image) -> Image.Image:
+    """Return a Pillow image in mode RGB, itself if it has that mode; raise an ImageError if it is damaged."""
+    try:
+        image.load()
+        return image if image.mode == "RGB" else _convert_to_rgb(image.copy())
+    except (OSError, ValueError) as error:
+        raise ImageError(f"image cannot be read: {error}") from error
+
+
 def as_rgb(image: Any) -> Rgb:
     """Return `image` as a C-contiguous uint8 array of shape (H, W, 3), RGB.
 
@@ -175,10 +208,7 @@ def as_rgb(image: Any) -> Rgb:
         The file of a Pillow image is damaged.
     """
     if isinstance(image, Image.Image):
-        try:
-            image = np.array(image if image.mode == "RGB" else _convert_to_rgb(image.copy()))
-        except (OSError, ValueError) as error:
-            raise ImageError(f"image cannot be read: {error}") from error
+        image = np.array(as_rgb_picture(image))
     if not isinstance(image, np.ndarray):
         raise ArgumentTypeError(f"image must be a NumPy array or a Pillow image, not {type(image).__name__}")
     if image.dtype != np.uint8:

@@ -11,22 +11,42 @@ import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
+from robustgen.imaging.decode import as_rgb_picture
 from robustgen.imaging.kernels import exact, pixelation
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.warps import sample_affine, warp_perspective
 
 # Resizing an extremely long image by its shorter side would need gigabytes.
 MOST_PIXELS = 100_000_000
+# Modes with transparency, which Pillow resizes after multiplying the colours by it.
+_WEIGHTED = {"RGBA": "RGBa", "LA": "La"}
 
 
 def resize(
     image: Decoded, width: int, height: int, filter: Image.Resampling = Image.Resampling.BILINEAR
 ) -> Rgb:
-    """Resize with Pillow, by default bilinearly with antialiasing, like torchvision."""
-    picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
-    if (width, height) == picture.size:
-        return np.array(picture) if isinstance(image, Image.Image) else image
-    return np.array(picture.resize((width, height), filter))
+    """Resize to RGB with Pillow, by default bilinearly with antialiasing, like torchvision."""
+    if not isinstance(image, Image.Image) and (width, height) == image.shape[1::-1]:
+        return image
+    picture = as_rgb_picture(image) if isinstance(image, Image.Image) else Image.fromarray(image)
+    return np.array(resize_picture(picture, width, height, filter))
+
+
+def resize_picture(
+    picture: Image.Image, width: int, height: int, filter: Image.Resampling = Image.Resampling.BILINEAR
+) -> Image.Image:
+    """Resize a Pillow image in its own mode, itself if it has this size: first the width, then the height.
+
+    This was Pillow's order in 2018; Pillow 12 and later begin with the height if that is less work. The
+    lines in between are rounded to 8 bits, so the order decides the last digit.
+    """
+    if picture.mode in _WEIGHTED and filter != Image.Resampling.NEAREST:
+        weighted = resize_picture(picture.convert(_WEIGHTED[picture.mode]), width, height, filter)
+        return weighted.convert(picture.mode)
+    for size in ((width, picture.height), (width, height)):
+        if size != picture.size:
+            picture = picture.resize(size, filter)
+    return picture
 
 
 def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
@@ -39,6 +59,15 @@ def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
     out = np.empty((height, width, 3), np.uint8)
     pixelation.average_boxes(image, _boxes(columns, width), _boxes(rows, height), out)
     return out
+
+
+def blacken_gap(image: Rgb, fraction: float) -> None:
+    """Blacken what Pillow 5.2 left out of `image`, uint8 (299, 299, 3), shrunk to `fraction` and enlarged.
+
+    Its box filter found no pixel for the middle row and column if 74 pixels became 299.
+    """
+    if int(299 * fraction) == 74:
+        image[149] = image[:, 149] = 0
 
 
 @lru_cache(maxsize=256)
@@ -140,8 +169,9 @@ def affine(
 
 
 def shift_right(image: Rgb, pixels: int) -> Rgb:
-    """Shift `image` to the right by `pixels`, fewer than its width; the left margin is black."""
+    """Shift `image` to the right by `pixels`; the left margin is black."""
     out, width = np.zeros_like(image), image.shape[1]
+    pixels = max(-width, min(pixels, width))
     first, last = max(pixels, 0), width + min(pixels, 0)
     out[:, first:last] = image[:, first - pixels : last - pixels]
     return out

@@ -4,15 +4,21 @@ The published files were created with IJG libjpeg 9, which resizes the chroma by
 libjpeg-turbo averages and interpolates. The tables are the same, the pixels differ.
 """
 
+import os
 import re
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
+from PIL import features
 
-from robustgen.errors import MissingDependencyError
+from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
@@ -71,12 +77,35 @@ def decode_jpeg(data: bytes, *, library: Libjpeg = "turbo") -> Rgb:
 
 
 def libjpeg_version(library: Libjpeg) -> str:
-    """Return name and release of the encoding libjpeg."""
+    """Return name and release of the libjpeg that encodes files."""
     if library == "ijg":
         return f"IJG libjpeg {_IJG} (jpeglib {metadata.version('jpeglib')})"
     # The line is like "JPEG: build-libjpeg-turbo (ver 3.1.2-70)".
     found = re.search(r"JPEG:\s*(.+)", cv2.getBuildInformation())
     return found[1].strip() if found else "unknown"
+
+
+def decoder_version(library: Libjpeg) -> str:
+    """Return name and release of the libjpeg that decodes source images."""
+    turbo = features.version_feature("libjpeg_turbo")
+    return libjpeg_version(library) if library == "ijg" else f"libjpeg-turbo {turbo} (Pillow)"
+
+
+def check_libjpeg(library: Libjpeg) -> Libjpeg:
+    """Return `library`.
+
+    Raises
+    ------
+    ArgumentError
+        It does not exist.
+    MissingDependencyError
+        It is ``"ijg"``, and jpeglib is not installed.
+    """
+    if library not in get_args(Libjpeg):
+        raise ArgumentError(f"libjpeg must be 'turbo' or 'ijg', not {library!r}")
+    if library == "ijg":
+        load_ijg()
+    return library
 
 
 def load_ijg() -> Any:
@@ -105,9 +134,63 @@ def _encode_by_ijg(image: Rgb, quality: int, optimise: bool, subsampling: Subsam
 
 
 def _decode_by_ijg(data: bytes) -> Rgb:
-    jpeglib = load_ijg()
-    with tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
-        file.write(data)
+    pixels = read_by_ijg(data)
+    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+
+
+def read_by_ijg(data: bytes) -> NDArray[np.uint8]:
+    """Return the pixels of a JPEG file that libjpeg-turbo accepts, decoded by IJG libjpeg 9c.
+
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, C)
+        Grey, RGB, or CMYK as stored.
+
+    Raises
+    ------
+    OSError, ValueError
+        The file is damaged.
+    MissingDependencyError
+        jpeglib is not installed.
+    """
+    jpeglib, content = load_ijg(), _drop_notes(data)
+    with _only_ijg, _silence(), tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
+        file.write(content)
         file.flush()
-        pixels = np.asarray(jpeglib.read_spatial(file.name).spatial, np.uint8)
-        return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+        return np.asarray(jpeglib.read_spatial(file.name).spatial, np.uint8)
+
+
+# jpeglib keeps the markers of a file in global variables, 50 at most, without checks.
+_only_ijg: Final = threading.Lock()
+_MOST_MARKERS: Final = 50
+_MARKER: Final = re.compile(rb"\xff+([^\x00\xff\x01\xd0-\xd8])", re.DOTALL)
+
+
+def _drop_notes(data: bytes) -> bytes:
+    """Return a JPEG file without comments and application data, except for those that tell its colours."""
+    parts, kept, start, place = list[bytes](), 0, 0, 0
+    while (found := _MARKER.search(data, place)) and found[1] != b"\xd9":
+        after = found.end() + max(2, int.from_bytes(data[found.end() : found.end() + 2], "big"))
+        is_note = found[1] == b"\xfe" or b"\xe0" <= found[1] <= b"\xef"
+        tells_colours = data.startswith((b"JFIF\0", b"Adobe"), found.end() + 2)
+        kept += is_note and tells_colours
+        if is_note and not tells_colours:
+            parts.append(data[start : found.start()])
+            start = after
+        place = after
+    if kept > _MOST_MARKERS:
+        raise ValueError(f"has {kept} headers of JFIF and Adobe")
+    return b"".join([*parts, data[start:]])
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Discard what libjpeg prints about damaged files."""
+    saved = os.dup(2)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

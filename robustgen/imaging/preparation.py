@@ -10,8 +10,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
-from robustgen.imaging.decode import as_rgb
-from robustgen.imaging.geometry import centre_crop, find_shorter, resize
+from robustgen.imaging.decode import as_rgb, as_rgb_picture
+from robustgen.imaging.geometry import centre_crop, find_shorter, resize, resize_picture
 from robustgen.imaging.pixels import Decoded, Rgb
 
 Map = npt.NDArray[np.float32]
@@ -30,7 +30,18 @@ class Step(ABC):
         ImageError
             The image is too small, too elongated, or has the wrong size.
         """
-        return as_rgb(self._apply(image, resize))
+        picture = as_rgb_picture(image) if isinstance(image, Image.Image) else image
+        return as_rgb(self._apply(picture, resize))
+
+    def apply_as_stored(self, image: Image.Image) -> Rgb:
+        """Return a Pillow image after this step, which is applied in its own mode, before the conversion.
+
+        Raises
+        ------
+        ImageError
+            As for the converted image.
+        """
+        return as_rgb(self._apply(image, resize_picture))
 
     def follow(self, values: Map) -> Map:
         """Return a map of the image after this step, with nearest values, not interpolated.

@@ -27,6 +27,7 @@ from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files.json_files import parse_json
 from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
 from robustgen.imaging.colour import look_up_channels
+from robustgen.imaging.geometry import resize
 from robustgen.settings.config import read_yaml
 
 Pixels = NDArray[np.uint8]
@@ -88,8 +89,8 @@ class Preprocessing:
             return pixels
         if pixels.ndim == 4:
             return np.stack([self.resize(frame) for frame in pixels])
-        image = Image.fromarray(pixels).resize(self.input_size[::-1], _INTERPOLATIONS[self.interpolation])
-        return np.asarray(image)
+        height, width = self.input_size
+        return resize(pixels, width, height, _INTERPOLATIONS[self.interpolation])
 
     def prepare(self, pixels: Pixels) -> Pixels:
         """Return an image (H, W, 3) or frames (T, H, W, 3), equalised and resized if so configured."""

@@ -302,7 +302,7 @@ class Config(Choices):
     )
     libjpeg: Libjpeg = Field(
         "turbo",
-        description="library for the files of make-c and jpeg_compression: libjpeg-turbo, or IJG libjpeg 9c",
+        description="decoder and encoder of JPEG: turbo, or ijg: libjpeg 9c, as in the published files",
     )
     classes: StrictBool = Field(True, description="require class folders or labels for ImageNet")
     clean: StrictBool = Field(True, description="make-c: write the clean images too")

@@ -14,6 +14,7 @@ from PIL import Image
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
 from robustgen.files.storage import Store
 from robustgen.imaging.decode import Location, reason_of
+from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Rgb
 
 Cache = tuple[Store, str] | None
@@ -40,6 +41,8 @@ class Options(NamedTuple):
         Image columns of the kind "table". Default: "image".
     image_root : path or URL, optional
         Folder of the files named in cells of the kind "table". Default: the folder of the table.
+    libjpeg : {"turbo", "ijg"}
+        Decoder of JPEG files.
     """
 
     labels: Location | None = None
@@ -49,6 +52,7 @@ class Options(NamedTuple):
     labels_are_classes: bool = False
     columns: Sequence[str] = ()
     image_root: str | None = None
+    libjpeg: Libjpeg = "turbo"
 
 
 DEFAULTS: Final = Options()
@@ -121,7 +125,7 @@ class Items(Reusable, ABC, Generic[Loaded]):
         """
 
     def open(self, key: str) -> Loaded | Image.Image:
-        """Load one item for a recipe: the result of `load`, or a Pillow image of mode RGB."""
+        """Load one item for a recipe: the result of `load`, or a Pillow image of any mode."""
         return self.read(key)[0]
 
     def read(self, key: str) -> tuple[Loaded | Image.Image, str]:
@@ -130,7 +134,7 @@ class Items(Reusable, ABC, Generic[Loaded]):
         Returns
         -------
         item
-            The same as `load` returns, or a Pillow image of mode RGB.
+            The same as `load` returns, or a Pillow image of the file's own mode.
         identity : str
             First 16 hexadecimal digits of the SHA-256 of the encoded file; "" if unknown.
 

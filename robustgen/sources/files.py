@@ -8,11 +8,17 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-import numpy as np
-
 from robustgen.benchmarks.kinds import Kind
 from robustgen.errors import ImageError, SourceError
-from robustgen.imaging.decode import FORMATS, Location, blame_image, decode_to_pillow, read_dimensions
+from robustgen.imaging.decode import (
+    FORMATS,
+    Location,
+    blame_image,
+    decode,
+    decode_to_pillow,
+    read_dimensions,
+)
+from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import DEFAULTS, Options, Source, class_of
 from robustgen.sources.index import Index, Listing
@@ -20,7 +26,15 @@ from robustgen.sources.places import Place, find_place
 
 
 class EncodedSource(Source):
-    """A source of encoded images with a listing; keys begin with the class."""
+    """A source of encoded images with a listing; keys begin with the class.
+
+    Attributes
+    ----------
+    libjpeg : {"turbo", "ijg"}
+        Decoder of its JPEG files.
+    """
+
+    libjpeg: Libjpeg = "turbo"
 
     @property
     @abstractmethod
@@ -70,13 +84,15 @@ class EncodedSource(Source):
 
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
-        return np.array(self.read(key)[0])
-
-    def read(self, key: str) -> tuple[Decoded, str]:
-        """Decode one image to a Pillow image of mode RGB, and return it with the identity of its file."""
         with blame_image(key):
             data = self.read_bytes(key)
-        return decode_to_pillow(io.BytesIO(data), key), hashlib.sha256(data).hexdigest()[:16]
+        return decode(io.BytesIO(data), key, self.libjpeg)
+
+    def read(self, key: str) -> tuple[Decoded, str]:
+        """Decode one image to a Pillow image of its own mode; return it with the identity of its file."""
+        with blame_image(key):
+            data = self.read_bytes(key)
+        return decode_to_pillow(io.BytesIO(data), key, self.libjpeg), hashlib.sha256(data).hexdigest()[:16]
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image from its header; raise an ImageError if unreadable."""
@@ -114,7 +130,7 @@ class IndexedSource(Index, EncodedSource):
         self, files: Location | Place, options: Options = DEFAULTS, kind: Kind | None = None
     ) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
-        self.kind = kind
+        self.kind, self.libjpeg = kind, options.libjpeg
 
     def add_as_stored(self, listing: Listing, name: str, label: object, place: Any) -> None:
         """Add an image of a set under the name and label it was written with."""

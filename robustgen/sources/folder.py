@@ -40,7 +40,7 @@ class FileSource(EncodedSource):
     has_class_folders: ClassVar[bool] = True
 
     def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
-        self._tree = open_tree(root, options)
+        self._tree, self.libjpeg = open_tree(root, options), options.libjpeg
         super().__init__(self._tree.location)
         folder = self._find_folder()
         self._prefix = f"{folder}/" if folder else ""
@@ -163,7 +163,7 @@ class Photographs(FileSource):
         "rocket.jpg",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, options: Options = DEFAULTS) -> None:
         # Look up the package without importing it, which takes a second.
         spec = importlib.util.find_spec("skimage")
         folder = Path(spec.origin).parent / "data" if spec and spec.origin else Path()
@@ -172,7 +172,7 @@ class Photographs(FileSource):
                 f"scikit-image with its photographs ({', '.join(self.NAMES)}) is missing: "
                 "pip install 'robustgen[demo]'"
             )
-        super().__init__(folder)
+        super().__init__(folder, options)
 
     def _scan(self) -> Iterator[Named]:
         for name in self.NAMES:

@@ -72,7 +72,7 @@ def open_source(location: Location | None, kind: str = "auto", options: Options 
     if kind == "demo":
         if split:
             raise SourceError(f"the demo has no splits; omit {split!r}")
-        return Photographs()
+        return Photographs(Options(libjpeg=options.libjpeg))
     if location is None:
         raise SourceError(f"a source of kind {kind!r} needs a path")
     for folder in options.follow:

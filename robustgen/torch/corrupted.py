@@ -31,7 +31,7 @@ def make_output(recipe: BenchmarkRecipe, arm: Variant, key: str, image: Any) -> 
         The image cannot be used; the message names the key.
     """
     try:
-        loaded = image if isinstance(image, Image.Image) and image.mode == "RGB" else as_rgb(image)
+        loaded = image if isinstance(image, Image.Image) else as_rgb(image)
         output = recipe.make(arm, key, recipe.prepare(loaded))
     except ArgumentTypeError as error:
         raise ArgumentTypeError(f"{key!r}: {error}; pass transforms to the corrupting data set") from error

@@ -3,7 +3,10 @@
 import operator
 from typing import Any
 
-from robustgen.imaging.decode import Location
+from PIL import Image
+
+from robustgen.imaging.decode import Location, as_rgb_picture
+from robustgen.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sources.base import Options, Source
 from robustgen.sources.imagenet import check_classes
 from robustgen.sources.opening import open_source
@@ -12,8 +15,8 @@ from robustgen.sources.opening import open_source
 class SourceDataset:
     """A map-style data set of the source images that `make-c --source` finds: ``(image, label)``.
 
-    Images are decoded on each access, to RGB Pillow images; those of CIFAR, MNIST and MedMNIST are
-    arrays, uint8 (H, W, 3).
+    Images are decoded on each access, to Pillow images; those of CIFAR, MNIST and MedMNIST are arrays,
+    uint8 (H, W, 3).
 
     Parameters
     ----------
@@ -24,6 +27,11 @@ class SourceDataset:
     classes : bool
         Whether to refuse ImageNet images without classes, and folders around ImageNet's class folders that
         would be mistaken for classes.
+    libjpeg : {"turbo", "ijg"}
+        Decoder of JPEG files, as in `make-c` and `make-p`; only for a path.
+    convert : bool
+        Whether to convert Pillow images to RGB. False keeps the mode of the file, in which `make-p` resizes
+        images of the edition ``"imagenet"``: `PerturbedDataset` then gives its sequences for such images too.
 
     Attributes
     ----------
@@ -38,17 +46,26 @@ class SourceDataset:
     """
 
     def __init__(
-        self, source: Location | Source, labels: Location | None = None, *, classes: bool = True
+        self,
+        source: Location | Source,
+        labels: Location | None = None,
+        *,
+        classes: bool = True,
+        libjpeg: Libjpeg = "turbo",
+        convert: bool = True,
     ) -> None:
-        options = Options(labels=labels)
+        options = Options(labels=labels, libjpeg=check_libjpeg(libjpeg))
         self.source = source if isinstance(source, Source) else open_source(source, options=options)
         if classes:
             check_classes(self.source, "give classes=False")
-        self.keys, self.classes = self.source.keys(), self.source.classes
+        self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         key = self.keys[operator.index(index)]
-        return self.source.open(key), self.source.label(key)
+        image = self.source.open(key)
+        if self.convert and isinstance(image, Image.Image):
+            image = as_rgb_picture(image)
+        return image, self.source.label(key)

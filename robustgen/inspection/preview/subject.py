@@ -18,8 +18,8 @@ from robustgen.errors import (
     explain_failure,
 )
 from robustgen.files.storage import is_url
-from robustgen.imaging.decode import decode
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.decode import decode_to_pillow
+from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.settings.config import Config
 
 
@@ -92,7 +92,7 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Su
     if not 0 <= index < len(plan.keys):
         raise ConfigError(f"--index {index}: must be from 0 to {len(plan.keys) - 1}")
     key = plan.keys[index]
-    return _subject(config, kind, plan, key, plan.source.load(key))
+    return _subject(config, kind, plan, key, plan.source.open(key))
 
 
 def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subject:
@@ -118,7 +118,7 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
     plan = _plan(config.model_copy(update=nowhere), kind, output)
-    return _subject(config, kind, plan, own.as_posix(), decode(path))
+    return _subject(config, kind, plan, own.as_posix(), decode_to_pillow(path, library=config.libjpeg))
 
 
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
@@ -133,7 +133,7 @@ def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
 
 
-def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Rgb) -> Subject:
+def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Decoded) -> Subject:
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:

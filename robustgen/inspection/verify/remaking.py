@@ -77,7 +77,7 @@ def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int
 def _compare_image(store: Store, plan: Any, index: int, key: str) -> Iterator[Finding]:
     shared: dict[str, Any] = {}
     try:
-        image = plan.recipe.prepare(plan.source.load(key))
+        image = plan.recipe.prepare(plan.source.open(key))
         for arm in plan.arms:
             pixels = plan.recipe.make(arm, key, image, shared)
             for encoded in plan.writer.encoder.encode(arm, key, pixels):

@@ -29,6 +29,7 @@ from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.regular import read_regular
 from robustgen.formats import Listing, TreeWriter
 from robustgen.formats.lossless import LosslessEncoder
+from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
 from robustgen.related.icons import TITLE
 from robustgen.related.icons.choosing import (
@@ -148,9 +149,7 @@ def resize_icon(square: Rgb, size: int) -> Rgb:
 
     The composed square has no transparent pixels, whose hidden colours could bleed into edges.
     """
-    if square.shape[:2] == (size, size):
-        return square
-    return np.array(Image.fromarray(square).resize((size, size), Image.Resampling.LANCZOS))
+    return resize(square, size, size, Image.Resampling.LANCZOS)
 
 
 class EmojiPackages(Source):
