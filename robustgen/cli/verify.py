@@ -59,4 +59,6 @@ def verify(
     )
     if findings.known_as:
         echo(findings.known_as)
+    for path, title in findings.published.items():
+        echo(f"{path}: the file of {title} on Zenodo")
     sys.exit(status)

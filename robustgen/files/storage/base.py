@@ -26,9 +26,9 @@ class Entry(NamedTuple):
     stamp: str
 
 
-def measure(file: BinaryIO) -> tuple[int, str]:
-    """Return the size of a file in bytes, and its SHA-256 in hexadecimal."""
-    digest = hashlib.sha256()
+def measure(file: BinaryIO, algorithm: str = "sha256") -> tuple[int, str]:
+    """Return the size of a file in bytes, and its digest in hexadecimal."""
+    digest = hashlib.new(algorithm, usedforsecurity=False)
     file.seek(0)
     while block := file.read(1 << 20):
         digest.update(block)

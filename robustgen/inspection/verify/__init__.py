@@ -18,6 +18,7 @@ from robustgen.inspection.verify.contents import Finding as Finding
 from robustgen.inspection.verify.contents import Findings as Findings
 from robustgen.inspection.verify.contents import check_contents, compare_outputs
 from robustgen.inspection.verify.manifest import check_manifest
+from robustgen.inspection.verify.published import find_published
 from robustgen.inspection.verify.remaking import remake_images
 
 
@@ -62,8 +63,9 @@ def verify(
         # Merged shards have no manifest yet.
         with blame_output(store), suppress(PermissionError):
             finish(state)
-    manifest, digest = read_finished(store), dataset_digest(store)
-    problems, counts = check_contents(store, jobs or os.cpu_count() or 1, make_cards(manifest))
+    manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
+    problems, counts = check_contents(store, jobs, make_cards(manifest))
+    published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
     problems += check_manifest(store, manifest, digest, None if problems else counts)
     if not problems and (difference := find_difference(manifest, store)):
         problems.append(Finding("changed", CROISSANT, difference))
@@ -75,7 +77,8 @@ def verify(
     failed = [] if unfinished else sorted({entry["key"] for entry in read_errors(store)[0]})
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
     checked = sum(files for files, _ in counts.values())
-    return Findings(sorted(set(problems)), failed, manifest["images"], checked, remade, digest, known_as)
+    problems = sorted(set(problems))
+    return Findings(problems, failed, manifest["images"], checked, remade, digest, known_as, published)
 
 
 def read_finished(store: Store) -> dict[str, Any]:

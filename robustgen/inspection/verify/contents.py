@@ -56,6 +56,8 @@ class Findings:
         Digest of the data set.
     known_as : str or None
         Sentence that names the canonical set with this digest, if any.
+    published : dict of str to str
+        Path of each file that is one of a published set, with the name of that set.
     """
 
     problems: list[Finding]
@@ -65,6 +67,7 @@ class Findings:
     remade: int
     digest: str
     known_as: str | None
+    published: dict[str, str]
 
 
 # --- checksums -----------------------------------------------------------------------------------
