@@ -403,11 +403,16 @@ def test_a_scale_wins_over_the_edition():
 BILINEAR = Image.Resampling.BILINEAR
 
 
+def resized(image, width, height):
+    """Resize the width first, as Pillow did in 2018; later releases begin with the height of some images."""
+    return image.resize((width, image.height), BILINEAR).resize((width, height), BILINEAR)
+
+
 def shorter_side(image, side):
     width, height = image.size
     if width < height:
-        return image.resize((side, int(side * height / width)), BILINEAR)
-    return image.resize((int(side * width / height), side), BILINEAR)
+        return resized(image, side, int(side * height / width))
+    return resized(image, int(side * width / height), side)
 
 
 def cropped(image, width, height):
@@ -417,14 +422,14 @@ def cropped(image, width, height):
 
 def inception(image):
     window = cropped(image, int(0.875 * image.width), int(0.875 * image.height))
-    return window.resize((299, 299), BILINEAR)
+    return resized(window, 299, 299)
 
 
 PREPARED = {
     "imagenet": lambda image: cropped(shorter_side(image, 256), 224, 224),
     "imagenet-inception": inception,
-    "imagenet-64": lambda image: image.resize((64, 64), BILINEAR),
-    "tiny-imagenet": lambda image: image.resize((64, 64), BILINEAR),
+    "imagenet-64": lambda image: resized(image, 64, 64),
+    "tiny-imagenet": lambda image: resized(image, 64, 64),
     "folder": lambda image: image,
 }
 SOURCES = [

@@ -395,10 +395,9 @@ def test_deep_finds_a_file_altered_with_its_sum(output, photos, tmp_path, deep):
 
 def test_deep_takes_a_sample(output, photos, tmp_path, monkeypatch):
     taken = []
-    load = selection.open_source(photos).load
-    monkeypatch.setattr(
-        type(selection.open_source(photos)), "load", lambda _, key: taken.append(key) or load(key)
-    )
+    source = selection.open_source(photos)
+    read = source.open
+    monkeypatch.setattr(type(source), "open", lambda _, key: taken.append(key) or read(key))
     assert findings(output, "--deep", "2", status=0) == []
     assert len(set(taken)) == len(taken) == 2
 
