@@ -38,7 +38,7 @@ test: $(VENV)/.installed-test ## Run all tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-lowest: $(LOWEST)/.installed-test ## Run the tests with the oldest supported releases (scripts/lowest.txt)
-	$(LOWEST)/bin/python -m pytest $(PARALLEL) $(ELSEWHERE:%=--ignore=tests/test_%.py)
+	$(LOWEST)/bin/python -m pytest $(PARALLEL) $(ELSEWHERE:%=--ignore-glob='*/test_%.py')
 
 test-opencv: $(VENV)/.installed ## Write the demo set with three releases of OpenCV: the same digest
 	scripts/test_opencv.sh

@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.augmentation import augmix as mixing
-from robustgen.corruptions import CORRUPTIONS, FAMILIES, get_corruption
-from robustgen.editions import EDITIONS, check_size, get_edition, prepare
+from robustgen.benchmarks.corruptions import CORRUPTIONS, FAMILIES, get_corruption
+from robustgen.benchmarks.editions import EDITIONS, check_size, get_edition, prepare
+from robustgen.benchmarks.parameters import replace_parameters
+from robustgen.benchmarks.perturbations import PERTURBATIONS
+from robustgen.benchmarks.registry import Operation, get_known
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
 from robustgen.imaging.decode import as_grey, as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
-from robustgen.parameters import replace_parameters
-from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import Operation, get_known
+from robustgen.related.augmentation import augmix as mixing
 
 __all__ = ["CORRUPTIONS", "EDITIONS", "FAMILIES", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
 

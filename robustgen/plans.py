@@ -5,16 +5,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from robustgen import __version__
-from robustgen.augmentation import TITLE as AUGMIX
-from robustgen.benchmark import TITLES
-from robustgen.dataset.config import Config, check, make_absolute
+from robustgen.benchmarks.kinds import TITLES
 from robustgen.dataset.opening import EQUALISED
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.errors import ConfigError
-from robustgen.icons import TITLE as ICONS
-from robustgen.json_files import parse_object
-from robustgen.storage import locate
+from robustgen.files.json_files import parse_object
+from robustgen.files.storage import locate
+from robustgen.files.version import __version__
+from robustgen.related.augmentation import TITLE as AUGMIX
+from robustgen.related.icons import TITLE as ICONS
+from robustgen.settings.config import Config, check, make_absolute
 
 
 def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
@@ -28,15 +28,15 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
     if kind in TITLES:
         return plan_benchmark(check(Config, choices, name), TITLES[kind].kind)
     if kind == EQUALISED:
-        from robustgen import preprocess
+        from robustgen.related import clahe_sets
 
-        return preprocess.plan_clahe(check(preprocess.ClaheChoices, choices, name))
+        return clahe_sets.plan_clahe(check(clahe_sets.ClaheChoices, choices, name))
     if kind == ICONS:
-        from robustgen.icons import icon_set
+        from robustgen.related.icons import icon_set
 
         return icon_set.plan_icons(check(icon_set.IconChoices, choices, name))
     if kind == AUGMIX:
-        from robustgen.augmentation import training_copies
+        from robustgen.related.augmentation import training_copies
 
         return training_copies.plan_copies(check(training_copies.AugMixChoices, choices, name))
     raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")

@@ -12,7 +12,7 @@ measured twice: on the machine as it is, and beside a neighbour, a process that
 copies an array of 1 GB all the time. Each ratio is taken in one run, because
 machines are shared; the times of the published functions are from another day.
 All files are written below DIR, because file systems differ in speed by a factor
-of ten. `--tables` prints the tables of docs/performance.md from the figures that
+of ten. `--tables` prints the tables of docs/background/performance.md from the figures that
 an earlier run wrote with `--json`. `bench_scale.py` measures the cost of a run
 without its workers.
 """
@@ -41,22 +41,22 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.benchmark import IMAGENET_C, Kind
-from robustgen.dataset import config
+from robustgen.benchmarks.kinds import IMAGENET_C, Kind
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.produce import Production, produce
 from robustgen.dataset.run import run
 from robustgen.dataset.state import OutputState
-from robustgen.dataset.verify import verify
 from robustgen.evaluation import evaluating
-from robustgen.evaluation.models.base import Model
 from robustgen.execution.progress import NOBODY
+from robustgen.files.storage import open_store
+from robustgen.files.storage.memory import collect_garbage_rarely, keep_freed_memory
 from robustgen.formats.mp4 import Mp4Encoder
 from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
+from robustgen.inspection.verify import verify
+from robustgen.models.base import Model
+from robustgen.settings import config
 from robustgen.sources import Photographs
-from robustgen.storage import open_store
-from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
 PUBLISHED = {
@@ -467,7 +467,7 @@ def print_figures(figures: dict[str, Any]) -> None:
 
 
 def print_tables(figures: dict[str, Any]) -> None:
-    """Print the tables of docs/performance.md."""
+    """Print the tables of docs/background/performance.md."""
     busy = figures["busy"]
     print("| corruption | 1 | 2 | 3 | 4 | 5 | sum | beside a neighbour | published |")
     print("|---|---|---|---|---|---|---|---|---|")
@@ -484,7 +484,7 @@ def print_tables(figures: dict[str, Any]) -> None:
             print("|", " | ".join([words, *cells]), "|")
 
 
-# Names and units of the figures in docs/performance.md.
+# Names and units of the figures in docs/background/performance.md.
 WORDS = {
     "fifteen_ms": ("the fifteen at 224 x 224, all severities", "ms"),
     "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of one 500 x 375 photograph, one worker", "ms"),

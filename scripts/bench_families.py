@@ -3,9 +3,10 @@
 
     python scripts/bench_families.py [--rounds N]
 
-Prints the table of docs/performance.md: processor time for all images made from one source image of
-224 x 224 pixels (28 x 28 for MNIST-C), without decoding and encoding, and the ratio to the fifteen. Figures
-are the least of several rounds; each round has all families, so that a busy minute affects all of them.
+Prints the table of docs/background/performance.md: processor time for all images made from one source image
+of 224 x 224 pixels (28 x 28 for MNIST-C), without decoding and encoding, and the ratio to the fifteen.
+Figures are the least of several rounds; each round has all families, so that a busy minute affects all of
+them.
 """
 
 import argparse
@@ -19,15 +20,15 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.benchmark import IMAGENET_C
-from robustgen.corruptions import FAMILIES, get_corruption
-from robustgen.corruptions.laion_c import published_preparation
+from robustgen.benchmarks.corruptions import FAMILIES, get_corruption
+from robustgen.benchmarks.corruptions.laion_c import published_preparation
+from robustgen.benchmarks.kinds import IMAGENET_C
+from robustgen.benchmarks.registry import MEDMNIST
+from robustgen.files.storage.memory import keep_freed_memory
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.tiles import TileBank
-from robustgen.registry import MEDMNIST
+from robustgen.related.streams.ccc import CccRun, list_corruptions
 from robustgen.sources import Photographs
-from robustgen.storage.memory import keep_freed_memory
-from robustgen.streams.ccc import CccRun, list_corruptions
 from robustgen.torch import CccDataset
 
 Call = tuple[str, float, dict[str, Any]]

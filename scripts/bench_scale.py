@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from robustgen.benchmark import IMAGENET_C
+from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.dataset.manifest import finish as write_manifest
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan
@@ -24,9 +24,9 @@ from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.dataset.records import Record
 from robustgen.dataset.run import run
 from robustgen.dataset.state import OutputState
+from robustgen.files.storage import Entry, Store
 from robustgen.formats import FORMATS, Order, WrittenFile
 from robustgen.sources.base import Items
-from robustgen.storage import Entry, Store
 
 
 class SlowStore(Store):

@@ -5,9 +5,10 @@
 
 The sample is what everyone has: the eight photographs inside scikit-image. Each corruption and severity gets
 what `robustgen calibrate --dataset demo --corruptions all --for-size SIZE` finds: constants at which the mean
-MS-SSIM is that of the published ones at 224 pixels. Writes `robustgen/calibrated_constants.json` and the
-table `docs/calibrated.md`; what cannot be reached to within 0.01 is named. With --check nothing is sought:
-what the package holds is measured, and the exit status is 1 if a severity is more than 0.01 off.
+MS-SSIM is that of the published ones at 224 pixels. Writes `robustgen/benchmarks/calibrated_constants.json`
+and the table `docs/background/calibrated.md`; what cannot be reached to within 0.01 is named. With --check
+nothing is sought: what the package holds is measured, and the exit status is 1 if a severity is more
+than 0.01 off.
 """
 
 import argparse
@@ -16,19 +17,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robustgen.calibrate.matching import propose_constants, remeasure_constants
-from robustgen.dataset import config
-from robustgen.parameters import read_calibrated_constants
-from robustgen.registry import CALIBRATED_SCALES
+from robustgen.benchmarks.parameters import read_calibrated_constants
+from robustgen.benchmarks.registry import CALIBRATED_SCALES
+from robustgen.inspection.calibrate.matching import propose_constants, remeasure_constants
+from robustgen.settings import config
 
 ROOT = Path(__file__).parents[1]
-CONSTANTS, TABLE = ROOT / "robustgen" / "calibrated_constants.json", ROOT / "docs" / "calibrated.md"
+CONSTANTS, TABLE = (
+    ROOT / "robustgen" / "benchmarks" / "calibrated_constants.json",
+    ROOT / "docs" / "background" / "calibrated.md",
+)
 TOLERANCE = 0.01
 HEAD = """# Constants for 256, 336, 384 and 448 pixels: how well they fit
 
 Written by `scripts/calibrate_sizes.py`. The values are the mean MS-SSIM over the eight photographs inside
 scikit-image, seed 0: with the published constants at 224 pixels, and with robustgen's own at each other size.
-[Calibrate](calibrate.md) explains these constants.
+[Calibrate](../use/calibrate.md) explains these constants.
 
 | corruption, severity | 224 | 256 | 336 | 384 | 448 |
 |---|---|---|---|---|---|

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Creates the canonical sets and writes their digests into robustgen/canonical.json and docs/canonical.md.
+"""Creates the canonical sets and writes their digests.
+
+They go into robustgen/benchmarks/canonical.json and docs/background/canonical.md. They also replace the old
+digests in the examples of other pages.
 
     python scripts/canonical.py [--check] [--folder DIR] [SOURCE ...]
 
@@ -17,9 +20,10 @@ import tempfile
 from pathlib import Path
 
 import robustgen
-from robustgen.canonical import PENDING, TABLE
+from robustgen.benchmarks.canonical import PENDING, TABLE
 
-PAGE = Path(__file__).parents[1] / "docs" / "canonical.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "background" / "canonical.md"
 TITLES = {"demo": "demo", "smoke": "smoke", "cifar-10": "CIFAR-10", "cifar-100": "CIFAR-100"}
 BEGIN, END = "<!-- table -->\n", "<!-- end of table -->\n"
 SEED = 0
@@ -57,6 +61,15 @@ def write(rows):
     PAGE.write_text(head + BEGIN + "\n" + "".join(lines) + "\n" + END + rest.partition(END)[2])
 
 
+def update_examples(changed):
+    """Replace the digests in the examples of other pages; `changed` maps old ones to new ones."""
+    for page in DOCS.rglob("*.md"):
+        text = page.read_text()
+        for before, digest in changed.items():
+            text = text.replace(before, digest)
+        page.write_text(text)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare only")
@@ -70,7 +83,7 @@ def main():
         (row["source"], row["kind"], row["operations"]): row["digest"]
         for row in (json.loads(TABLE.read_text()) if TABLE.exists() else [])
     }
-    rows, others = [], 0
+    rows, changed, others = [], {}, 0
     with tempfile.TemporaryDirectory() as temporary:
         for source in TITLES:
             for kind in "cp":
@@ -83,9 +96,12 @@ def main():
                             "" if digest == before else f"(was {before})",
                         )
                         others += digest != before
+                        if before not in (digest, PENDING):
+                            changed[before] = digest
                     rows.append(make_row(source, kind, operations, digest))
     if not given.check:
         write(rows)
+        update_examples(changed)
     print(f"{others} differ")
     sys.exit(given.check and others > 0)
 

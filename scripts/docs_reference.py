@@ -1,4 +1,4 @@
-"""Writes docs/config.md from the schema of the configs and the flags of the command line.
+"""Writes docs/reference/config.md from the schema of the configs and the flags of the command line.
 
 Usage: .venv/bin/python scripts/docs_reference.py [--check]
 """
@@ -14,15 +14,15 @@ import click
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
+from robustgen.benchmarks.corruptions import CORRUPTIONS
+from robustgen.benchmarks.editions import EDITIONS
 from robustgen.cli import main
-from robustgen.corruptions import CORRUPTIONS
-from robustgen.dataset.config import GROUPS, Config, Video, dataset_file, dataset_names
-from robustgen.editions import EDITIONS
 from robustgen.formats import FORMATS
 from robustgen.imaging import video
+from robustgen.settings.config import GROUPS, Config, Video, dataset_file, dataset_names
 from robustgen.sources.opening import KINDS
 
-PAGE = Path(__file__).parent.parent / "docs" / "config.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "config.md"
 # Limits that validators check, and that the schema lacks.
 VALUES: Mapping[str, Iterable[str]] = {
     "edition": EDITIONS,
@@ -54,7 +54,7 @@ DEFAULTS = {
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 
 # The page names the file to change.
-SOURCE = Path(inspect.getfile(Config)).relative_to(PAGE.parents[1]).as_posix()
+SOURCE = Path(inspect.getfile(Config)).relative_to(PAGE.parents[2]).as_posix()
 
 INTRO = f"""\
 # Configs

@@ -3,9 +3,9 @@
 
     python scripts/processor_battery.py [--quick]
 
-tests/test_processors.py runs it with features of the processor switched off, scripts/test_aarch64.sh on
-another architecture. Inputs are made from whole numbers only. Some are flat or white, because there the last
-bit of a weight decides whether 255 becomes 254.
+tests/imaging/test_processors.py runs it with features of the processor switched off, scripts/test_aarch64.sh
+on another architecture. Inputs are made from whole numbers only. Some are flat or white, because there the
+last bit of a weight decides whether 255 becomes 254.
 """
 
 import argparse
@@ -16,16 +16,16 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.augmentation.augmix import OPERATIONS, AugMix, augmix
+from robustgen.benchmarks.corruptions import FAMILIES, get_corruption
+from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.compat import imagecorruptions
-from robustgen.corruptions import FAMILIES, get_corruption
-from robustgen.imaging import gamma
+from robustgen.imaging import dirichlet
 from robustgen.imaging.clahe import Clahe, clahe
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.similarity import Alignment, Reference
 from robustgen.imaging.tiles import TileBank
-from robustgen.registry import MEDMNIST
-from robustgen.streams import ccc
+from robustgen.related.augmentation.augmix import OPERATIONS, AugMix, augmix
+from robustgen.related.streams import ccc
 
 LATER = ("laion-c", "3dcc", "robodepth", "ccc", "medmnist-c")
 
@@ -105,9 +105,9 @@ def others(shape):
 
 def weights():
     for shape in (0.01, 0.1, 0.7, 1.0, 3.0):
-        yield f"dirichlet {shape}", gamma.dirichlet(np.random.default_rng(5), shape, 200)
+        yield f"dirichlet {shape}", dirichlet.dirichlet(np.random.default_rng(5), shape, 200)
         rng = np.random.default_rng(5)
-        yield f"beta {shape}", np.array([gamma.beta(rng, shape, 0.5 * shape) for _ in range(200)])
+        yield f"beta {shape}", np.array([dirichlet.beta(rng, shape, 0.5 * shape) for _ in range(200)])
 
 
 def families():

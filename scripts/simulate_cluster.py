@@ -10,7 +10,7 @@ import heapq
 import random
 
 CORES, PER_NODE, UNITS = 1000, 16, 3125
-# Core seconds on the machine of docs/quickstart.md: 50 minutes and 5 days on two cores.
+# Core seconds on the machine of docs/start/quickstart.md: 50 minutes and 5 days on two cores.
 WORK = {"make-c": 6_000, "make-p": 864_000}
 START, LIST, RECORD, TASK, SPREAD = 3.0, 10.0, 0.02, 0.002, 30.0
 

@@ -14,10 +14,10 @@ from PIL import Image
 from skimage import data
 
 import robustgen
-from robustgen.benchmark import IMAGENET_P
-from robustgen.corruptions import FAMILIES, LATER
+from robustgen.benchmarks.corruptions import FAMILIES, LATER
+from robustgen.benchmarks.kinds import IMAGENET_P
+from robustgen.benchmarks.registry import Corruption
 from robustgen.imaging.decode import as_grey
-from robustgen.registry import Corruption
 
 SIDE, SHOWN = 224, 150
 NEED_TILES = ("laion-c:stickers", "laion-c:mosaic")

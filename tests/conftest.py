@@ -8,9 +8,10 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from browser import Browser
-from helpers import CIFAR, FEW, cifar_folder, make_c, put_many, put_photo
-from servers import s3, s3_server, web  # noqa: F401
+
+from tests.browser import Browser
+from tests.helpers import CIFAR, FEW, cifar_folder, make_c, put_many, put_photo
+from tests.servers import s3, s3_server, web  # noqa: F401
 
 # A busy machine takes long for some examples.
 hypothesis.settings.register_profile(

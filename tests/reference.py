@@ -15,9 +15,10 @@ import scipy.ndimage as ndi
 from PIL import Image
 from skimage.color import hsv2rgb, rgb2hsv
 
-from robustgen.imaging.carried import FROST
 from robustgen.imaging.defocus import disk
+from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.imaging.motion import blur_along_line
+from robustgen.imaging.third_party_files import FROST
 
 
 def truncated(x):
@@ -282,6 +283,8 @@ def boxed(image, width, height):
 
 
 def jpeg_compression(image, p, rng):
+    if p.library == "ijg":
+        return decode_jpeg(encode_jpeg(image, p.quality, optimise=False, library="ijg"), library="ijg")
     file = BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=p.quality)
     return np.asarray(Image.open(file))

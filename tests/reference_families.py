@@ -13,7 +13,7 @@ import scipy.ndimage as ndi
 from PIL import Image
 
 from robustgen import CORRUPTIONS
-from robustgen.imaging.carried import FROST
+from robustgen.imaging.third_party_files import FROST
 
 
 def truncated(values):

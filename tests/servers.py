@@ -65,7 +65,7 @@ def s3_server() -> Iterator[tuple[str, Weather]]:
 @pytest.fixture
 def s3(s3_server: tuple[str, Weather], monkeypatch: pytest.MonkeyPatch) -> Iterator[Weather]:
     """S3 in the environment, with an empty bucket."""
-    from robustgen.storage import remote
+    from robustgen.files.storage import remote
 
     endpoint, weather = s3_server
     # Workers that an earlier test has left know nothing of this server.
@@ -99,7 +99,7 @@ def forget_connections() -> None:
     """Let the next call find the environment as it is."""
     import fsspec
 
-    from robustgen.storage import remote
+    from robustgen.files.storage import remote
 
     remote._connect.cache_clear()
     for kind in fsspec.registry.values():
@@ -151,7 +151,7 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path, type[RangeHandler]]]:
     """A web server of the folder ``tmp_path / "web"``."""
-    from robustgen.storage import remote
+    from robustgen.files.storage import remote
 
     monkeypatch.setattr(remote, "_WAITS", (0.01, 0.01, 0.01, 0.01))
     root = tmp_path / "web"

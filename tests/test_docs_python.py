@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import cli, photo, pixels_of, put_photo
 
 import robustgen
+from tests.helpers import cli, photo, pixels_of, put_photo
 
 ROOT = Path(__file__).parent.parent
 KEY = "n01440764/ILSVRC2012_val_00000293.JPEG"
@@ -44,17 +44,17 @@ def test_the_stream_of_an_image_gives_what_make_c_writes(folder):
     put_photo(folder / "val" / KEY, 300, 400)
     make_c("val", "--edition", "imagenet", "--format", "png", "--output", "set")
     (made,) = (folder / "set" / "fog" / "3").rglob("*.png")
-    assert np.array_equal(run("docs/reproducibility.md")["foggy"], pixels_of(made))
+    assert np.array_equal(run("docs/background/reproducibility.md")["foggy"], pixels_of(made))
 
 
 def test_augmix_mixes_an_image():
     image = photo(64, 64)
-    mixed = run("docs/augmix.md", 1, image=image)["mixed"]
+    mixed = run("docs/benchmarks/augmix.md", 1, image=image)["mixed"]
     assert np.array_equal(mixed, robustgen.augmix(image, rng=0)) and not np.array_equal(mixed, image)
 
 
 def test_constants_between_the_published_ones():
-    assert run("docs/calibrate.md", image384=photo(384, 384), robustgen=robustgen)["foggy"].shape == (
+    assert run("docs/use/calibrate.md", image384=photo(384, 384), robustgen=robustgen)["foggy"].shape == (
         384,
         384,
         3,
@@ -63,12 +63,12 @@ def test_constants_between_the_published_ones():
 
 def test_finer_severities():
     image = photo(64, 64)
-    foggy = run("docs/plugins.md", 0, image=image, robustgen=robustgen)["foggy"]
+    foggy = run("docs/benchmarks/plugins.md", 0, image=image, robustgen=robustgen)["foggy"]
     assert not np.array_equal(foggy, robustgen.corrupt(image, "fog", 2, rng=0))
 
 
 def test_the_names_of_imagecorruptions():
-    made = run("docs/faq.md", image=photo(64, 64))
+    made = run("docs/start/faq.md", image=photo(64, 64))
     assert made["corrupted"].shape == (64, 64, 3) and "fog" in made["get_corruption_names"]()
 
 
@@ -91,7 +91,7 @@ def test_coco_reads_the_annotations_of_an_arm(folder):
         "--jobs",
         1,
     )
-    assert run("docs/detection.md")["held"].getImgIds() == [139]
+    assert run("docs/use/detection.md")["held"].getImgIds() == [139]
 
 
 def test_readers_of_shards(folder):
@@ -101,20 +101,20 @@ def test_readers_of_shards(folder):
     (folder / "out/imagenet-c/fog/3/000000.tar").rename(folder / "only.tar")
     for number in range(50):
         (folder / f"out/imagenet-c/fog/3/{number:06d}.tar").symlink_to(folder / "only.tar")
-    made = run("docs/formats.md")
+    made = run("docs/use/formats.md")
     assert (made["image"].size, made["label"]) == ((224, 224), 1)
 
 
 def test_hugging_faces_datasets_reads_parquet(folder):
     put_photo(folder / "val" / "cat" / "0.JPEG", 300, 400)
     make_c("val", "--edition", "imagenet", "--format", "parquet", "--output", "out/imagenet-c")
-    images = run("docs/formats.md", 1)["images"]
+    images = run("docs/use/formats.md", 1)["images"]
     assert images[0]["image"].size == (224, 224) and images.features["label"].names == ["cat"]
 
 
 def test_a_function_that_builds_a_model():
     torch = pytest.importorskip("torch")
-    network, preprocessing = run("docs/evaluate.md")["build"]()
+    network, preprocessing = run("docs/use/evaluate.md")["build"]()
     assert network(torch.zeros(2, 3, 224, 224)).shape == (2, 1000) and preprocessing["input_size"] == 224
 
 
@@ -124,7 +124,7 @@ def test_lists_of_subtypes_are_split_at_the_last_space(folder):
     (folder / "out/subtypes/unseen.txt").write_text("\n".join(lines) + "\n")
     root = Path("/data/imagenet22k")
     samples = [(root / "n01530575/n01530575_10.JPEG", 6), (root / "n01530575/a name.JPEG", 24)]
-    assert run("docs/subtypes.md")["samples"] == samples
+    assert run("docs/benchmarks/subtypes.md")["samples"] == samples
 
 
 def test_the_loss_of_augmix_trains(folder, monkeypatch):
@@ -134,7 +134,9 @@ def test_the_loss_of_augmix_trains(folder, monkeypatch):
         put_photo(folder / "train" / "cat" / f"{number}.JPEG", 60, 70, seed=number)
     monkeypatch.setattr(torch.utils.data, "DataLoader", _without_workers(torch.utils.data.DataLoader))
     model = torch.nn.Sequential(torch.nn.AvgPool2d(32), torch.nn.Flatten(), torch.nn.Linear(147, 2))
-    loss = run("docs/augmix.md", model=lambda images: model(images), range=lambda count: [0])["loss"]
+    loss = run("docs/benchmarks/augmix.md", model=lambda images: model(images), range=lambda count: [0])[
+        "loss"
+    ]
     loss.backward()
     assert np.isfinite(loss.item()) and model[2].weight.grad.abs().sum() > 0
 

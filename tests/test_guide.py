@@ -1,4 +1,4 @@
-"""The guides of CONTRIBUTING.md and docs/architecture.md, followed in a copy of the checkout."""
+"""The guides of CONTRIBUTING.md and docs/background/architecture.md, followed in a copy of the checkout."""
 
 import os
 import re
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import put_photo
+
+from tests.helpers import put_photo
 
 ROOT = Path(__file__).parent.parent
 
@@ -43,6 +44,7 @@ def copy(tmp_path):
     """A copy of the checkout with a photograph in it."""
     for folder in ("robustgen", "tests", "configs", "docs", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)  # how pytest imports
     put_photo(tmp_path / "photos" / "a" / "b.png")
     return tmp_path
 
@@ -65,7 +67,7 @@ def make(copy, *words):
 
 def follow(copy, heading, module, table, after, line, rows):
     """Add the example under `heading`: its module, and in `table` its import `after` a line and its row."""
-    text, row = read_examples("docs/architecture.md", heading)
+    text, row = read_examples("docs/background/architecture.md", heading)
     (copy / "robustgen" / module).write_text(text, encoding="utf-8")
     insert(copy / "robustgen" / table, after, f"{line}\n")
     insert(copy / "robustgen" / table, rows, f"{row.rstrip().removesuffix(',')},\n")
@@ -73,14 +75,14 @@ def follow(copy, heading, module, table, after, line, rows):
 
 def test_a_family_added_by_the_guide_passes_the_tests(copy):
     module, row = read_examples("CONTRIBUTING.md", "How to add a corruption")
-    (copy / "robustgen" / "corruptions" / "shades.py").write_text(module, encoding="utf-8")
-    insert(copy / "robustgen" / "corruptions" / "__init__.py", "LATER = {", row)
+    (copy / "robustgen" / "benchmarks" / "corruptions" / "shades.py").write_text(module, encoding="utf-8")
+    insert(copy / "robustgen" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
     assert "Leave few shades" in run(copy, "robustgen", "list", "shades:posterise")
     words = ("--source", "photos", "--corruptions", "shades", "--severities", "1", "--output", "out")
     run(copy, "robustgen", "make-c", *words, "--jobs", "1")
     assert (copy / "out" / "shades.posterise" / "1" / "a" / "b.JPEG").is_file()
     chosen = "posterise or each_family or number_of"
-    assert " passed" in run(copy, "pytest", "-q", "-k", chosen, "tests/test_families.py")
+    assert " passed" in run(copy, "pytest", "-q", "-k", chosen, "tests/benchmarks/test_families.py")
 
 
 def test_a_source_added_by_the_guide_is_recognised(copy):
@@ -111,7 +113,7 @@ def test_a_format_added_by_the_guide_passes_the_tests(copy):
     make(copy, "--source", "photos", "--format", "bmp")
     shutil.rmtree(copy / "out")
     make(copy, "--source", "photos", "--format", "webdataset", "--sample-format", "bmp")
-    assert " passed" in run(copy, "pytest", "-q", "-k", "bmp", "tests/test_formats.py")
+    assert " passed" in run(copy, "pytest", "-q", "-k", "bmp", "tests/formats/test_formats.py")
 
 
 def test_an_executor_added_by_the_guide_does_the_work(copy):

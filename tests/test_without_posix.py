@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from digits import put_folder, put_model
-from helpers import cli, put_photo, tree
 
 import robustgen
-from robustgen.storage import host, local
-from robustgen.storage.local import LocalStore
+from robustgen.files.storage import host, local
+from robustgen.files.storage.local import LocalStore
+from tests.digits import put_folder, put_model
+from tests.helpers import cli, put_photo, tree
 
 # Python runs it in every process before anything else, in those that workers are started as too.
 WITHOUT = """

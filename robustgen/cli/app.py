@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 import click
 
-from robustgen import __version__, interruption
+from robustgen import interruption
 from robustgen.cli.examples import EXAMPLES
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
-from robustgen.name_lists import escape_name
-from robustgen.storage.host import open_closed_streams
-from robustgen.storage.memory import collect_garbage_rarely
+from robustgen.files.name_lists import escape_name
+from robustgen.files.storage.host import open_closed_streams
+from robustgen.files.storage.memory import collect_garbage_rarely
+from robustgen.files.version import __version__
 
 Made = TypeVar("Made", bound=click.Command)
 _Function = Callable[..., None]

@@ -41,7 +41,7 @@ def make_augmix(**flags: Any) -> None:
     path = resolve_config(dataset, flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("no source: give --source, --config or --dataset demo")
-    from robustgen.augmentation import training_copies
+    from robustgen.related.augmentation import training_copies
 
     choices = training_copies.load_choices(path, flags)
     training_copies.refuse_scored_source(dataset, choices, flags["source"])

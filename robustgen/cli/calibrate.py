@@ -21,7 +21,7 @@ from robustgen.display.text import format_path
 from robustgen.errors import ConfigError, OutputError
 
 if TYPE_CHECKING:
-    from robustgen.dataset.config import Config
+    from robustgen.settings.config import Config
 
 
 @command("calibrate", Section.SEE)
@@ -50,11 +50,11 @@ def calibrate(
     """
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     _check_calibration(flags, plot, for_size, output)
-    from robustgen.calibrate.chart import plot_strengths
-    from robustgen.calibrate.layouts import format_calibration
-    from robustgen.calibrate.strengths import measure_strengths
-    from robustgen.dataset import config
     from robustgen.display.charts import check_chart_path
+    from robustgen.inspection.calibrate.chart import plot_strengths
+    from robustgen.inspection.calibrate.layouts import format_calibration
+    from robustgen.inspection.calibrate.strengths import measure_strengths
+    from robustgen.settings import config
 
     if plot:
         check_chart_path(plot)
@@ -92,9 +92,9 @@ def _check_file(flag: str, path: Path | None) -> None:
 
 
 def _propose(config: "Config", size: int, sample: int, layout: str, output: Path | None) -> None:
-    from robustgen.calibrate.layouts import format_proposal, write_config
-    from robustgen.calibrate.matching import propose_constants
-    from robustgen.storage import save
+    from robustgen.files.storage import save
+    from robustgen.inspection.calibrate.layouts import format_proposal, write_config
+    from robustgen.inspection.calibrate.matching import propose_constants
 
     proposal = propose_constants(config, size, sample)
     echo_text(format_proposal(proposal, layout))

@@ -96,9 +96,9 @@ def _measure(
     grid = _read_grid(flags.pop("severities") or _GRID)
     if not any(flags[each] for each in ("limit", "sample", "subset", "images")):
         flags["sample"] = _SAMPLE
-    from robustgen.dataset import config
     from robustgen.evaluation.evaluating import ModelOptions
-    from robustgen.streams.measuring import measure_accuracies
+    from robustgen.related.streams.measuring import measure_accuracies
+    from robustgen.settings import config
 
     name, preprocessing, batch = model.pop("model"), model.pop("preprocessing"), model.pop("batch")
     runtime = pop_runtime(model)
@@ -134,10 +134,10 @@ def _play(
     path: Path | None, flags: dict[str, Any], run: dict[str, Any], file_format: str, output: str | None
 ) -> None:
     """Write the lines of a run, or its images."""
-    from robustgen.dataset import config
     from robustgen.dataset.selection import open_chosen_source, select_keys
-    from robustgen.streams.accuracy_files import load_table
-    from robustgen.streams.ccc import IMAGES, CccRun
+    from robustgen.related.streams.accuracy_files import load_table
+    from robustgen.related.streams.ccc import IMAGES, CccRun
+    from robustgen.settings import config
 
     table, seed = load_table(run["accuracy_table"]), flags["seed"]
     chosen = config.load(path, flags)
@@ -153,7 +153,7 @@ def _play(
     if stream.images_per_cell < stream.speed:
         echo(f"{len(keys)} images are fewer than --speed {stream.speed}: each cell shows all once", err=True)
     if file_format == "webdataset":
-        from robustgen.streams.shards import write_shards
+        from robustgen.related.streams.shards import write_shards
 
         done = write_shards(
             stream, source, keys, output or "out/ccc", jobs=chosen.jobs, overwrite=bool(run["overwrite"])
@@ -167,8 +167,8 @@ def _play(
             echo(f"  {failure['sample']}, {failure['key']!r}: {failure['reason']}", err=True)
         sys.exit(1 if done.failures else 0)
     from robustgen.display.progress import track
-    from robustgen.storage import save
-    from robustgen.streams.ccc_rows import draw_rows, format_ccc_row
+    from robustgen.files.storage import save
+    from robustgen.related.streams.ccc_rows import draw_rows, format_ccc_row
 
     output = output or "out/stream-ccc.jsonl"
     rows = track(draw_rows(stream, source, keys), len(stream), "images")

@@ -24,7 +24,7 @@ def _read_sample(ctx: click.Context, param: click.Parameter, value: str) -> int 
 
 def _read_margins(texts: tuple[str, ...]) -> dict[str, float]:
     """Return ``psnr=0.2`` as {"psnr": 0.2}."""
-    from robustgen.compare.equivalence import METRICS, PIXELS
+    from robustgen.inspection.compare.equivalence import METRICS, PIXELS
 
     known, margins = {metric.key for metric in (*METRICS, PIXELS)}, dict[str, float]()
     for name, sign, value in (text.partition("=") for text in texts):
@@ -81,13 +81,13 @@ def compare(a: str, b: str, layout: str, report: Path | None, **flags: Any) -> N
     A and B are two C or P sets of the same images, created by robustgen or published, as paths or URLs.
     Exits with 0 if they are identical or equivalent within the margin and nothing is missing, otherwise 1.
     """
-    from robustgen.compare.comparison import compare_sets
-    from robustgen.compare.layouts import format_comparison
-    from robustgen.compare.page import render_comparison
-    from robustgen.compare.results import Scope
-    from robustgen.dataset import config
     from robustgen.display.html import check_page_path
-    from robustgen.storage import is_url, save
+    from robustgen.files.storage import is_url, save
+    from robustgen.inspection.compare.comparison import compare_sets
+    from robustgen.inspection.compare.layouts import format_comparison
+    from robustgen.inspection.compare.page import render_comparison
+    from robustgen.inspection.compare.results import Scope
+    from robustgen.settings import config
 
     if report:
         check_page_path(report, *(each for each in (a, b) if not is_url(each)))

@@ -22,8 +22,8 @@ def croissant(directory: str, fields: Path | None) -> None:
     Every finished set has this description, which NeurIPS requires and hubs read. Before you publish the set,
     add the fields that only you know.
     """
-    from robustgen.dataset.config import read_yaml
-    from robustgen.dataset.publishing import describe_set
+    from robustgen.inspection.publishing import describe_set
+    from robustgen.settings.config import read_yaml
 
     described = describe_set(directory, read_yaml(fields) if fields else {})
     missing = [name for name in ("url", "creator", "datePublished") if name not in described]

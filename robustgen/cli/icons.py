@@ -12,7 +12,7 @@ from robustgen.display.text import format_count, format_path, format_size, forma
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.icons.icon_set import IconPlan
+    from robustgen.related.icons.icon_set import IconPlan
 
 
 @command("make-icons", Section.FAMILY)
@@ -31,8 +31,8 @@ def make_icons(**flags: Any) -> None:
     """Write icons of several styles, as in Icons-50."""
     execution = take_execution(flags)
     flags |= {name: _read_pairs(name, flags[name]) for name in ("style", "licence")}
-    from robustgen.dataset import config
-    from robustgen.icons import icon_set
+    from robustgen.related.icons import icon_set
+    from robustgen.settings import config
 
     planned = icon_set.plan_icons(config.load_as(icon_set.IconChoices, None, flags))
     if execution.dry_run:

@@ -12,8 +12,8 @@ from robustgen.cli.options import complete_operations
 from robustgen.errors import ArgumentError, UnknownNameError
 
 if TYPE_CHECKING:
-    from robustgen.editions import Edition
-    from robustgen.registry import Family, Operation
+    from robustgen.benchmarks.editions import Edition
+    from robustgen.benchmarks.registry import Family, Operation
 
 
 @command("list", Section.MAKE)
@@ -37,7 +37,7 @@ def list_(
         options = Options(labels=labels, labels_are_classes=labels_are_classes)
         echo_keys(open_source(keys, options=options).keys())
         return
-    from robustgen.corruptions import FAMILIES
+    from robustgen.benchmarks.corruptions import FAMILIES
     from robustgen.display.text import format_json
 
     found = [*(_find(name) if name else _list_all(FAMILIES))]
@@ -59,7 +59,7 @@ def _find(name: str) -> list[dict[str, Any]]:
 
     Only the plug-in that `name` begins with is imported.
     """
-    from robustgen.corruptions import FAMILIES
+    from robustgen.benchmarks.corruptions import FAMILIES
 
     plugin = name.partition(":")[0]
     families = dict(FAMILIES.built_in)
@@ -92,9 +92,9 @@ def _groups(each: dict[str, Any]) -> tuple[str, ...]:
 
 def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
     """Yield all corruptions of `families`, perturbations, editions and data sets, in a form for JSON."""
-    from robustgen.dataset.config import dataset_file, dataset_names
-    from robustgen.editions import EDITIONS
-    from robustgen.perturbations import PERTURBATIONS
+    from robustgen.benchmarks.editions import EDITIONS
+    from robustgen.benchmarks.perturbations import PERTURBATIONS
+    from robustgen.settings.config import dataset_file, dataset_names
 
     for family in families.values():
         for operation in family.corruptions.values():

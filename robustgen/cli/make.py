@@ -29,7 +29,7 @@ from robustgen.cli.options import (
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.benchmark import Kind
+    from robustgen.benchmarks.kinds import Kind
     from robustgen.dataset.plan import Plan
 
 _of_both = combine(
@@ -101,9 +101,9 @@ def _plan(kind: "Kind", flags: dict[str, Any]) -> "tuple[Execution, Plan]":
     path = resolve_config(flags.pop("dataset"), flags.pop("config_file"))
     if not (path or flags["source"]):
         raise ConfigError("no source: give --dataset, --config or --source")
-    from robustgen.corruptions import ALL_CORRUPTIONS
-    from robustgen.dataset import config
+    from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
     from robustgen.dataset.plan import plan_benchmark
+    from robustgen.settings import config
 
     choices = config.load(path, flags)
     plan = plan_benchmark(choices, kind, overwrite=execution.overwrite)

@@ -251,7 +251,7 @@ _RUNTIME = ("device", "threads", "mixed_precision", "provider", "trust_model")
 
 def pop_runtime(flags: dict[str, Any]) -> Any:
     """Remove the `inference_options` from `flags` and return them as a `Runtime`."""
-    from robustgen.evaluation.models.base import Runtime
+    from robustgen.models.base import Runtime
 
     given = {name: flags.pop(name, None) for name in _RUNTIME}
     return Runtime(**{name: value for name, value in given.items() if value is not None})
@@ -297,6 +297,6 @@ def resolve_config(dataset: str | None, file: Path | None) -> Path | None:
     """
     if dataset and file:
         raise ConfigError("give --dataset or --config, not both")
-    from robustgen.dataset import config
+    from robustgen.settings import config
 
     return config.dataset_file(dataset) if dataset else file

@@ -25,8 +25,8 @@ def preprocess() -> None:
 @shard_options
 def clahe(source: str, destination: str, **flags: Any) -> None:
     """Apply CLAHE to all images of SRC and write them to DST, under the same names."""
-    from robustgen.dataset import config
-    from robustgen.preprocess import ClaheChoices, plan_clahe
+    from robustgen.related.clahe_sets import ClaheChoices, plan_clahe
+    from robustgen.settings import config
 
     execution = take_execution(flags)
     given = flags | {"source": source, "output": destination}

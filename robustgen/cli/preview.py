@@ -26,9 +26,9 @@ from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
 
 if TYPE_CHECKING:
-    from robustgen.benchmark import Kind
+    from robustgen.benchmarks.kinds import Kind
     from robustgen.imaging.pixels import Rgb
-    from robustgen.preview.subject import Subject
+    from robustgen.inspection.preview.subject import Subject
 
 _OF_CORRUPTIONS = ("corruptions", "severities", "grid", "severity", "tiles", "depth_maps", "depth_scale")
 _OF_SEQUENCES = ("perturbations", "difficulty", "frames", "animate")
@@ -82,7 +82,7 @@ def preview(image: Path | None, **flags: Any) -> None:
     if look["grid"]:
         flags["severities"] = look["severity"] or 3
     from robustgen.display import sheets
-    from robustgen.preview import drawing
+    from robustgen.inspection.preview import drawing
 
     drawing.check_preview_path(output, look["animate"])
     sheets.check_cell(sheets.CELL if look["cell"] is None else look["cell"])
@@ -94,7 +94,7 @@ def preview(image: Path | None, **flags: Any) -> None:
 
 def _write_page(image: Path | None, flags: dict[str, Any], page: Path) -> None:
     from robustgen.display.html import check_page_path
-    from robustgen.preview.explorer import write_explorer
+    from robustgen.inspection.preview.explorer import write_explorer
 
     if page.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--page {page}: must end in .html")
@@ -117,8 +117,8 @@ def _write(
 ) -> "Rgb":
     """Draw and write, and return the drawing; for an animation its first frame."""
     from robustgen.display import sheets
-    from robustgen.preview import animation, drawing
-    from robustgen.storage import save
+    from robustgen.files.storage import save
+    from robustgen.inspection.preview import animation, drawing
 
     suffix = output.suffix.lower()
     if animate:
@@ -155,8 +155,8 @@ def _subject(image: Path | None, kind: "Kind", flags: dict[str, Any], output: Pa
     path = resolve_config(dataset, file)
     if image and (flags["source"] or flags["labels"] or index is not None):
         raise ConfigError("give IMAGE, or --source (with --labels, --index), not both")
-    from robustgen.dataset import config
-    from robustgen.preview.subject import open_from_file, open_from_source
+    from robustgen.inspection.preview.subject import open_from_file, open_from_source
+    from robustgen.settings import config
 
     if image:
         # Only the settings of a config matter; its own images may be missing.

@@ -18,7 +18,7 @@ def report(directory: str, output: Path | None, images: int) -> None:
 
     DIRECTORY is an output of make-c or make-p, or a published set, as a path or a URL.
     """
-    from robustgen.report.page import write_report
+    from robustgen.inspection.report.page import write_report
 
     written, size = write_report(directory, output, images)
     echo(f"{format_path(written)}, {format_size(size)}")

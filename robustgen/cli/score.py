@@ -64,14 +64,14 @@ def score(
     if known or unknown:
         if predictions or not (known and unknown):
             raise ConfigError("--ood FILE needs --id FILE, and no folders of predictions")
-        from robustgen.evaluation.unknown_classes import score_unknown_classes
+        from robustgen.scores.unknown_classes import score_unknown_classes
 
         echo_text(score_unknown_classes(known, unknown, confidence).render(layout))
         return
     if not predictions:
         raise click.UsageError("Missing argument 'PREDICTIONS...'.")
     from robustgen.display import charts, html
-    from robustgen.evaluation import compact, plotting, score_page, scoring
+    from robustgen.scores import plotting, score_page, scoring, terminal_tables
 
     if plot:
         charts.check_chart_path(plot)
@@ -81,7 +81,7 @@ def score(
     echo_text(
         "\n".join(report.describe_plan(plan))
         if plan
-        else compact.render(report, layout, 0 if verbose else table_width())
+        else terminal_tables.render(report, layout, 0 if verbose else table_width())
     )
     for note in report.notes:
         echo(note, err=True)

@@ -43,7 +43,7 @@ def score_detection(
 
     pycocotools matches boxes and masks. mPC is the mean over fifteen corruptions at five severities.
     """
-    from robustgen.evaluation.detection import scoring
+    from robustgen.scores.detection import scoring
 
     processes = (os.cpu_count() or 1) if isinstance(jobs, str) else jobs
     report = scoring.score_detections(annotations, results, clean, jobs=processes, **flags)

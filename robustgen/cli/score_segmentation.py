@@ -46,7 +46,7 @@ def score_segmentation(
 
     Predicted and true maps are matched by file name.
     """
-    from robustgen.evaluation import segmentation
+    from robustgen.scores import segmentation
 
     labels = segmentation.LabelFormat(classes, ignore, label_ids)
     processes = (os.cpu_count() or 1) if isinstance(jobs, str) else jobs

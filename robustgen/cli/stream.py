@@ -15,7 +15,7 @@ from robustgen.cli.options import (
 )
 from robustgen.display.text import format_count, format_path
 from robustgen.errors import ConfigError
-from robustgen.streams.choices import (
+from robustgen.related.streams.choices import (
     ALIASES,
     LAWS,
     MOST_SLOTS,
@@ -32,8 +32,8 @@ from robustgen.streams.choices import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from robustgen.dataset.config import Config
-    from robustgen.streams.csid import Files
+    from robustgen.related.streams.csid import Files
+    from robustgen.settings.config import Config
 
 _correlated_options = combine(
     click.option("--law", type=click.Choice(LAWS), help="correlated: law of the paper; default rotta."),
@@ -90,7 +90,7 @@ _CHAIN = (
 @click.option(
     "--setting",
     type=click.Choice([*SETTINGS, *ALIASES, "csid", "ccc"]),
-    help="Order of the images, see docs/streams.md; csid is for OpenOOD; for ccc see docs/ccc.md.",
+    help="Order of the images (docs/use/streams.md); csid is for OpenOOD, ccc is in docs/benchmarks/ccc.md.",
 )
 @source_options
 @selection_options
@@ -171,7 +171,7 @@ def stream(setting: str | None, file_format: str, files: "Files", output: str | 
         del flags[flag]
     if file_format == "webdataset":
         raise ConfigError("--format webdataset is for --setting ccc")
-    from robustgen.dataset import config
+    from robustgen.settings import config
 
     chosen = config.load(path, flags)
     given = {flag: value for flag, value in chain.items() if value is not None}
@@ -203,10 +203,10 @@ def _write(config: "Config", choices: StreamChoices | None, output: Path, files:
     import numpy as np
 
     from robustgen.dataset.selection import check_classes, open_chosen_source, select_keys
-    from robustgen.storage import save
-    from robustgen.streams.csid import draw_csid, format_imglist_row
-    from robustgen.streams.drawing import draw_stream
-    from robustgen.streams.rows import StreamRow, format_row
+    from robustgen.files.storage import save
+    from robustgen.related.streams.csid import draw_csid, format_imglist_row
+    from robustgen.related.streams.drawing import draw_stream
+    from robustgen.related.streams.rows import StreamRow, format_row
 
     source = open_chosen_source(config)
     check_classes(source, config)

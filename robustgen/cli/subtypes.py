@@ -11,7 +11,7 @@ from robustgen.cli.options import PATH
 from robustgen.display.text import format_count, format_path
 
 if TYPE_CHECKING:
-    from robustgen.subtypes.splitting import Summary
+    from robustgen.related.subtypes.splitting import Summary
 
 
 @command("make-subtypes", Section.FAMILY)
@@ -30,7 +30,7 @@ def make_subtypes(imagenet22k: Path, wordnet: Path, output: str, links: bool) ->
 
     Splits the subtypes of 25 types by WordNet. IMAGENET22K has a folder for each noun.
     """
-    from robustgen.subtypes import splitting
+    from robustgen.related.subtypes import splitting
 
     summary = splitting.make(imagenet22k, wordnet, output, links=links)
     for split in splitting.SPLITS:

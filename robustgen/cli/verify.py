@@ -36,8 +36,8 @@ def verify(
 
     Also completes the manifest after merging shards.
     """
-    from robustgen.dataset import verify as verifying
     from robustgen.display.text import format_count
+    from robustgen.inspection import verify as verifying
 
     if source and not deep:
         raise ConfigError("--source needs --deep: it is the current location of the source")
@@ -59,4 +59,6 @@ def verify(
     )
     if findings.known_as:
         echo(findings.known_as)
+    for path, title in findings.published.items():
+        echo(f"{path}: the file of {title} on Zenodo")
     sys.exit(status)

@@ -49,9 +49,9 @@ def warm(jobs: int | str | None) -> None:
     Otherwise the first run of make-c or make-p compiles them. numba caches them. A container image
     that runs this command needs NUMBA_CACHE_DIR set to a folder inside it.
     """
-    from robustgen.corruptions import CORRUPTIONS
+    from robustgen.benchmarks.corruptions import CORRUPTIONS
+    from robustgen.benchmarks.perturbations import PERTURBATIONS
     from robustgen.execution import carry_out, count_cores
-    from robustgen.perturbations import PERTURBATIONS
 
     works = [Warming("corruption", name) for name in CORRUPTIONS]
     works += [Warming("perturbation", name) for name in PERTURBATIONS]

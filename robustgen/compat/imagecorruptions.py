@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.corruptions.imagecorruptions import IMAGECORRUPTIONS
+from robustgen.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from robustgen.dataset.names import SUMS
 from robustgen.errors import ConfigError
+from robustgen.files.json_files import parse_object
+from robustgen.files.name_lists import read_sums
+from robustgen.files.storage import Store
 from robustgen.formats.card import config_name
 from robustgen.formats.parquet import FOLDER
-from robustgen.json_files import parse_object
-from robustgen.name_lists import read_sums
-from robustgen.storage import Store
 
 CROISSANT: Final = "croissant.json"
 

@@ -11,14 +11,14 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from robustgen.errors import ConfigError, ImageError, SourceError
+from robustgen.files.storage import Store
 from robustgen.imaging.decode import reason_of
 from robustgen.imaging.depth import depth_from_midas, read_depth_picture
-from robustgen.imaging.steps import Map
+from robustgen.imaging.preparation import Map
 from robustgen.sources.base import Source, blame_source
 from robustgen.sources.places import ARCHIVES, Place, find_place
 from robustgen.sources.sample_names import sample_key
 from robustgen.sources.trees import ArchiveTree, FileTree, FolderTree
-from robustgen.storage import Store
 
 SUFFIXES: Final = (".png", ".npy", ".tif", ".tiff")
 # Number of maps whose content enters the digest; the others contribute only names and sizes.

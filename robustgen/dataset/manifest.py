@@ -18,10 +18,10 @@ from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.records import Coverage, Failure, find_folder
 from robustgen.dataset.state import OutputState, find_largest
 from robustgen.errors import OutputError, WriteError
+from robustgen.files.json_files import parse_object
+from robustgen.files.name_lists import escape_name
+from robustgen.files.storage import Store
 from robustgen.formats import FORMATS
-from robustgen.json_files import parse_object
-from robustgen.name_lists import escape_name
-from robustgen.storage import Store
 
 # --- checksums -----------------------------------------------------------------------------------
 

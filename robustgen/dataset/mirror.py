@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from robustgen.dataset.names import FRAMES, SUMS
 from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.records import Failure, Record
+from robustgen.files.storage import Store
 from robustgen.formats import WrittenFile
-from robustgen.storage import Store
 
 
 def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind
+from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.dataset.manifest import read_manifest
 from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, OutputError, SourceError
+from robustgen.files.storage import Store, open_store
 from robustgen.formats import Dataset, parse_variant
 from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
 from robustgen.formats.parquet import FOLDER, ParquetShards
@@ -16,8 +18,6 @@ from robustgen.formats.shards import Shards, SourceSet
 from robustgen.formats.table import TableSet
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
-from robustgen.registry import MEDMNIST
-from robustgen.storage import Store, open_store
 
 EQUALISED = "CLAHE"
 """Kind of a set that `robustgen preprocess clahe` created from another set."""
@@ -185,7 +185,7 @@ def _find_archives(files: Sequence[str]) -> dict[str, str]:
     stems = {path.removesuffix(ARCHIVE) for path in files if path.endswith(ARCHIVE) and "/" not in path}
     if not stems:
         return {}
-    from robustgen.corruptions import FAMILIES
+    from robustgen.benchmarks.corruptions import FAMILIES
 
     known = FAMILIES["medmnist-c"].corruptions
     folders = [

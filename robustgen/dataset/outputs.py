@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import OutputError, RobustgenError, WriteError
-from robustgen.json_files import parse_object
-from robustgen.storage import Store, measure, open_store
+from robustgen.files.json_files import parse_object
+from robustgen.files.storage import Store, measure, open_store
 
 
 @contextmanager
@@ -72,12 +72,12 @@ def read_object(store: Store, path: str) -> dict[str, Any]:
         raise OutputError(f"{store.location}/{path} is damaged: {error}") from error
 
 
-def measure_file(store: Store, path: str) -> tuple[int, str]:
-    """Return the size of a file in bytes, and its SHA-256 in hexadecimal."""
+def measure_file(store: Store, path: str, algorithm: str = "sha256") -> tuple[int, str]:
+    """Return the size of a file in bytes, and its digest in hexadecimal."""
     with store.open(path) as file:
-        return measure(file)
+        return measure(file, algorithm)
 
 
-def file_digest(store: Store, path: str) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
-    return measure_file(store, path)[1]
+def file_digest(store: Store, path: str, algorithm: str = "sha256") -> str:
+    """Return the digest of a file in hexadecimal."""
+    return measure_file(store, path, algorithm)[1]

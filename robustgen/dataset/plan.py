@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmark import BENCHMARKS, CLEAN, CLEAN_ARM, Benchmark, Kind, Variant
-from robustgen.corruptions import get_corruption, get_family
-from robustgen.dataset.config import USUAL_SCALE, Choices, Config, make_absolute
+from robustgen.benchmarks.corruptions import get_corruption, get_family
+from robustgen.benchmarks.editions import EDITIONS
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_ARM, Benchmark, Kind, Variant
+from robustgen.benchmarks.registry import SMALLEST_SIDE, Operation
 from robustgen.dataset.depth import DepthMaps, open_depth
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
@@ -32,19 +33,18 @@ from robustgen.dataset.selection import check_classes, match_keys, open_chosen_s
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.tiles import Tiles, read_tiles
 from robustgen.dataset.versions import list_versions
-from robustgen.editions import EDITIONS
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
+from robustgen.files.storage import Store, is_url, open_store
 from robustgen.formats import DEFAULTS, FORMATS, Order, WorkUnit, Writer, open_writer
 from robustgen.imaging import video
 from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.imaging.tiles import TileBank
-from robustgen.registry import SMALLEST_SIDE, Operation
+from robustgen.settings.config import USUAL_SCALE, Choices, Config, make_absolute
 from robustgen.sources.base import Items, Loaded, Options, Source
 from robustgen.sources.opening import open_source
 from robustgen.sources.table import Table
-from robustgen.storage import Store, is_url, open_store
 
 CITATION = (
     "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
@@ -430,13 +430,13 @@ def _try_out(config: Config) -> None:
 
 
 def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return the config's own parameters, libraries and photographs, by operation and level."""
+    """Return the config's own parameters, engine and photographs, by operation and level."""
     overrides: dict[str, dict[int, dict[str, Any]]] = {}
     if kind == "c":
         _try_out(config)
         overrides = copy.deepcopy(config.parameters)
-    chosen = {"engine": config.motion_blur, "directory": config.frost_dir, "library": config.libjpeg}
-    everywhere = {name: value for name, value in chosen.items() if value not in (None, "exact", "turbo")}
+    chosen = {"engine": config.motion_blur, "directory": config.frost_dir}
+    everywhere = {name: value for name, value in chosen.items() if value not in (None, "exact")}
     recipe = RECIPES[kind](config.edition)
     for name in BENCHMARKS[kind].names:
         operation = recipe.get_operation(name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from robustgen import interruption
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.outputs import blame_output
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.records import Failure, Origin, Record
@@ -24,11 +24,11 @@ from robustgen.errors import (
     name_error,
 )
 from robustgen.execution.progress import Reporter
+from robustgen.files.storage.host import HOST
+from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
 from robustgen.formats import UnitWriter, WorkUnit, Writer, WrittenFile
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
-from robustgen.storage.host import HOST
-from robustgen.storage.memory import keep_freed_memory, return_freed_memory
 
 # A name is too long or invalid, or a file and a folder have it.
 _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.EINVAL}

@@ -12,23 +12,19 @@ from typing import Any, ClassVar, Final, Generic
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.benchmark import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
-from robustgen.corruptions import get_corruption
+from robustgen.benchmarks.corruptions import get_corruption
+from robustgen.benchmarks.editions import Edition, check_size, get_edition
+from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
+from robustgen.benchmarks.overrides import NOT_CONSTANTS, Overrides
+from robustgen.benchmarks.perturbations import PERTURBATIONS
+from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
 from robustgen.dataset.depth import DepthMaps
 from robustgen.dataset.tiles import Tiles
-from robustgen.editions import Edition, check_size, get_edition
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.imaging.tiles import STICKER_SIDE
-from robustgen.parameters import check_parameter
-from robustgen.perturbations import PERTURBATIONS
-from robustgen.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
 from robustgen.sources.base import Loaded
-
-Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
-"""Operation to level to parameter to value."""
-
 
 _WORD: Final = np.dtype("<u8")
 
@@ -380,39 +376,6 @@ RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
 )
 
 
-# Config keys of their own choose these; the first two change no pixel.
-_NOT_CONSTANTS = ("engine", "directory", "masks")
-_CHOSEN_BY_KEYS = (*_NOT_CONSTANTS, "library")
-
-
 def _plain(parameters: Any) -> dict[str, Any]:
     plain = dataclasses.asdict(parameters)
-    return {name: value for name, value in plain.items() if name not in _NOT_CONSTANTS}
-
-
-def check_overrides(overrides: Overrides) -> Overrides:
-    """Return the parameters of corruptions, with whole numbers as int.
-
-    Raises
-    ------
-    ArgumentError
-        A corruption, level, parameter or value cannot be used; the message names the place.
-    """
-    checked: dict[str, dict[int, dict[str, Any]]] = {}
-    for name, levels in overrides.items():
-        operation = get_corruption(name)
-        if not levels:
-            raise ArgumentError(f"{name}: no severity given; write {name}: {{3: {{...}}}}")
-        for given, values in levels.items():
-            # YAML may give the level as a string.
-            level = int(given) if isinstance(given, str) and given.isdecimal() else given
-            is_whole = isinstance(level, int) and not isinstance(level, bool)
-            if not is_whole or not (isinstance(values, Mapping) and values):
-                wanted = f"name a severity from 1 to 5, as in {name}: {{3: {{...}}}}"
-                raise ArgumentError(f"{name}.{given}: {wanted}")
-            published = operation.parameters(level, next(iter(operation.table)))
-            for parameter, value in values.items():
-                place = f"{name}.{level}.{parameter}"
-                constant = check_parameter(published, parameter, value, name, place, _CHOSEN_BY_KEYS)
-                checked.setdefault(name, {}).setdefault(level, {})[parameter] = constant
-    return checked
+    return {name: value for name, value in plain.items() if name not in NOT_CONSTANTS}

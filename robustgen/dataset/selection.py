@@ -5,15 +5,15 @@ from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from robustgen.dataset.config import Choices, Config, make_absolute
 from robustgen.dataset.recipes import rank
 from robustgen.errors import ConfigError, SourceError
+from robustgen.files.name_lists import unescape_name
+from robustgen.files.storage import Store, locate
 from robustgen.imaging.jpeg import Libjpeg
-from robustgen.name_lists import unescape_name
+from robustgen.settings.config import Choices, Config, make_absolute
 from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Options, Source
 from robustgen.sources.opening import open_source
-from robustgen.storage import Store, locate
 
 _IMAGENET: Final = ("imagenet", "tiny-imagenet")
 

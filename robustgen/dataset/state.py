@@ -21,9 +21,9 @@ from typing import Any, Final
 from robustgen.dataset.names import STATE
 from robustgen.dataset.records import Record, from_bytes, to_bytes
 from robustgen.errors import OutputError
-from robustgen.json_files import parse_object
-from robustgen.storage import Store, open_store
-from robustgen.storage.host import HOST_ID, is_alive
+from robustgen.files.json_files import parse_object
+from robustgen.files.storage import Store, open_store
+from robustgen.files.storage.host import HOST_ID, is_alive
 
 START_OVER: Final = "Choose another --output, or start over with --overwrite"
 _READERS = 32

@@ -13,10 +13,10 @@ import numpy as np
 from robustgen.display.progress import track
 from robustgen.errors import ConfigError, ImageError
 from robustgen.execution import count_cores
+from robustgen.files.storage import Store
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.tiles import MOST_PICTURES, TileBank, shrink_to_tile
 from robustgen.sources.base import Reusable, Source
-from robustgen.storage import Store
 
 
 class Tiles(Reusable):

@@ -2,7 +2,7 @@
 
 from importlib import metadata
 
-from robustgen import __version__
+from robustgen.files.version import __version__
 from robustgen.imaging.jpeg import Libjpeg, decoder_version, libjpeg_version
 from robustgen.imaging.opencv import cv2
 

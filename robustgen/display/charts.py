@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import ConfigError, MissingDependencyError
-from robustgen.storage import save
+from robustgen.files.storage import save
 
 CHART_SUFFIXES: Final = (".png", ".svg", ".pdf")
 # Okabe and Ito's colours, which most colour-blind people can distinguish.

@@ -20,8 +20,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
-from robustgen.dataset.config import Config
+from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.records import Origin, Record
@@ -29,20 +28,21 @@ from robustgen.dataset.sharing import share, share_each
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
-from robustgen.evaluation import preprocessing as presets
-from robustgen.evaluation.models.base import Model, Runtime
-from robustgen.evaluation.models.classifier import Classifier
-from robustgen.evaluation.models.opening import open_model
 from robustgen.evaluation.predicting import Predictor, choose_saved
-from robustgen.evaluation.preprocessing import PRESETS, Preprocessing
+from robustgen.evaluation.predictions import Saved, digest_of
 from robustgen.evaluation.rendering import Rendered, Renderer
 from robustgen.evaluation.store import PredictionStore, choose_unit_size, name_parts, open_prediction_store
+from robustgen.files.storage import open_store
 from robustgen.formats import FORMATS
 from robustgen.formats.base import stack_images
 from robustgen.formats.prefetch import prefetch
-from robustgen.predictions import Saved, digest_of
+from robustgen.models import preprocessing as presets
+from robustgen.models.base import Model, Runtime
+from robustgen.models.classifier import Classifier
+from robustgen.models.opening import open_model
+from robustgen.models.preprocessing import PRESETS, Preprocessing
+from robustgen.settings.config import Config
 from robustgen.sources.base import class_of
-from robustgen.storage import open_store
 
 _VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.

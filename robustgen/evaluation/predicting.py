@@ -14,22 +14,22 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import Kind, Variant
+from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.dataset.opening import EQUALISED, open_dataset
 from robustgen.dataset.records import Record
 from robustgen.dataset.sharing import share_each
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, SourceError
-from robustgen.evaluation import preprocessing as presets
-from robustgen.evaluation.models.base import Runtime
-from robustgen.evaluation.models.classifier import Classifier, is_finite
-from robustgen.evaluation.models.opening import open_model
-from robustgen.evaluation.preprocessing import Pixels
+from robustgen.evaluation.predictions import Pieces, Saved, digest_of, top5_entries
 from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
 from robustgen.formats import Dataset, WorkUnit, WrittenFile, name_contents
 from robustgen.formats.units import cut
 from robustgen.metrics import top_classes
-from robustgen.predictions import Pieces, Saved, digest_of, top5_entries
+from robustgen.models import preprocessing as presets
+from robustgen.models.base import Runtime
+from robustgen.models.classifier import Classifier, is_finite
+from robustgen.models.opening import open_model
+from robustgen.models.preprocessing import Pixels
 
 # Editions of published sets, which have no manifest, by format.
 _USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}

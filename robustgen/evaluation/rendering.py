@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import rotate_variants
 from robustgen.dataset.recipes import Recipe
 from robustgen.errors import MissingDependencyError, explain_failure
-from robustgen.evaluation.preprocessing import Pixels, Preprocessing
 from robustgen.execution import carry_out, count_cores
 from robustgen.execution.progress import Progress, Reporter
+from robustgen.files.storage.memory import keep_freed_memory
 from robustgen.formats import Writer
+from robustgen.models.preprocessing import Pixels, Preprocessing
 from robustgen.sources.base import Items
-from robustgen.storage.memory import keep_freed_memory
 
 
 class Rendered(NamedTuple):

@@ -1,7 +1,7 @@
 """Folder of one model's predictions: its settings, finished variants and unfinished parts.
 
 predictions.json                 settings that decide the predictions
-fog/3.npz, tilt.npz              finished variants, see `robustgen.predictions`
+fog/3.npz, tilt.npz              finished variants, see `robustgen.evaluation.predictions`
 .robustgen/records/fog/3.json    record of each finished variant
 .robustgen/records/units/        records of work units, see `predicting` and `evaluating`
 .robustgen/parts/fog/3/          rows of unfinished variants: one file per unit, named in its record
@@ -20,17 +20,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen import predictions
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.names import STATE
 from robustgen.dataset.outputs import file_digest, open_output
 from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.errors import OutputError, SourceError
+from robustgen.evaluation import predictions
+from robustgen.evaluation.predictions import ABOUT, Pieces, PredictionFile
+from robustgen.files.json_files import parse_object
+from robustgen.files.storage import Store
 from robustgen.formats import WrittenFile, describe_difference
-from robustgen.json_files import parse_object
-from robustgen.predictions import ABOUT, Pieces, PredictionFile
-from robustgen.storage import Store
 
 _PARTS: Final = f"{STATE}/parts"
 _REMEDY: Final = "choose another --output, or --overwrite"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from robustgen.execution.base import Job, Result, WorkersLostError, run_job
 from robustgen.execution.progress import Reporter
-from robustgen.storage.host import hold_back_interrupts
-from robustgen.storage.memory import collect_garbage_rarely, keep_freed_memory
+from robustgen.files.storage.host import hold_back_interrupts
+from robustgen.files.storage.memory import collect_garbage_rarely, keep_freed_memory
 
 
 class ThisProcess:

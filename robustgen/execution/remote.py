@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Any, ClassVar, Final
 
-from robustgen import __version__
 from robustgen.errors import RobustgenError, WriteError, name_error
 from robustgen.execution.base import Job, Result, WorkersLostError
 from robustgen.execution.progress import Reporter
+from robustgen.files.version import __version__
 
 JOBS_AHEAD: Final = 500
 """Number of jobs submitted at a time, which keeps clusters of some hundred cores busy."""

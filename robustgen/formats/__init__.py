@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from robustgen.benchmark import BENCHMARKS, Kind
+from robustgen.benchmarks.kinds import BENCHMARKS, Kind
 from robustgen.errors import ConfigError
 from robustgen.formats.arrays import ArchiveWriter, ArrayWriter
 from robustgen.formats.base import Dataset as Dataset

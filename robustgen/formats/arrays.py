@@ -12,10 +12,12 @@ from typing import Any, BinaryIO, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import Variant
-from robustgen.containers import npz
-from robustgen.containers.npy import StoredArray, header_bytes
+from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ConfigError, ImageError, SourceError
+from robustgen.files.containers import npz
+from robustgen.files.containers.npy import StoredArray, header_bytes
+from robustgen.files.name_lists import join_names, split_names
+from robustgen.files.storage import Store, measure
 from robustgen.formats.base import (
     Dataset,
     Encoded,
@@ -31,11 +33,9 @@ from robustgen.formats.base import (
 )
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
-from robustgen.name_lists import join_names, split_names
 from robustgen.sources.base import blame_source
 from robustgen.sources.medmnist import MedMnist
 from robustgen.sources.sample_names import KEYS
-from robustgen.storage import Store, measure
 
 LABELS: Final = "labels.npy"
 """File next to the arrays with the class of each row."""

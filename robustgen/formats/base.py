@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmark import BENCHMARKS, Benchmark, Kind, Variant
+from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.errors import ImageError, SourceError
+from robustgen.files.storage import Store
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import WorkUnit, cut_by_images
 from robustgen.imaging import video
 from robustgen.imaging.jpeg import Libjpeg, Subsampling
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
-from robustgen.storage import Store
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]

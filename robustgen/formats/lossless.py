@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from PIL import Image, features
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.formats.base import Encoded, Encoder, keep_grey, without_suffix
 from robustgen.imaging.pixels import Rgb
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.formats.base import Encoded, Encoder, without_suffix
 from robustgen.imaging import video

@@ -6,7 +6,7 @@ from typing import Any
 
 from PIL import features
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ImageError
 from robustgen.formats.base import Encoded, Encoder
 from robustgen.formats.jpeg import JpegEncoder

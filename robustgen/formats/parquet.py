@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
-from robustgen.benchmark import Kind, Variant
-from robustgen.containers.parquet import import_pyarrow
+from robustgen.benchmarks.kinds import Kind, Variant
+from robustgen.files.containers.parquet import import_pyarrow
 from robustgen.formats.base import Encoded, Encoder, Order
 from robustgen.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit

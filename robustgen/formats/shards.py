@@ -10,8 +10,10 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ImageError, SourceError
+from robustgen.files.name_lists import join_names
+from robustgen.files.storage import Store, measure
 from robustgen.formats.base import (
     Dataset,
     Encoded,
@@ -25,10 +27,8 @@ from robustgen.formats.base import (
 )
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
-from robustgen.name_lists import join_names
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.sample_names import KEYS
-from robustgen.storage import Store, measure
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2

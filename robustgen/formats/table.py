@@ -9,16 +9,16 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO, ClassVar
 
-from robustgen.benchmark import Variant
-from robustgen.containers.parquet import ParquetTable, import_pyarrow
-from robustgen.containers.tables import RowPlace
+from robustgen.benchmarks.kinds import Variant
+from robustgen.files.containers.parquet import ParquetTable, import_pyarrow
+from robustgen.files.containers.tables import RowPlace
+from robustgen.files.storage import Store
 from robustgen.formats.base import Encoded, Encoder, Listing, TreeWriter
 from robustgen.formats.shards import AddSample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import Options
 from robustgen.sources.cells import Result, replace_images
 from robustgen.sources.table import Table, find_layout, name_images
-from robustgen.storage import Store
 
 FindResult = Callable[[str], Result | None]
 """Function from the key of an image to its result; None if it failed."""

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import Dataset, Labels, Pixels, name_contents
 from robustgen.imaging import decode, video

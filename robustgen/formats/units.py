@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 
 _FEWEST_UNITS, _MOST_UNITS, _MOST_IMAGES = 64, 4096, 16
 

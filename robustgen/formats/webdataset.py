@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
-from robustgen.benchmark import Variant
-from robustgen.containers.tar import END, member_bytes
+from robustgen.benchmarks.kinds import Variant
+from robustgen.files.containers.tar import END, member_bytes
+from robustgen.files.name_lists import join_names
 from robustgen.formats.base import Encoded, Listing
 from robustgen.formats.shards import AddSample, Shards, ShardWriter
-from robustgen.name_lists import join_names
 from robustgen.sources.sample_names import CLASS_NAMES, sample_key
 from robustgen.sources.webdataset import WebDataset
 

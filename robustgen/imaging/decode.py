@@ -13,9 +13,9 @@ from PIL import Image, UnidentifiedImageError
 from PIL.JpegImagePlugin import JpegImageFile
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, MissingDependencyError
+from robustgen.files.storage.regular import open_regular
 from robustgen.imaging.jpeg import Libjpeg, read_by_ijg
 from robustgen.imaging.pixels import Rgb
-from robustgen.storage.regular import open_regular
 
 Location = str | os.PathLike[str]
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")

@@ -12,7 +12,7 @@ from robustgen.imaging.decode import open_image
 from robustgen.imaging.kernels import depth as kernels
 from robustgen.imaging.kernels import elementary, elementwise
 from robustgen.imaging.pixels import Rgb
-from robustgen.imaging.steps import Chain, Crop, ResizeShorter
+from robustgen.imaging.preparation import Chain, Crop, ResizeShorter
 
 Depth = npt.NDArray[np.float32]
 

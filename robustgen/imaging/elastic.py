@@ -87,8 +87,17 @@ def _mixing(size: int, packed_weights: bytes) -> tuple[npt.NDArray[np.int64], np
     return order, np.array([(gains + opposite) / 2 / size, *(half * circle[:, :size])])
 
 
-def displace(image: npt.NDArray[np.float32], dx: npt.NDArray[np.float32], dy: npt.NDArray[np.float32]) -> Rgb:
-    """Sample a unit `image` (H, W, 4) at (row + dy, column + dx) like SciPy before 1.6; return uint8."""
+def displace(
+    image: npt.NDArray[np.float32],
+    dx: npt.NDArray[np.float32],
+    dy: npt.NDArray[np.float32],
+    *,
+    mended: bool = False,
+) -> Rgb:
+    """Sample a unit `image` (H, W, 4) at (row + dy, column + dx); return uint8 (H, W, 3).
+
+    Borders are reflected like in SciPy before 1.6; if `mended`, like in later releases.
+    """
     out = np.empty((*dx.shape, 3), np.uint8)
-    kernels.displace(image, dx, dy, out)
+    kernels.displace(image, dx, dy, mended, out)
     return out

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging.carried import FROST
 from robustgen.imaging.kernels import elementwise as kernels
 from robustgen.imaging.kernels import resizing
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
+from robustgen.imaging.third_party_files import FROST
 
 # Indices 0 to 4 are drawn, never the sixth photograph.
 _DRAWN = 5

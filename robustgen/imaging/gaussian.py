@@ -14,7 +14,12 @@ from robustgen.imaging.pixels import Floats, Rgb
 
 @lru_cache(maxsize=256)
 def gaussian_weights(sigma: float, truncate: float = 4.0) -> npt.NDArray[np.float64]:
-    """Return the right half, centre first, of SciPy's Gaussian of radius int(truncate * sigma + 0.5)."""
+    """Return the right half, centre first, of SciPy's Gaussian of radius int(truncate * sigma + 0.5).
+
+    It is a single 1 if `sigma` is 0.
+    """
+    if not sigma:
+        return np.ones(1)
     radius = int(truncate * sigma + 0.5)
     phi = exact.gaussian_at(np.arange(-radius, radius + 1), sigma)
     half: npt.NDArray[np.float64] = (phi / phi.sum())[radius:]
@@ -42,8 +47,8 @@ def gaussian(
     Parameters
     ----------
     values : ndarray of shape (H, W) or (H, W, C)
-    sigma : float, or one for each axis
-        Standard deviation in pixels.
+    sigma : float, or one for rows and one for columns
+        Standard deviation in pixels; 0 leaves an axis as it is.
     truncate : float
         Radius of the kernel in standard deviations.
     mode : {"nearest", "reflect"}

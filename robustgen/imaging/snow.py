@@ -30,7 +30,7 @@ def draw_flakes(
 def luma_of(image: Rgb) -> npt.NDArray[np.float32]:
     """Return the luma of `image` in [0, 1], float32 (H, W), as in OpenCV of 2018 for float32 images."""
     luma = np.empty(image.shape[:2], np.float32)
-    weather.fill_luma(image.reshape(-1, 3), luma.reshape(-1))
+    weather.fill_luma(image, luma)
     return luma
 
 

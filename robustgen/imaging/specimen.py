@@ -10,9 +10,9 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from robustgen.errors import ArgumentError, MissingDependencyError
-from robustgen.imaging.carried import INK
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.third_party_files import INK
 
 # Letters look alike at scales .14 to .16, and up to .18; there are no tables for others.
 _SMALL_LETTERS, _LARGEST_LETTERS = 0.165, 0.185

@@ -32,9 +32,9 @@ from robustgen.errors import (
     UnknownNameError,
     WriteError,
 )
+from robustgen.files.storage.regular import open_regular
 from robustgen.imaging.decode import reason_of
 from robustgen.imaging.opencv import cv2
-from robustgen.storage.regular import open_regular
 
 __all__ = ["Encoding", "build", "count_frames", "encode", "frames_digest", "read_sequence"]
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
+from robustgen.files.storage import Store
 from robustgen.imaging.decode import Location, reason_of
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Rgb
-from robustgen.storage import Store
 
 Cache = tuple[Store, str] | None
 """Location of a cached index: a store and the name of a file in it."""

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.containers.pickles import Pickled, unpickle
-from robustgen.containers.tar import peek_names
+from robustgen.files.containers.pickles import Pickled, unpickle
+from robustgen.files.containers.tar import peek_names
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import blame_source
 from robustgen.sources.named_files import read_named_files

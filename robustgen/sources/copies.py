@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from robustgen.errors import SourceError
-from robustgen.storage.local import LocalStore
-from robustgen.storage.temporary import TemporaryFolder
+from robustgen.files.storage.local import LocalStore
+from robustgen.files.storage.temporary import TemporaryFolder
 
 
 class Copies:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from robustgen.benchmark import Kind
+from robustgen.benchmarks.kinds import Kind
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     FORMATS,

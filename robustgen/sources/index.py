@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, ClassVar, Final
 
-from robustgen import __version__
-from robustgen.containers.compressed import unpack
 from robustgen.errors import MissingDependencyError
+from robustgen.files.containers.compressed import unpack
+from robustgen.files.storage import Store
+from robustgen.files.version import __version__
 from robustgen.imaging.decode import reason_of
 from robustgen.sources.base import Cache, Reusable, blame_source
 from robustgen.sources.copies import Copies
 from robustgen.sources.places import COMPRESSED, Place, SourceFile
-from robustgen.storage import Store
 
 # Version of the cached file's layout.
 _LAYOUT: Final = 5

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.containers import npz
+from robustgen.files.containers import npz
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import DEFAULTS, Options, blame_source

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from robustgen.files.storage import Store
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import DEFAULTS, Options, blame_source
 from robustgen.sources.numbered import NumberedSource, Rows
 from robustgen.sources.places import Place, find_place
-from robustgen.storage import Store
 
 _IMAGES: Final = re.compile(r"(?:.*-)?(t10k|test|train)-images[-.]idx3-ubyte(?:\.gz)?")
 # Unsigned bytes (type 8) with three axes and with one.

@@ -5,9 +5,9 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from robustgen.benchmark import Kind
-from robustgen.containers import parquet
+from robustgen.benchmarks.kinds import Kind
 from robustgen.errors import SourceError
+from robustgen.files.containers import parquet
 from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Listing

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
+from robustgen.files.storage import Store, locate, open_store
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import blame_source
-from robustgen.storage import Store, locate, open_store
 
 _MOST_FILES: Final = 100_000
 COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from robustgen.containers.parquet import ParquetTable
-from robustgen.containers.tables import JsonLines, RowPlace, TabSeparated
 from robustgen.errors import SourceError
+from robustgen.files.containers.parquet import ParquetTable
+from robustgen.files.containers.tables import JsonLines, RowPlace, TabSeparated
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import DEFAULTS, Options, blame_source
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise

@@ -6,8 +6,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.containers import tar, zipped
 from robustgen.errors import SourceError
+from robustgen.files.containers import tar, zipped
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import DEFAULTS, Options, Reusable, blame_source
 from robustgen.sources.index import Index, Listing

@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from robustgen.containers.tar import peek_names
+from robustgen.files.containers.tar import peek_names
+from robustgen.files.json_files import parse_object
+from robustgen.files.name_lists import split_names
 from robustgen.imaging.decode import EXTENSIONS
-from robustgen.json_files import parse_object
-from robustgen.name_lists import split_names
 from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import Listing

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Literal
 
-from robustgen.benchmark import CLEAN, CLEAN_ARM, IMAGENET_C, Variant
-from robustgen.corruptions import FAMILIES
+from robustgen.benchmarks.corruptions import FAMILIES
+from robustgen.benchmarks.editions import get_edition
+from robustgen.benchmarks.kinds import CLEAN, CLEAN_ARM, IMAGENET_C, Variant
 from robustgen.dataset.recipes import BenchmarkRecipe
-from robustgen.editions import get_edition
 from robustgen.errors import ArgumentError, ArgumentTypeError
 
 Quality = int | Literal["published"] | None

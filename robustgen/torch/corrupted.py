@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.editions import get_edition
+from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.recipes import BenchmarkRecipe, CorruptionRecipe
-from robustgen.editions import get_edition
 from robustgen.errors import ArgumentTypeError, ImageError
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.decode import as_rgb

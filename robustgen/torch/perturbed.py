@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmark import IMAGENET_P
+from robustgen.benchmarks.editions import get_edition
+from robustgen.benchmarks.kinds import IMAGENET_P
 from robustgen.dataset.recipes import PerturbationRecipe
-from robustgen.editions import get_edition
 from robustgen.formats.mp4 import Mp4Encoder
 from robustgen.imaging.pixels import Rgb
 from robustgen.torch.arguments import check_natural, find_arm

@@ -4,11 +4,11 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from robustgen.benchmark import Variant
+from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.streams.ccc import Cell, draw_geometry
-from robustgen.streams.ccc_rows import CccFile
-from robustgen.streams.rows import StreamRow
+from robustgen.related.streams.ccc import Cell, draw_geometry
+from robustgen.related.streams.ccc_rows import CccFile
+from robustgen.related.streams.rows import StreamRow
 from robustgen.torch.arguments import find_arm
 from robustgen.torch.ccc_dataset import as_picture, make_picture
 from robustgen.torch.corrupted import Corrupter

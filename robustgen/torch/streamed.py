@@ -6,13 +6,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmark import Variant
-from robustgen.editions import get_edition
+from robustgen.benchmarks.editions import get_edition
+from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ArgumentError
 from robustgen.imaging.decode import Location
-from robustgen.streams.ccc import Cell
-from robustgen.streams.ccc_rows import CccFile, holds_ccc
-from robustgen.streams.rows import StreamRow, read_rows
+from robustgen.related.streams.ccc import Cell
+from robustgen.related.streams.ccc_rows import CccFile, holds_ccc
+from robustgen.related.streams.rows import StreamRow, read_rows
 from robustgen.torch.arguments import Quality, resolve_quality
 from robustgen.torch.corrupted import open_corrupter
 from robustgen.torch.keys import Key, resolve_keys

@@ -4,7 +4,7 @@
 python tests/golden/make.py FOLDER        (the folder with c_imagenet.npz ..., seeds.json and 2018/)
 
 Where 2018/ holds another output of a case, that of the libraries of 2018, it is the one kept; the outputs of
-IJG libjpeg, of a photograph made grey (luma), and of white and black images are found there only.
+a photograph made grey (luma), and of white and black images are found there only.
 """
 
 import json
@@ -54,7 +54,7 @@ def cut_families(full: Path) -> None:
     (here / "families.json").write_text(f"[\n{lines}\n]\n")
 
 
-# Of LAION-C and MedMNIST-C; the inputs are those of `c_imagenet`.
+# Of LAION-C, MedMNIST-C and CCC's elastic; the inputs are those of `c_imagenet`. MNIST-C is kept whole.
 LATER_STEP = 9
 
 
@@ -63,7 +63,13 @@ def cut_later_families(full: Path) -> None:
     data, kept = np.load(full / "families2.npz"), {}
     for key in data.files:
         family = key.partition("/")[0]
-        if key in ("bank/photographs", "input/grey@252"):
+        if key in ("bank/photographs", "input/grey@252") or key.startswith("input/mnist-"):
+            kept[key] = data[key]
+        elif family == "mnist-c":
+            shape, ups = data[key].shape, f"rounds-up/{key}"
+            bits = np.unpackbits(data[ups])[: data[key].size].reshape(shape) if ups in data.files else 0
+            kept[key] = data[key] + bits
+        elif key.startswith("ccc/elastic/"):
             kept[key] = data[key]
         elif family in ("laion-c", "medmnist-c"):
             kept[key] = data[key][::LATER_STEP, ::LATER_STEP]
@@ -85,6 +91,9 @@ def main(full: Path) -> None:
         of_2018 = dict(np.load(earlier)) if earlier.exists() else {}
         added = full / "2018" / f"more_{stem}.npz"
         outputs = dict(data) | of_2018 | (dict(np.load(added)) if added.exists() else {})
+        # The published jpeg_compression is that of IJG libjpeg.
+        for key in [key for key in outputs if key.startswith("ijg/")]:
+            outputs[key.removeprefix("ijg/")] = outputs.pop(key)
         kept = {
             key: data if key.endswith(INPUTS) else data[..., ::step, ::step, :]
             for key, data in outputs.items()

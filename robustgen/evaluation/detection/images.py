@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from robustgen.benchmark import Variant
-from robustgen.dataset.config import Config
+from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.errors import ImageError, MissingDependencyError, SourceError, explain_failure
@@ -17,6 +16,7 @@ from robustgen.evaluation.detection.reading import Annotations
 from robustgen.evaluation.processes import map_files
 from robustgen.execution import count_cores
 from robustgen.imaging.pixels import Rgb
+from robustgen.settings.config import Config
 
 # Settings that decide pixels, besides those in the settings of any run; the last one is for constants.
 _CHOICES = ("size", "libjpeg", "motion_blur", "parameters")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import SourceError
+from robustgen.files.storage.regular import open_regular
 from robustgen.imaging.geometry import MOST_PIXELS
-from robustgen.storage.regular import open_regular
 
 MOST_DETECTIONS: Final = 100
 """Number of detections per image and category that COCO's evaluation uses."""

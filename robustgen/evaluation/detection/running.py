@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.benchmark import Variant
-from robustgen.dataset.config import Config
+from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.outputs import file_digest
 from robustgen.display.progress import Meter
 from robustgen.errors import OutputError, SourceError
-from robustgen.evaluation.detection.coco import import_pycocotools
-from robustgen.evaluation.detection.detectors import Detection, Detector, check_detections, open_detector
 from robustgen.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.evaluation.detection.reading import Annotations, read_annotations
-from robustgen.evaluation.models.base import Runtime
-from robustgen.json_files import read_json
-from robustgen.storage import locate, save
+from robustgen.files.json_files import read_json
+from robustgen.files.storage import locate, save
+from robustgen.models.base import Runtime
+from robustgen.models.detectors import Detection, Detector, check_detections, open_detector
+from robustgen.models.masks import import_pycocotools
+from robustgen.settings.config import Config
 
 ABOUT: Final = "detections.json"
 """File next to the results that describes them."""

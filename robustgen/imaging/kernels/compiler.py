@@ -6,8 +6,8 @@ from numba import config, njit
 from numba.core import event
 from numba.np import linalg
 
+from robustgen.files.storage.memory import pause_collection
 from robustgen.imaging.kernels.loop_cache import tell_of_compiling, use_temporary_cache
-from robustgen.storage.memory import pause_collection
 
 
 class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from robustgen.storage.host import private_folder
+from robustgen.files.storage.host import private_folder
 
 VARIABLE = "NUMBA_CACHE_DIR"
 

@@ -97,10 +97,13 @@ def place_corners(top, left, width, corners):
 
 
 @inner
-def mirror_corners(top, left, height, width, x, corners):
-    """Write the flat indices of the four neighbours of one place, mirrored about the edge pixels."""
-    top, bottom = width * beyond(top, height, True), width * beyond(top + 1, height, True)
-    left, right = beyond(left, width, True), beyond(left + 1, width, True)
+def find_corners(place, size, mirrored, x, corners):
+    """Write the flat indices of the four neighbours of one place, repeated or `mirrored` at the border."""
+    top, bottom = (
+        size[1] * beyond(place[0], size[0], mirrored),
+        size[1] * beyond(place[0] + 1, size[0], mirrored),
+    )
+    left, right = beyond(place[1], size[1], mirrored), beyond(place[1] + 1, size[1], mirrored)
     corners[0, x], corners[1, x] = top + left, top + right
     corners[2, x], corners[3, x] = bottom + left, bottom + right
 
@@ -155,7 +158,7 @@ def warp_affine(image, matrix, out):
         if mark_outside(top, left, height, width, outside):
             for x in range(width):
                 if outside[x]:
-                    mirror_corners(top[x], left[x], height, width, x, corners)
+                    find_corners((top[x], left[x]), (height, width), True, x, corners)
         gather(pixels, corners, near)
         upper, next_upper, lower, next_lower = near[0], near[1], near[2], near[3]
         for k in range(3):
@@ -227,12 +230,12 @@ def folded(place, size):
 
 
 @compiled
-def displace(image, dx, dy, out):
+def displace(image, dx, dy, mended, out):
     """Sample unit `image` (float32, (H, W, 4)) bilinearly at (row + dy, column + dx), into `out` (uint8).
 
     The fourth value of each pixel is unused. Samples are summed in double and rounded to single precision,
     clipped to [0, 1] and truncated. Borders are those of SciPy before 1.6: places are folded, and their
-    neighbours are mirrored about the edge pixels.
+    neighbours are mirrored about the edge pixels. If `mended`, they are those of later releases.
     """
     zero, one, most = np.float32(0), np.float32(1), np.float32(255)
     height, width, _ = image.shape
@@ -252,7 +255,8 @@ def displace(image, dx, dy, out):
                 if outside[x]:
                     rows[x], columns[x] = folded(rows[x], height), folded(columns[x], width)
                     top[x], left[x] = np.floor(rows[x]), np.floor(columns[x])
-                    mirror_corners(np.int64(top[x]), np.int64(left[x]), height, width, x, corners)
+                    here, size = (np.int64(top[x]), np.int64(left[x])), (height, width)
+                    find_corners(here, size, not mended, x, corners)
         for x in range(width):
             part_y, part_x = rows[x] - top[x], columns[x] - left[x]
             rest_y, rest_x = 1.0 - part_y, 1.0 - part_x

@@ -43,14 +43,22 @@ def add_haze(image, units, haze, lowest, span, strength, out):
 
 @compiled
 def fill_luma(image, out):
-    """Write (g K1 + b K2) + r K0 of `image` / 255 (uint8, (N, 3)), in single precision, to `out` (N)."""
+    """Write (g K1 + b K2) + r K0 of `image` / 255 (uint8, (H, W, 3)), in single precision, to `out` (H, W).
+
+    The last W % 8 columns are (r K0 + g K1) + b K2, because OpenCV computes eight columns at once.
+    """
     reds, greens, blues = np.empty(256, np.float32), np.empty(256, np.float32), np.empty(256, np.float32)
     for level in range(256):
         value = np.float32(level) / np.float32(255)
         reds[level], greens[level] = value * np.float32(0.299), value * np.float32(0.587)
         blues[level] = value * np.float32(0.114)
-    for i in range(out.size):
-        out[i] = (greens[image[i, 1]] + blues[image[i, 2]]) + reds[image[i, 0]]
+    whole = out.shape[1] // 8 * 8
+    for y in range(out.shape[0]):
+        row, line = image[y], out[y]
+        for x in range(whole):
+            line[x] = (greens[row[x, 1]] + blues[row[x, 2]]) + reds[row[x, 0]]
+        for x in range(whole, line.size):
+            line[x] = (reds[row[x, 0]] + greens[row[x, 1]]) + blues[row[x, 2]]
 
 
 @compiled

@@ -1,0 +1,1 @@
+"""The benchmarks as tables and functions: operations, their constants, and editions."""

@@ -1,0 +1,138 @@
+"""The corruptions of ImageNet-C, of C-bar, of later families, and of plug-ins.
+
+The corruptions of ImageNet-C are closed. To add others, write a family: a module with its `Family`, and a
+row in `LATER`.
+Constants and definitions: Hendrycks & Dietterich 2019, section 4 and the
+published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
+``make_imagenet_64_c.py`` and ``make_cifar_c.py``.
+"""
+
+import importlib
+from collections.abc import Iterator, Mapping
+
+from robustgen.benchmarks.corruptions import blur, digital, noise, plugins, weather
+from robustgen.benchmarks.corruptions.c_bar import C_BAR
+from robustgen.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
+from robustgen.benchmarks.registry import BENCHMARK_FAMILY, Corruption, Family, get_known
+from robustgen.errors import ArgumentError
+
+__all__ = [
+    "ALL_CORRUPTIONS",
+    "CORRUPTIONS",
+    "FAMILIES",
+    "blur",
+    "digital",
+    "get_corruption",
+    "get_family",
+    "noise",
+    "weather",
+]
+
+CORRUPTIONS = BENCHMARK_FAMILY.corruptions
+"""The nineteen corruptions of ImageNet-C, by name."""
+
+_BUILT_IN = {family.name: family for family in (BENCHMARK_FAMILY, C_BAR)}
+LATER = {
+    "laion-c": "laion_c",
+    "medmnist-c": "medmnist_c",
+    "mnist-c": "mnist_c",
+    "3dcc": "three_d_cc",
+    "robodepth": "robodepth",
+    "ccc": "ccc",
+}
+"""Family to its module, which is imported when one of its corruptions is used, or when all are listed."""
+# Names of groups of corruptions.
+_TAKEN = (*_BUILT_IN, *LATER, "common", "extra", "all")
+
+
+class Families(Mapping[str, Family]):
+    """Families of corruptions by name: built-in ones, and those of usable plug-ins.
+
+    The look-up of an unusable plug-in raises an ArgumentError with the reason; `problems` lists all of them.
+    """
+
+    def __getitem__(self, name: str) -> Family:
+        if name in _BUILT_IN:
+            return _BUILT_IN[name]
+        if name in LATER:
+            family: Family = importlib.import_module(f"{__name__}.{LATER[name]}").FAMILY
+            return family
+        return plugins.load_plugin(plugins.find_plugins(_TAKEN)[name])
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*_BUILT_IN, *LATER)
+        for name in sorted(plugins.find_plugins(_TAKEN)):
+            if self._problem(name) is None:
+                yield name
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @property
+    def built_in(self) -> Mapping[str, Family]:
+        """Return the families of this package."""
+        return _BUILT_IN
+
+    def problems(self) -> list[str]:
+        """Return why some plug-ins cannot be used, one line each."""
+        names = sorted(plugins.find_plugins(_TAKEN))
+        impostors = [
+            f"family {entry!r} cannot be used: {why}" for entry, why in plugins.find_impostors(_TAKEN).items()
+        ]
+        return [problem for name in names if (problem := self._problem(name))] + impostors
+
+    def _problem(self, name: str) -> str | None:
+        try:
+            self[name]
+        except ArgumentError as error:
+            return str(error)
+        return None
+
+
+FAMILIES = Families()
+"""Families of corruptions, by name."""
+
+
+class _AllCorruptions(Mapping[str, Corruption]):
+    """The corruptions of all families, by full name."""
+
+    def __getitem__(self, name: str) -> Corruption:
+        family, colon, _ = name.partition(":")
+        # Plug-in corruptions have the family's name before a colon, built-in ones do not.
+        for each in (FAMILIES[family],) if colon else _BUILT_IN.values():
+            if found := each.find(name):
+                return found
+            if reason := each.not_made.get(name.partition(":")[2]):
+                raise ArgumentError(f"{name} cannot be made: it {reason}")
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        for family in FAMILIES.values():
+            yield from family.corruptions
+
+    def __len__(self) -> int:
+        return sum(len(family.corruptions) for family in FAMILIES.values())
+
+
+ALL_CORRUPTIONS: Mapping[str, Corruption] = _AllCorruptions()
+"""The corruptions of all families, by full name."""
+
+_DIALECTS = {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}
+
+
+def get_corruption(name: str, dialect: str | None = None) -> Corruption:
+    """Return the corruption `name`; for one of the nineteen, the version of `dialect` if given.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        The corruption does not exist; the message names the nearest one, or says why a plug-in is unusable.
+    """
+    found = _DIALECTS[dialect].find(name) if dialect and isinstance(name, str) else None
+    corruption: Corruption = found or get_known("corruption", name, ALL_CORRUPTIONS)
+    return corruption
+
+
+def get_family(corruption: Corruption) -> Family:
+    """Return the family that `corruption` belongs to."""
+    return _DIALECTS.get(corruption.family) or FAMILIES[corruption.family]

@@ -1,9 +1,0 @@
-"""Models of images, by file format or library: inputs, outputs, and whether they match a data set.
-
-base         shared by all kinds
-onnx         ONNX Runtime: model.onnx
-pytorch      PyTorch: model.pt2, timm:NAME, torchvision:NAME@FILE, package.module:factory
-exported     a check that a .pt2 cannot run code
-opening      from the name of a model to the model
-classifier   a model with its preprocessing
-"""

@@ -1,0 +1,1 @@
+"""Bytes: stores of files, containers, and the small formats that several rooms read."""

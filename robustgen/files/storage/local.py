@@ -1,0 +1,285 @@
+"""Store in a folder of this machine."""
+
+import errno
+import itertools
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar
+
+from robustgen.errors import OutputError
+from robustgen.files.storage.base import Entry, Store
+from robustgen.files.storage.host import HOST_ID, IS_WINDOWS, check_for_windows, is_left_over
+from robustgen.files.storage.regular import open_regular
+
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_PIECE: Final = 1 << 18
+_MOST_KNOWN: Final = 10_000
+# Number of times that a missing folder is created again.
+_ATTEMPTS: Final = 100
+# Windows cannot replace a file while another process reads it.
+_PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
+_Result = TypeVar("_Result")
+_numbers = itertools.count()
+# Two machines may have the same name.
+_OWN: Final = secrets.token_hex(4)
+
+
+def name_temporary() -> str:
+    """Return a name for a temporary file with host and process, by which `Store.clean` finds leftovers."""
+    return f"{HOST_ID}-{os.getpid()}-{_OWN}.{next(_numbers)}"
+
+
+class LocalStore(Store):
+    """Folder of this machine, which may not exist yet.
+
+    Files are written under a temporary name and renamed. The path of each folder is checked for links once.
+
+    Parameters
+    ----------
+    location : path
+    temporary : path, optional
+        Folder for incomplete files, on the same file system; by default ``.robustgen/tmp``.
+    """
+
+    is_local = True
+
+    def __init__(self, location: str | Path, temporary: str | Path | None = None) -> None:
+        self.location = os.path.realpath(location)
+        self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
+        # Folders whose paths contain no links.
+        self._real: set[str] = set()
+        above = [Path(self.location), *Path(self.location).parents]
+        self._missing = [*itertools.takewhile(lambda place: not place.exists(), above)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_real": set(), "_missing": []}
+
+    def folder(self, path: str) -> "LocalStore":
+        """Return the store of a folder of this store, which rejects the same links."""
+        inner = copy(self)
+        inner.location = self._full(path)
+        return inner
+
+    # --- reading
+
+    def read(self, path: str, start: int = 0, size: int | None = None) -> bytes:
+        """Read a regular file, or a part of it."""
+        with self.open(path) as file:
+            file.seek(start)
+            return file.read(-1 if size is None else size)
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a regular file; raise an OSError for pipes and devices."""
+        return open_regular(self._full(path))
+
+    def stat(self, path: str) -> Entry:
+        """Look up one regular file."""
+        status = os.stat(self._full(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise FileNotFoundError(errno.ENOENT, "is not a regular file", self._full(path))
+        return _entry(path, status)
+
+    def list(self, prefix: str = "") -> Iterator[Entry]:
+        """Yield all regular files below a folder, without following links to folders."""
+        for path, entry in self._walk(prefix):
+            with suppress(FileNotFoundError):
+                if entry and stat.S_ISREG((status := entry.stat()).st_mode):
+                    yield _entry(path, status)
+
+    def list_irregular(self) -> Iterator[tuple[str, str]]:
+        """Yield links, empty folders, and everything else that is not a regular file."""
+        for path, entry in self._walk(""):
+            if not entry:
+                yield path, "is an empty folder"
+            elif entry.is_symlink() or not entry.is_file():
+                yield path, "is a link" if entry.is_symlink() else "is not a regular file"
+
+    def _walk(self, prefix: str) -> Iterator[tuple[str, os.DirEntry[str] | None]]:
+        """Yield path and entry of everything below a folder; for folders, only the paths of empty ones."""
+        try:
+            with os.scandir(self._full(prefix)) as listed:
+                # With a slash after folder names, entries sort like full paths.
+                entries = sorted((e.name + "/" * e.is_dir(follow_symlinks=False), e) for e in listed)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        if prefix and not entries:
+            yield f"{prefix}/", None
+        for name, entry in entries:
+            path = f"{prefix}/{entry.name}" if prefix else entry.name
+            if name[-1] != "/":
+                yield path, entry
+            elif self._full(path) != self._temporary:
+                yield from self._walk(path)
+
+    def sizes(self, paths: Iterable[str]) -> Iterator[int]:
+        """Yield the sizes of many files."""
+        before = f"{self.location}/"
+        for path in paths:
+            try:
+                status = os.stat(before + path)
+                yield status.st_size if stat.S_ISREG(status.st_mode) else -1
+            except (FileNotFoundError, NotADirectoryError):
+                yield -1
+
+    # --- writing
+
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
+        """Write a file completely or not at all."""
+        # Avoid a context manager, because this runs 75 times per image.
+        target, temporary = self._full(path), f"{self._temporary}/{name_temporary()}"
+        try:
+            file = self._in_folder(self._temporary, os.open, temporary, _NEW, 0o666)
+            try:
+                done = os.write(file, data)
+                while done < len(data):
+                    done += os.write(file, memoryview(data)[done:])
+            finally:
+                os.close(file)
+            self._in_folder(target.rpartition("/")[0], _claim if exclusive else _replace, temporary, target)
+        except BaseException:
+            _remove(temporary)
+            raise
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        """Write a file in pieces, completely or not at all."""
+        target, temporary = self._full(path), f"{self._temporary}/{name_temporary()}"
+        try:
+            number = self._in_folder(self._temporary, os.open, temporary, _NEW, 0o666)
+            with os.fdopen(number, "w+b", _PIECE) as file:
+                yield file
+            self._in_folder(target.rpartition("/")[0], _replace, temporary, target)
+        except BaseException:
+            _remove(temporary)
+            raise
+
+    def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call `act` for a file in a folder of this store; create the folder if it is missing."""
+        self._check_real(place)
+        for _ in range(_ATTEMPTS):
+            try:
+                return act(*arguments)
+            except FileNotFoundError:
+                # Other processes remove folders that are empty, even while this one creates them.
+                self._real.clear()
+                self._check_real(place)
+                with suppress(FileNotFoundError, FileExistsError):
+                    os.makedirs(place, exist_ok=True)
+        os.makedirs(place, exist_ok=True)
+        return act(*arguments)
+
+    def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
+        """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
+        if link and isinstance(source, LocalStore):
+            target = self._full(path)
+            make = partial(os.link, source._full(name), target, follow_symlinks=False)
+            self._check_real(os.path.dirname(target))
+            _remove(target)
+            with suppress(OSError, NotImplementedError):
+                return self._in_folder(os.path.dirname(target), make)
+        return super().copy(source, name, path)
+
+    def replace_links(self, path: str, folders: Mapping[str, Mapping[str, str]]) -> None:
+        """Replace the content of `path` with `folders` of links: folder name to link name to target folder.
+
+        Raises
+        ------
+        OSError
+            `path` contains anything other than folders of links; it is not deleted.
+        """
+        place = self._full(path)
+        self._check_real(place)
+        for above, inner, files in os.walk(place, topdown=False):
+            for name in (*inner, *files):
+                if os.path.islink(f"{above}/{name}"):
+                    os.unlink(f"{above}/{name}")
+            os.rmdir(above)
+        for name, links in folders.items():
+            os.makedirs(f"{place}/{name}")
+            for link, target in links.items():
+                os.symlink(target, f"{place}/{name}/{link}", target_is_directory=True)
+
+    def delete(self, path: str) -> None:
+        """Delete a file if it exists, and the folders that are then empty."""
+        full = self._full(path)
+        self._check_real(os.path.dirname(full))
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(full)
+        with suppress(OSError):
+            while path := path.rpartition("/")[0]:
+                os.rmdir(self._full(path))
+
+    def clean(self) -> None:
+        """Delete the temporary files of dead processes of this host, and their folder if it is empty."""
+        with suppress(OSError):
+            self._check_real(self._temporary)
+            for name in os.listdir(self._temporary):
+                if is_left_over(name):
+                    os.unlink(f"{self._temporary}/{name}")
+            os.rmdir(self._temporary)
+            os.rmdir(os.path.dirname(self._temporary))
+
+    def withdraw(self) -> None:
+        """Remove the folder and its parents, as far as this store created them and they are empty."""
+        self.clean()
+        with suppress(OSError):
+            for place in self._missing:
+                place.rmdir()
+
+    def _full(self, path: str) -> str:
+        if path[:1] == "/" or (".." in path and ".." in path.split("/")):
+            raise OSError(errno.EINVAL, f"{path!r} is not below the folder", self.location)
+        if IS_WINDOWS:
+            check_for_windows(self.location, path)
+        return f"{self.location}/{path}" if path else self.location
+
+    def _check_real(self, place: str) -> None:
+        """Raise an OutputError if a link is on the path of a folder, because it may lead anywhere."""
+        if place in self._real:
+            return
+        if os.path.normcase(os.path.realpath(place)) != os.path.normcase(place):
+            parts = (*reversed(Path(place).parents), Path(place))
+            linked = next((part for part in parts if part.is_symlink()), place)
+            raise OutputError(f"{linked}: is a link; an output needs real folders")
+        if len(self._real) >= _MOST_KNOWN:
+            self._real.clear()
+        self._real.add(place)
+
+
+def _replace(temporary: str, target: str) -> None:
+    """Rename a file, and replace an existing one."""
+    for seconds in _PAUSES:
+        with suppress(PermissionError):
+            return os.replace(temporary, target)
+        time.sleep(seconds)
+    os.replace(temporary, target)
+
+
+def _claim(temporary: str, target: str) -> None:
+    """Rename a file; raise a FileExistsError if the name is taken."""
+    try:
+        os.link(temporary, target)
+    except (FileExistsError, FileNotFoundError):
+        raise
+    except OSError:
+        # Without hard links, reserve the name first.
+        os.close(os.open(target, _NEW, 0o666))
+        return os.replace(temporary, target)
+    os.unlink(temporary)
+
+
+def _remove(temporary: str) -> None:
+    """Remove a file, if it still exists."""
+    with suppress(OSError):
+        os.unlink(temporary)
+
+
+def _entry(path: str, status: os.stat_result) -> Entry:
+    return Entry(path, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")

@@ -1,0 +1,1 @@
+"""Commands that look at sets: verify, preview, compare, calibrate and report."""

@@ -1,0 +1,250 @@
+"""`robustgen compare`: a test of whether two C or P sets of the same images are equivalent.
+
+The same sample of images is read from both sets. For each image, `pairing` measures the mean grey level, the
+size of the file, and PSNR, SSIM, MS-SSIM and displacement relative to the clean image (for a sequence, to its
+first frame). `equivalence` decides which differences chance explains, and which are within a margin.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.dataset.opening import open_dataset
+from robustgen.dataset.recipes import rank
+from robustgen.display import progress
+from robustgen.display.text import format_count
+from robustgen.errors import SourceError, UnknownNameError
+from robustgen.formats import name_contents
+from robustgen.inspection.compare.equivalence import (
+    FEWEST_EQUIVALENT,
+    LEVEL_FACTOR,
+    METRICS,
+    Effect,
+    correct_effects,
+    measure_distance,
+    measure_effect,
+)
+from robustgen.inspection.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
+from robustgen.inspection.compare.results import ArmResult, Comparison, Missing, OperationResult, Scope
+
+
+def compare_sets(
+    a: str | Path,
+    b: str | Path,
+    *,
+    scope: Scope | None = None,
+    clean: str | Path | None = None,
+    jobs: int | None = None,
+) -> Comparison:
+    """Compare the sets at `a` and `b`.
+
+    Parameters
+    ----------
+    a, b : path or URL
+        Outputs of make-c or make-p, or published sets as downloaded.
+    scope : Scope, optional
+        What to compare; default 200 images of everything.
+    clean : path or URL, optional
+        The clean images of a C set that has none: an output of make-c, or a folder of prepared images.
+        By default the clean images of one set are used for both.
+    jobs : int, optional
+        Number of threads; default one per core.
+
+    Raises
+    ------
+    SourceError
+        One of them is not a set, or they have nothing in common.
+    """
+    scope = scope or Scope()
+    first, second = Side(open_dataset(a)), Side(open_dataset(b))
+    kind = _check_kinds(first, second)
+    folders, only = _find_shared_arms(first, second, scope)
+    notes: list[str] = []
+    sides = Sides(first, second, _find_clean_sides(first, second, clean, kind, notes))
+    missing = _find_missing(sides, folders)
+    plan = _choose_sample(sides, folders, scope)
+    if any(sides.unlike_files(folder, key) for key, arms in plan.items() for folder in arms):
+        notes.append("one has videos, the other frames: their file sizes are not compared")
+    found = _measure_arms(sides, plan, folders, jobs or os.cpu_count() or 1)
+    judge = _Judge(kind, scope.margins)
+    arms = {folder: first.arms[folder] for folder in folders}
+    levels = Counter(arm.name for arm in arms.values())
+    results = [
+        _arm_result(arm, found[folder], missing[folder], judge, levels[arm.name])
+        for folder, arm in arms.items()
+    ]
+    operations = _judge_arms(results, judge)
+    if scope.sample is not None and len(plan) < scope.sample:
+        notes.append(f"only {format_count(len(plan), name_contents(kind).removesuffix('s'))} to compare")
+    if any(len(arm.pairs) < FEWEST_EQUIVALENT and arm.verdict == "too few images" for arm in results):
+        fewest = f"{FEWEST_EQUIVALENT} {name_contents(kind)}"
+        notes.append(f"equivalence needs at least {fewest} that are in both sets")
+    return Comparison(first, second, kind, operations, only, tuple(notes), scope)
+
+
+def _check_kinds(a: Side, b: Side) -> Kind:
+    if a.dataset.kind != b.dataset.kind:
+        kinds = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
+        raise SourceError(
+            f"{a.root} is {kinds[a.dataset.kind]}, {b.root} {kinds[b.dataset.kind]}: they cannot be compared"
+        )
+    return a.dataset.kind
+
+
+def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
+    """Return the requested arms that both sets have, in order, and those that only one of them has."""
+    known = sorted({arm.name for side in (a, b) for arm in side.arms.values()} - {CLEAN})
+    for name in scope.names:
+        if name not in known:
+            raise UnknownNameError({"c": "corruption", "p": "perturbation"}[a.dataset.kind], name, known)
+    wanted_a, wanted_b = ([f for f, arm in side.arms.items() if scope.has(arm)] for side in (a, b))
+    shared = [folder for folder in wanted_a if folder in wanted_b]
+    if not set(shared) - {CLEAN}:
+        raise SourceError(f"{a.root} and {b.root} have no corruption, perturbation or severity in common")
+    # Published sets have no clean images; that does not count as missing.
+    only_a = tuple(f for f in wanted_a if f not in wanted_b and f != CLEAN)
+    only_b = tuple(f for f in wanted_b if f not in wanted_a and f != CLEAN)
+    return shared, {"A": only_a, "B": only_b}
+
+
+def _find_clean_sides(
+    a: Side, b: Side, clean: str | Path | None, kind: Kind, notes: list[str]
+) -> tuple[Side | None, Side | None]:
+    """Return the clean images for both sets: their own, the given ones, or those of the other set."""
+    if kind == "p":
+        if clean:
+            raise SourceError("--clean: the frames of sequences are compared with their own first frame")
+        notes.append("frames are compared with the first frame of their sequence")
+        return None, None
+    given = open_clean_side(clean) if clean else None
+    own = [side if CLEAN in side.arms else given for side in (a, b)]
+    found = own[0] or own[1]
+    if found is None:
+        notes.append("no clean images (--clean DIR): only pixels and file sizes are compared")
+    elif own[0] is None or own[1] is None:
+        notes.append(
+            f"{'A' if own[0] is None else 'B'} has no clean images; those of {found.root} are used for both"
+        )
+    return own[0] or found, own[1] or found
+
+
+def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
+    """Return for each arm the images that a side lacks, out of all images of any arm of any side."""
+    every: set[str] = set()
+    for folder in folders:
+        a, b = sides.a.keys(folder), sides.b.keys(folder)
+        every |= a.keys() | b.keys()
+        if a and b and not a.keys() & b.keys():
+            raise SourceError(
+                f"{sides.a.root} and {sides.b.root} have no image of {folder} in common: "
+                f"the first are {min(a)!r} and {min(b)!r}"
+            )
+    return {
+        folder: {
+            "A": tuple(sorted(every - sides.a.keys(folder).keys())),
+            "B": tuple(sorted(every - sides.b.keys(folder).keys())),
+        }
+        for folder in folders
+    }
+
+
+def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, list[str]]:
+    """Return the images to read, and their arms: as far as possible the same images in all arms."""
+    plan: dict[str, list[str]] = {}
+    ranks: dict[str, bytes] = {}
+    for folder in folders:
+        common = sides.a.keys(folder).keys() & sides.b.keys(folder).keys()
+        for key in common - ranks.keys():
+            ranks[key] = rank(scope.seed, key)
+        for key in sorted(common, key=ranks.__getitem__)[: scope.sample]:
+            plan.setdefault(key, []).append(folder)
+    return plan
+
+
+def _measure_arms(
+    sides: Sides, plan: Mapping[str, list[str]], folders: Iterable[str], jobs: int
+) -> dict[str, list[Pair | Problem]]:
+    """Return the results of each arm, in the order of `plan`, independent of the threads."""
+    found: dict[str, list[Pair | Problem]] = {folder: [] for folder in folders}
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        done = pool.map(lambda each: sides.measure(*each), plan.items())
+        with progress.open_bar(sum(map(len, plan.values())), "pairs") as bar:
+            for image in done:
+                bar.update(len(image))
+                for folder, result in image:
+                    found[folder].append(result)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return found
+
+
+def _arm_result(
+    arm: Variant, found: list[Pair | Problem], missing: Missing, judge: "_Judge", levels: int
+) -> ArmResult:
+    pairs = tuple(each for each in found if isinstance(each, Pair))
+    problems = tuple(each for each in found if isinstance(each, Problem))
+    same = all(pair.equal for pair in pairs)
+    factor = LEVEL_FACTOR if levels > 1 else 1
+    values = np.array([pair.values for pair in pairs])
+    distances = np.array([pair.distance for pair in pairs])
+    effects = () if same else judge.measure(arm, values, distances, factor)
+    return ArmResult(arm, pairs, effects, problems, missing)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Applies the tests to the pairs of an arm, or to their means over several arms."""
+
+    kind: Kind
+    margins: Mapping[str, float]
+
+    def measure(
+        self, arm: Variant, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
+    ) -> tuple[Effect, ...]:
+        """Return the effects on all metrics of `values`, (images, 2, metrics), with uncorrected p."""
+        found = [
+            measure_effect(metric, values[:, 0, i], values[:, 1, i], self.margins, factor=factor)
+            for i, metric in enumerate(METRICS)
+        ]
+        known = BENCHMARKS[self.kind].operations
+        # An unknown operation may be random even for the same image.
+        if arm.name == CLEAN or (arm.name in known and not known[arm.name].random):
+            found.append(measure_distance(distances, self.margins, factor=factor))
+        return tuple(each for each in found if each)
+
+    def pool(self, arms: tuple[ArmResult, ...]) -> tuple[Effect, ...]:
+        """Return the effects on the means over several levels, for images measured at all of them."""
+        if len(arms) == 1 or all(arm.verdict == "identical" for arm in arms):
+            return ()
+        pairs = [{pair.key: pair for pair in arm.pairs} for arm in arms]
+        shared = [key for key in pairs[0] if all(key in each for each in pairs)]
+        values = [np.mean([each[key].values for each in pairs], axis=0) for key in shared]
+        distances = [np.mean([each[key].distance for each in pairs]) for key in shared]
+        shape = (-1, 2, len(METRICS))
+        return self.measure(arms[0].arm, np.reshape(values, shape), np.array(distances), 1)
+
+
+def _judge_arms(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, ...]:
+    """Return the arms by operation, with the p-values of all their effects corrected together."""
+    groups = [tuple(group) for _, group in groupby(arms, key=lambda each: each.arm.name)]
+    pooled = [judge.pool(group) for group in groups]
+    every = [each for arm in arms for each in arm.effects] + [each for effects in pooled for each in effects]
+    judged = iter(correct_effects(every))
+
+    def take_judged(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        return tuple(next(judged) for _ in effects)
+
+    settled = [tuple(replace(arm, effects=take_judged(arm.effects)) for arm in group) for group in groups]
+    return tuple(
+        OperationResult(group[0].arm.name, group, take_judged(effects))
+        for group, effects in zip(settled, pooled, strict=True)
+    )

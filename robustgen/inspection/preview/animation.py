@@ -1,0 +1,71 @@
+"""Animated perturbations: the frames of an animation, and its file."""
+
+import math
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
+
+from robustgen.display import sheets
+from robustgen.display.sheets import CELL, fit_picture
+from robustgen.display.text import format_name
+from robustgen.errors import ArgumentError
+from robustgen.imaging import video
+from robustgen.imaging.pixels import Rgb
+from robustgen.inspection.preview.subject import Subject
+
+FRAMES_PER_SECOND = 8
+
+
+# A single sequence is animated at its own size, within limits.
+_SMALLEST_ALONE = 224
+_LARGEST_ALONE = 512
+
+
+def draw_animation(subject: Subject, cell: int | None = None) -> Rgb:
+    """Return the frames, uint8 (T, H, W, 3), of one perturbation, or of several side by side with names.
+
+    Shorter sequences wait at their end.
+    """
+    if len(subject.arms) == 1:
+        alone = subject.make(subject.arms[0])
+        side = round(math.sqrt(alone.shape[1] * alone.shape[2]))
+        return np.stack(_shrink_frames(alone, cell or min(max(side, _SMALLEST_ALONE), _LARGEST_ALONE)))
+    size = cell or CELL
+    sequences = [_shrink_frames(subject.make(arm), size) for arm in subject.arms]
+    names = [format_name(arm.folder) for arm in subject.arms]
+    longest = max(map(len, sequences))
+    moments = zip(*(each + each[-1:] * (longest - len(each)) for each in sequences), strict=True)
+    grids = [zip(names, pictures, strict=True) for pictures in moments]
+    return np.stack([sheets.draw_grid(pictures, cell=size, note=subject.note) for pictures in grids])
+
+
+def _shrink_frames(sequence: Rgb, cell: int) -> list[Rgb]:
+    return [fit_picture(frame, cell) for frame in sequence]
+
+
+def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
+    """Return the file of `frames`, uint8 (T, H, W, 3): a looping GIF or WebP, or an MP4 for browsers.
+
+    Raises
+    ------
+    ArgumentError, ImageError
+        The frames are too large for the format.
+    """
+    if suffix == ".mp4":
+        encoding = video.Encoding(preset="medium", fps=FRAMES_PER_SECOND).playable()
+        # yuv420p needs even sides.
+        _, height, width, _ = frames.shape
+        frames = np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")
+        return video.encode(frames, encoding)
+    first, *others = map(Image.fromarray, frames)
+    buffer, format = BytesIO(), suffix[1:].upper()
+    options = {"quality": quality} if format == "WEBP" else {}
+    pause = 1000 // FRAMES_PER_SECOND
+    try:
+        first.save(buffer, format, save_all=True, append_images=others, duration=pause, loop=0, **options)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ArgumentError(
+            f"{first.width} x {first.height} pixels cannot be stored as {suffix}: {error}"
+        ) from error
+    return buffer.getvalue()

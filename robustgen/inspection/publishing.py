@@ -1,0 +1,36 @@
+"""Last step before a set is published: the user's own fields in `croissant.json`."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from robustgen.dataset.croissant import CROISSANT, add_fields, encode_croissant, make_croissant
+from robustgen.dataset.opening import check_folder
+from robustgen.files.storage import open_store
+from robustgen.inspection.verify import read_finished
+
+
+def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Write `croissant.json` of the finished set at `root` with the user's own fields, and return it.
+
+    Parameters
+    ----------
+    root : path or URL
+    fields : mapping
+        Values of `croissant.USER_FIELDS`; dates may be date objects.
+
+    Raises
+    ------
+    SourceError
+        There is no set.
+    OutputError
+        The set is not finished.
+    ConfigError
+        A field cannot be set.
+    """
+    store = open_store(root)
+    check_folder(store)
+    texts = {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items()}
+    content = add_fields(make_croissant(read_finished(store), store), texts)
+    store.put(CROISSANT, encode_croissant(content))
+    return content

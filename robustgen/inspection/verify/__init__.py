@@ -1,0 +1,97 @@
+"""Verification of an output against its checksums, its records, its source or another output."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from robustgen.benchmarks.canonical import recognise
+from robustgen.dataset.croissant import CROISSANT, find_difference
+from robustgen.dataset.manifest import dataset_digest, finish, make_cards, read_errors, read_manifest
+from robustgen.dataset.names import MANIFEST
+from robustgen.dataset.opening import check_folder
+from robustgen.dataset.outputs import blame_output
+from robustgen.dataset.state import OutputState
+from robustgen.errors import OutputError, SourceError
+from robustgen.files.storage import Store, open_store
+from robustgen.inspection.verify.contents import Finding as Finding
+from robustgen.inspection.verify.contents import Findings as Findings
+from robustgen.inspection.verify.contents import check_contents, compare_outputs
+from robustgen.inspection.verify.manifest import check_manifest
+from robustgen.inspection.verify.published import find_published
+from robustgen.inspection.verify.remaking import remake_images
+
+
+def verify(
+    root: str | Path,
+    *,
+    jobs: int | None = None,
+    deep: str | None = None,
+    source: str | None = None,
+    against: str | None = None,
+) -> Findings:
+    """Check the output at `root`.
+
+    Parameters
+    ----------
+    root : path or URL
+    jobs : int, optional
+        Number of threads that read files; default one per core.
+    deep : str, optional
+        Number of images to recreate from the source, or ``"all"``.
+    source : path or URL, optional
+        Current location of the source, if it has moved.
+    against : str, optional
+        Another output, or a dataset digest.
+
+    Raises
+    ------
+    OutputError
+        `root` is not an output of robustgen.
+    ArgumentError
+        `deep` or `against` cannot be used.
+    WriteError
+        The manifest of merged shards cannot be written.
+    """
+    store = open_store(root)
+    try:
+        check_folder(store)
+    except SourceError as error:
+        raise OutputError(str(error)) from None
+    state = OutputState(store)
+    if state.exists and not store.exists(MANIFEST):
+        # Merged shards have no manifest yet.
+        with blame_output(store), suppress(PermissionError):
+            finish(state)
+    manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
+    problems, counts = check_contents(store, jobs, make_cards(manifest))
+    published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
+    problems += check_manifest(store, manifest, digest, None if problems else counts)
+    if not problems and (difference := find_difference(manifest, store)):
+        problems.append(Finding("changed", CROISSANT, difference))
+    remade, differing = remake_images(store, manifest, deep, source) if deep else (0, [])
+    problems += differing
+    if against:
+        problems += compare_outputs(store, against, digest)
+    unfinished = any(finding.kind == "unfinished" for finding in problems)
+    failed = [] if unfinished else sorted({entry["key"] for entry in read_errors(store)[0]})
+    known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
+    checked = sum(files for files, _ in counts.values())
+    problems = sorted(set(problems))
+    return Findings(problems, failed, manifest["images"], checked, remade, digest, known_as, published)
+
+
+def read_finished(store: Store) -> dict[str, Any]:
+    """Return the manifest of a finished output.
+
+    Raises
+    ------
+    OutputError
+        There is no manifest, or robustgen did not write it.
+    """
+    try:
+        return read_manifest(store)
+    except FileNotFoundError:
+        raise OutputError(
+            f"{store.location} contains no {MANIFEST}; it is not a finished output of robustgen"
+        ) from None

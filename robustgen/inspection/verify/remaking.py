@@ -1,0 +1,91 @@
+"""Comparison of an output with images recreated from its source."""
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from robustgen.benchmarks.kinds import CLEAN_ARM, IMAGENET_C, TITLES
+from robustgen.dataset.manifest import describe
+from robustgen.dataset.names import MANIFEST
+from robustgen.dataset.state import OutputState
+from robustgen.errors import ArgumentError, ImageError
+from robustgen.files.storage import Store, is_url
+from robustgen.inspection.verify.contents import Finding
+from robustgen.plans import plan_again
+from robustgen.settings.config import make_absolute
+
+
+def remake_images(
+    store: Store, manifest: Mapping[str, Any], deep: str, source: str | None = None
+) -> tuple[int, list[Finding]]:
+    """Recreate a random sample of images, or all; return their number and the differences.
+
+    Parameters
+    ----------
+    store : Store
+    manifest : mapping
+    deep : str
+        Number of images, or ``"all"``.
+    source : path or URL, optional
+        Current location of the source images.
+
+    Raises
+    ------
+    ArgumentError
+        `deep` is invalid, or the location of the source is neither in the state nor given as `source`.
+    SourceError
+        The source cannot be found.
+    """
+    plan = _plan_again(store, manifest, source)
+    chosen = _choose_sample(list(enumerate(plan.keys)), deep)
+    return len(chosen), [
+        finding for index, key in chosen for finding in _compare_image(store, plan, index, key)
+    ]
+
+
+def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
+    state = OutputState(store)
+    # Only the state names folders of this machine; dataset.json is published.
+    config = describe(state)["config"] if state.exists else manifest["config"]
+    held = config.get("source")
+    if held and not source and not is_url(held) and not Path(held).is_absolute():
+        raise ArgumentError(f"--deep: {MANIFEST} does not locate {held!r}; pass it with --source")
+    content = config | {"output": store.location, "source": make_absolute(source) if source else held}
+    name = f"{store.location}/{MANIFEST}"
+    if manifest["kind"] not in TITLES:
+        return plan_again(manifest["kind"], content, name)
+    arms = tuple(filter(None, map(TITLES[manifest["kind"]].arm_in, manifest["arms"])))
+    if manifest["kind"] == IMAGENET_C.title and {*arms} - {CLEAN_ARM}:
+        # Another run may have added corruptions with more needs, such as tiles of other sizes.
+        content["corruptions"] = [*dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)]
+        content["severities"] = sorted({arm.level for arm in arms if arm != CLEAN_ARM})
+    return replace(plan_again(manifest["kind"], content, name), arms=arms)
+
+
+def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
+    if deep == "all":
+        return numbered
+    if not deep.isdecimal() or int(deep) < 1:
+        raise ArgumentError(f"--deep: must be a number of images, or all, not {deep!r}")
+    # The seed comes from the system, because a new sample each time finds more.
+    return random.sample(numbered, min(int(deep), len(numbered)))
+
+
+def _compare_image(store: Store, plan: Any, index: int, key: str) -> Iterator[Finding]:
+    shared: dict[str, Any] = {}
+    try:
+        image = plan.recipe.prepare(plan.source.open(key))
+        for arm in plan.arms:
+            pixels = plan.recipe.make(arm, key, image, shared)
+            for encoded in plan.writer.encoder.encode(arm, key, pixels):
+                # The checksums report files that cannot be read.
+                with suppress(OSError, ValueError):
+                    path, is_same = plan.writer.find_output(store, arm, index, key, encoded)
+                    if not is_same:
+                        of = f" {key} in {arm.folder}" if plan.writer.joint else ""
+                        yield Finding("differs", path, f":{of} from what the source gives now")
+    except ImageError as error:
+        yield Finding("differs", key, f": {error}")

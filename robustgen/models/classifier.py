@@ -1,0 +1,59 @@
+"""A model with its preprocessing: from pixels to logits."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.errors import ConfigError
+from robustgen.models.base import Model
+from robustgen.models.preprocessing import Pixels, Preprocessing
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A model with its preprocessing: from pixels to logits."""
+
+    model: Model
+    preprocessing: Preprocessing
+
+    def __call__(self, images: Pixels) -> NDArray[Any]:
+        """Return logits (n, K) of uint8 images (n, H, W, 3)."""
+        layout = self.model.layout(self.preprocessing.layout)
+        self.model.check_size(images.shape[1], images.shape[2], layout)
+        return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
+
+    def count_classes(self, pixels: Pixels, root: str, folders: int | None) -> int:
+        """Return the number of the model's classes, from an image of the set at `root`.
+
+        Parameters
+        ----------
+        pixels : (H, W, 3) or (T, H, W, 3), uint8
+            An image or a sequence of the set.
+        root : str
+        folders : int or None
+            Number of the set's class folders, if known.
+
+        Raises
+        ------
+        ConfigError
+            The model does not accept these images, or its classes are not those of the set.
+        """
+        prepared = self.preprocessing.resize(pixels)
+        classes = int(self(prepared.reshape(-1, *prepared.shape[-3:])[:1]).shape[-1])
+        named, own = self.preprocessing.classes, f"{self.model.name} has {classes} classes"
+        if named and len(named) != classes:
+            raise ConfigError(f"the class list has {len(named)} names, {own}")
+        if folders not in (None, classes):
+            raise ConfigError(
+                f"{root} has {folders} class folders, {own}: "
+                f"list these, in the order of the model's outputs, with --classes"
+            )
+        return classes
+
+
+def is_finite(logits: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows (n, ..., K) are numbers, (n,); minus infinity excludes a class."""
+    finite: NDArray[np.bool_] = np.isfinite(logits.max(axis=-1)).reshape(len(logits), -1).all(axis=1)
+    return finite

@@ -1,0 +1,57 @@
+"""From the name of a model to the model."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from robustgen.errors import ConfigError
+from robustgen.models.base import Model, Runtime
+from robustgen.models.onnx import OnnxModel
+from robustgen.models.pytorch import open_exported, open_factory, open_timm, open_torchvision
+
+FORMS: Final = "model.onnx, model.pt2, timm:NAME, torchvision:NAME@FILE or package.module:function"
+"""Forms of the names of models."""
+
+_LIBRARIES: Final[Mapping[str, Callable[[str, Runtime], Model]]] = {
+    "timm": open_timm,
+    "torchvision": open_torchvision,
+}
+
+
+def open_model(name: str, runtime: Runtime) -> Model:
+    """Load the model called `name`, one of `FORMS`; a file of any other suffix is read as ONNX.
+
+    Raises
+    ------
+    MissingDependencyError
+        The required library is not installed.
+    ConfigError
+        There is no such model, or it is not a classifier of images.
+    """
+    library, colon, rest = name.partition(":")
+    if colon and library in _LIBRARIES:
+        return _LIBRARIES[library](rest, runtime)
+    if Path(name).suffix == ".pt2":
+        return open_exported(Path(name), runtime)
+    if re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):[A-Za-z_]\w*", name) and not Path(name).exists():
+        return open_factory(name, runtime)
+    if Path(name).suffix in (".pt", ".pth", ".safetensors"):
+        raise ConfigError(f"--model {name}: a file of weights needs a network; use one of {FORMS}")
+    if factory := _guess_factory(name):
+        raise ConfigError(f"--model {name}: not a model; did you mean {factory}? Forms: {FORMS}")
+    return OnnxModel(Path(name), runtime)
+
+
+def _guess_factory(name: str) -> str | None:
+    """Return the ``module:function`` that is probably meant by a module, its file, or a dotted name."""
+    place, _, function = name.partition(":")
+    if place.endswith(".py"):
+        path = Path(place)
+        module = ".".join(path.with_suffix("").parts) if re.fullmatch(r"\w+(/\w+)*\.py", place) else path.stem
+        return f"{module}:{function or 'build'}"
+    known = Path(name).is_file() or name.endswith(".onnx")
+    if known or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name):
+        return None
+    module, dot, function = name.rpartition(".")
+    return f"{module}:{function}" if dot else f"{name}:build"

@@ -1,0 +1,1 @@
+"""The related benchmarks: AugMix, filtration, icons, subtypes, streams, and CLAHE for whole sets."""

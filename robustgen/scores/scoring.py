@@ -1,0 +1,252 @@
+"""`robustgen score`: checks that predictions match each other and are complete, and reports on them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C
+from robustgen.dataset.opening import open_dataset
+from robustgen.display.text import escape
+from robustgen.errors import ArgumentError, ConfigError, SourceError
+from robustgen.evaluation.predictions import (
+    ABOUT,
+    Predictions,
+    is_unfinished,
+    open_predictions,
+    prefix_errors,
+)
+from robustgen.files.json_files import parse_object
+from robustgen.formats import describe_difference
+from robustgen.metrics import COMMON_PERTURBATIONS
+from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
+from robustgen.scores.measures import Measure
+from robustgen.scores.published import PublishedModel, read_models
+from robustgen.scores.reporting import Report
+from robustgen.scores.results import Scores, has_common, read_scores
+
+_IMAGENET_CLASSES: Final = 1000
+# Editions with the images of AlexNet's numbers, except for the crop.
+_ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
+
+
+def score(
+    folders: Sequence[str | Path],
+    *,
+    baseline: str | None = None,
+    partial: bool = False,
+    difficulty: int = 1,
+    dataset: str | Path | None = None,
+    intervals: bool = True,
+    compare_with: str | None = None,
+) -> Report:
+    """Score the predictions in `folders`, one model each, on the same images.
+
+    Parameters
+    ----------
+    folders : sequence of path or URL
+    baseline : str, optional
+        ``"alexnet"``, ``"none"`` or a file for `read_baseline`; default AlexNet for predictions of ImageNet's
+        classes at its size, otherwise none.
+    partial : bool
+        Whether to score sets that are not complete.
+    difficulty : int
+        Difficulty of the perturbations.
+    dataset : path or URL, optional
+        The C or P set, to compare its keys with those of the predictions.
+    intervals : bool
+        Whether to compute bootstrap intervals.
+    compare_with : {"published"}, optional
+        Published models to compare with.
+
+    Raises
+    ------
+    RobustgenError
+        A file is missing, malformed, or does not match; the message says which.
+    """
+    opened = [open_predictions(folder) for folder in folders]
+    _check_mixture(opened)
+    if dataset:
+        _check_keys(opened[0], dataset)
+    notes: list[str] = []
+    is_common = opened[0].kind == "p" or any(map(has_common, opened))
+    # AlexNet's numbers on ImageNet are irrelevant to other families.
+    chosen = _choose_baseline(baseline, opened, difficulty, notes if is_common else [])
+    names = _names(folders, opened)
+    models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
+    for folder, each, model in zip(folders, opened, models, strict=True):
+        _check_complete(folder, each, model, partial, notes)
+    models = _choose_levels(models, chosen, notes if is_common else [])
+    _say_averaged(opened, notes)
+    if partial and chosen:
+        _say_undivided(models, chosen, notes)
+    published = _choose_published(models, difficulty, notes) if compare_with and is_common else []
+    report = Report(
+        models,
+        chosen,
+        difficulty,
+        notes,
+        intervals,
+        partial,
+        published,
+        _describe_origin(opened[0]),
+        str(_about(opened[0]).get("edition") or ""),
+    )
+    notes += report.describe_published()
+    notes += [note for family in report.families for note in family.notes]
+    measured = any(report.averaged(measure) for measure in _take_measures(report, baseline))
+    if not (measured or report.families):
+        raise SourceError("the folders share no corruption or perturbation that could be scored")
+    return report
+
+
+def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
+    try:
+        return report.measures
+    except ArgumentError as error:
+        raise ConfigError(f"--baseline {baseline or 'alexnet'}: {error}") from error
+
+
+def _names(folders: Sequence[str | Path], opened: Sequence[Predictions]) -> list[str]:
+    """Return the folders' own names, or their paths if the names are not unique."""
+    names = [escape(each.root.rpartition("/")[2]) for each in opened]
+    return names if len(set(names)) == len(names) else [escape(folder) for folder in folders]
+
+
+def _check_mixture(opened: Sequence[Predictions]) -> None:
+    first = opened[0]
+    for other in opened[1:]:
+        if other.kind != first.kind:
+            kinds = {"c": "a C set", "p": "a P set"}
+            raise SourceError(
+                f"{first.root} is of {kinds[first.kind]}, {other.root} of {kinds[other.kind]}: "
+                f"score them one after the other"
+            )
+        if other.keys != first.keys:
+            reason = describe_difference(other.keys, first.keys, "keys")
+            raise SourceError(f"{other.root}: not the images of {first.root}: {reason}")
+        own, known = (_about(each).get("source_digest") for each in (other, first))
+        if own and known and own != known:
+            raise SourceError(f"{other.root}: made from other source images than {first.root}")
+
+
+def _check_keys(predictions: Predictions, dataset: str | Path) -> None:
+    data = open_dataset(dataset)
+    if data.kind != predictions.kind:
+        raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
+    wanted = tuple(sorted(data.keys(data.arms[0])))
+    if predictions.keys != wanted:
+        reason = describe_difference(predictions.keys, wanted, "keys")
+        raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
+
+
+def _about(predictions: Predictions) -> dict[str, Any]:
+    with prefix_errors(f"{predictions.root}/{ABOUT}"):
+        try:
+            return parse_object(predictions.store.read(ABOUT))
+        except FileNotFoundError:
+            return {}
+
+
+def _choose_baseline(
+    text: str | None, opened: Sequence[Predictions], difficulty: int, notes: list[str]
+) -> Baseline | None:
+    if text not in (None, "alexnet", "none"):
+        return read_baseline(Path(str(text)))
+    why = _doubt_alexnet(opened, difficulty)
+    if text == "alexnet" and why:
+        raise ConfigError(f"--baseline alexnet: {why}; give a file, or none")
+    if text is None and why:
+        notes.append(f"not normalised: {why}")
+    return None if text == "none" or why else ALEXNET
+
+
+def check_baseline(text: str | None) -> None:
+    """Check before the work that `--baseline` names a readable baseline."""
+    if text not in (None, "alexnet", "none"):
+        read_baseline(Path(str(text)))
+
+
+def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:
+    """Return why AlexNet's numbers do not apply to these predictions, if so."""
+    if opened[0].kind == "p" and difficulty > 1:
+        return "AlexNet's numbers are those of difficulty 1"
+    for each in opened:
+        # Some models have an extra output for the background.
+        if (each.classes or _IMAGENET_CLASSES) not in (_IMAGENET_CLASSES, _IMAGENET_CLASSES + 1):
+            return f"AlexNet's numbers are for ImageNet's 1000 classes, {each.root} has {each.classes}"
+        edition = _about(each).get("edition")
+        if edition and edition not in _ALEXNET_EDITIONS:
+            return f"AlexNet's numbers are for ImageNet at 224 pixels, {each.root} is of edition {edition}"
+    return None
+
+
+def _check_complete(
+    folder: str | Path, predictions: Predictions, model: Scores, partial: bool, notes: list[str]
+) -> None:
+    if model.kind == "c" and model.clean_error is None:
+        notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
+    if not model.missing:
+        return
+    missing = _shorten_missing(model)
+    if not partial:
+        resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
+        raise SourceError(f"{folder}: incomplete, lacks {missing} ({resume}--partial scores the rest)")
+    notes.append(f"{folder}: incomplete, lacks {missing}; means are over the rest")
+
+
+def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
+    """Return the models with the severities that errors are averaged over: five, or those that all have."""
+    if models[0].kind == "p" or any(model.errors for model in models):
+        return models
+    found = [by_level.keys() for model in models for by_level in model.severities.values()]
+    levels = tuple(level for level in IMAGENET_C.levels if all(level in each for each in found))
+    if levels:
+        listed = " and ".join(filter(None, [", ".join(map(str, levels[:-1])), str(levels[-1])]))
+        word = "severity" if len(levels) == 1 else "severities"
+        why = "; nothing is normalised, because baselines are means over five" if baseline else ""
+        notes.append(f"no corruption has five severities: means are over {word} {listed} only{why}")
+    return [replace(model, levels=levels or model.levels) for model in models]
+
+
+def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
+    """Add a note on the ten perturbations in the means of a CIFAR set, which others choose differently."""
+    first = opened[0]
+    edition = str(_about(first).get("edition") or "")
+    if first.kind == "p" and (edition.startswith("cifar") or first.classes in (10, 100)):
+        ten = ", ".join(COMMON_PERTURBATIONS)
+        notes.append(f"means are over {ten}; the published cifar-p-eval has spatter instead of snow")
+
+
+def _describe_origin(predictions: Predictions) -> str:
+    """Return who created the images of the predictions, if the folder says so."""
+    about = _about(predictions)
+    if not about.get("edition"):
+        return f"{predictions.root} does not say who created them"
+    return f"created by robustgen, edition {escape(about['edition'])}"
+
+
+def _choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
+    """Return the published models of the kind, if their values have the same severities."""
+    if not models[0].complete or difficulty > 1:
+        notes.append("published values are for five severities and difficulty 1: none is compared")
+        return []
+    return read_models(models[0].kind)
+
+
+def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str]) -> None:
+    """Add a note on the common operations without a baseline value."""
+    common = BENCHMARKS[models[0].kind].common
+    known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}
+    measured = {name for model in models for name in (*model.errors, *model.flips)}
+    lacking = [name for name in common if name in measured - known]
+    if known and lacking:
+        notes.append(f"{baseline.name} has no value for {', '.join(lacking)}: not normalised")
+
+
+def _shorten_missing(model: Scores) -> str:
+    """Return the missing arms; a corruption without any arm by its name."""
+    lacking = {arm.partition("/")[0] for arm in model.missing} if model.kind == "c" else set()
+    absent = [name for name in IMAGENET_C.common if name in lacking - model.severities.keys()]
+    single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]
+    return ", ".join(absent + single)

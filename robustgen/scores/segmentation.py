@@ -1,0 +1,337 @@
+"""`robustgen score-segmentation`: mIoU, mCD and rCD from label maps.
+
+Images are read one by one and added to counts of pixels, so memory does not grow with their number.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C
+from robustgen.display.text import format_csv, format_json
+from robustgen.errors import ArgumentError, ImageError, SourceError
+from robustgen.evaluation.processes import map_files
+from robustgen.formats import describe_difference
+from robustgen.imaging.label_maps import read_label_map
+from robustgen.metrics.bootstrap import draw_weights, percentile_interval
+from robustgen.metrics.checks import Floats
+from robustgen.metrics.formulas import CORRUPTION_ERROR, RELATIVE_CORRUPTION_ERROR
+from robustgen.metrics.segmentation import (
+    IGNORED,
+    count_pixels,
+    intersections_over_union,
+    mean_intersection_over_union,
+)
+from robustgen.scores.intervals import Interval
+from robustgen.scores.result_grid import Cell, averaged_cells, check_cells, find_cells, read_reference
+from robustgen.scores.tables import LAYOUTS, ScoreTable
+
+REPLICATES: Final = 100
+# Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.
+_CITYSCAPES: Final = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
+CITYSCAPES_CLASSES: Final = len(_CITYSCAPES)
+# Suffixes that data sets and tools add to the name of an image.
+_TAIL: Final = re.compile(r"_(gtFine_labelTrainIds|gtFine_labelIds|leftImg8bit)$")
+
+
+def to_train_ids(labels: NDArray[Any], ignored: int = IGNORED) -> NDArray[Any]:
+    """Return Cityscapes' label ids as its 19 train ids, and all others as `ignored`."""
+    table = np.full(1 << 16, ignored, np.int64)
+    table[list(_CITYSCAPES)] = range(CITYSCAPES_CLASSES)
+    return table[labels.astype(np.uint16)]
+
+
+@dataclass(frozen=True)
+class LabelFormat:
+    """Meaning of the values of label maps.
+
+    Attributes
+    ----------
+    classes : int
+    ignored : int
+        Label of pixels to ignore.
+    label_ids : {"none", "truth", "results", "both"}
+        Maps that contain Cityscapes' 34 label ids instead of its 19 train ids.
+    """
+
+    classes: int = CITYSCAPES_CLASSES
+    ignored: int = IGNORED
+    label_ids: str = "none"
+
+    def read(self, path: Path, of: str) -> NDArray[Any]:
+        """Return the classes of the pixels of a file, a ``"truth"`` or one of the ``"results"``."""
+        try:
+            labels = read_label_map(path)
+        except ImageError as error:
+            raise SourceError(str(error)) from error
+        return to_train_ids(labels, self.ignored) if self.label_ids in (of, "both") else labels
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """Counts the pixels of one image in all cells.
+
+    Attributes
+    ----------
+    truth : dict of str to Path
+    cells : list of dict of str to Path
+    format : LabelFormat
+    """
+
+    truth: Mapping[str, Path]
+    cells: Sequence[Mapping[str, Path]]
+    format: LabelFormat
+
+    def __call__(self, name: str) -> NDArray[np.int64]:
+        """Return the counts of the image `name`: (cells, 3, classes)."""
+        true = self.format.read(self.truth[name], "truth")
+        return np.stack([self._count(true, files[name]) for files in self.cells])
+
+    def _count(self, true: NDArray[Any], path: Path) -> NDArray[np.int64]:
+        labels = self.format.read(path, "results")
+        try:
+            return count_pixels(true, labels, self.format.classes, self.format.ignored)
+        except ArgumentError as error:
+            raise SourceError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class SegmentationReport:
+    """The scores of one model.
+
+    Attributes
+    ----------
+    model : str
+    images : int
+    counts : dict of (str, int) or None to ndarray of shape (3, classes)
+        For each corruption and severity; None is the clean set.
+    averaged : list of (str, int)
+        The cells in the means.
+    reference : dict or None
+        The dictionary from `as_dict` of the reference model.
+    notes : list of str
+    samples : dict to ndarray of shape (samples, 3, classes)
+        Counts of bootstrap samples; empty without intervals.
+    """
+
+    model: str
+    images: int
+    counts: Mapping[Cell | None, NDArray[np.int64]]
+    averaged: Sequence[Cell]
+    reference: Mapping[str, Any] | None
+    notes: list[str]
+    samples: Mapping[Cell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def miou(self, cell: Cell | None) -> float:
+        """Return the mean intersection over union of a cell; for None, on the clean images."""
+        return float(mean_intersection_over_union(self.counts[cell]))
+
+    def summary(self, samples: bool = False) -> dict[str, Any]:
+        """Return the clean and the mean mIoU, and mCD and rCD if there is a reference.
+
+        With `samples`, returns them for each bootstrap sample.
+        """
+        counts = self.samples if samples else self.counts
+        degradation = {
+            cell: 1 - mean_intersection_over_union(counts[cell]) for cell in (None, *self.averaged)
+        }
+        by_name: dict[str, list[Floats]] = {}
+        for cell in self.averaged:
+            by_name.setdefault(cell[0], []).append(degradation[cell])
+        values = {
+            "clean": 1 - degradation[None],
+            "mean": 1 - np.mean([degradation[cell] for cell in self.averaged], axis=0),
+        }
+        if self.reference:
+            known, clean = self._reference_degradations()
+            for name, formula in (("mCD", CORRUPTION_ERROR), ("rCD", RELATIVE_CORRUPTION_ERROR)):
+                parts = [
+                    formula.combine(rows, degradation[None]) / formula.combine(known[corruption], clean)
+                    for corruption, rows in by_name.items()
+                ]
+                values[name] = np.mean(parts, axis=0)
+        return values
+
+    def _reference_degradations(self) -> tuple[dict[str, list[float]], float]:
+        assert self.reference is not None
+        found: dict[str, list[float]] = {}
+        for name, level in self.averaged:
+            found.setdefault(name, []).append(1 - self.reference["corruptions"][name][str(level)])
+        return found, 1 - self.reference["clean"]
+
+    def intervals(self) -> dict[str, Interval]:
+        """Return the 95 % intervals of `summary`."""
+        if not self.samples:
+            return {}
+        ends = {name: percentile_interval(rows) for name, rows in self.summary(samples=True).items()}
+        return {name: Interval(float(low), float(high)) for name, (low, high) in ends.items()}
+
+    def by_corruption(self) -> dict[str, dict[int, float]]:
+        """Return the mIoU of each corruption and severity."""
+        found: dict[str, dict[int, float]] = {}
+        for cell in self.counts:
+            if cell:
+                found.setdefault(cell[0], {})[cell[1]] = self.miou(cell)
+        return found
+
+    def render(self, layout: str) -> str:
+        """Return the report as one of `LAYOUTS`, as csv or as json."""
+        if layout == "json":
+            return format_json(self.as_dict())
+        if layout == "csv":
+            return format_csv(self._records())
+        return LAYOUTS[layout](self._tables())
+
+    def _tables(self) -> list[ScoreTable]:
+        values, ends = self.summary(), self.intervals()
+        heads = {"clean": "mIoU, clean", "mean": "mIoU, corrupted", "mCD": "mCD", "rCD": "rCD"}
+        columns = ("Value", *(("from", "to") if ends else ()))
+        rows = tuple((heads[name], (float(v), *ends.get(name, ()))) for name, v in values.items())
+        base = f"; mCD and rCD divided by {self.reference['model']}" if self.reference else ""
+        whole = len(self.averaged) == len(IMAGENET_C.common) * len(IMAGENET_C.levels)
+        over = "" if whole else f" (incomplete: over {len(self.averaged)} of 75 results)"
+        summary = ScoreTable(
+            f"Mean intersection over union in %{base}{over}", columns, (("", len(columns)),), rows, head=""
+        )
+        by_name = self.by_corruption()
+        levels = sorted({level for values in by_name.values() for level in values})
+        grid = tuple(
+            (
+                name,
+                (*map(found.get, levels), fmean(found.values()) if len(found) == len(levels) else None),
+            )
+            for name, found in by_name.items()
+        )
+        columns = (*map(str, levels), "Mean")
+        return [
+            summary,
+            ScoreTable("mIoU in % by severity", columns, (("", len(columns)),), grid, head=""),
+        ]
+
+    def _records(self) -> list[dict[str, object]]:
+        """Return the rows of the CSV: each corruption and severity, then the summary."""
+        records: list[dict[str, object]] = [
+            {"model": self.model, "corruption": name, "severity": level, "value": value}
+            for name, found in self.by_corruption().items()
+            for level, value in found.items()
+        ]
+        return records + [
+            {"model": self.model, "corruption": name, "severity": None, "value": float(value)}
+            for name, value in self.summary().items()
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all values, for JSON, which can serve as a reference."""
+        return {
+            "model": self.model,
+            "images": self.images,
+            "reference": self.reference and self.reference["model"],
+            "clean": self.miou(None),
+            "corruptions": self.by_corruption(),
+            "class_iou": {
+                CLEAN if cell is None else "/".join(map(str, cell)): intersections_over_union(each).tolist()
+                for cell, each in self.counts.items()
+            },
+            "mean_over": [f"{name}/{level}" for name, level in self.averaged],
+            "summary": {name: float(value) for name, value in self.summary().items()},
+            "intervals": {name: [*ends] for name, ends in self.intervals().items()},
+            "notes": self.notes,
+        }
+
+
+def score_segmentation(
+    truth: Path,
+    results: str,
+    clean: Path,
+    *,
+    labels: LabelFormat | None = None,
+    reference: Path | None = None,
+    partial: bool = False,
+    replicates: int = REPLICATES,
+    model: str = "model",
+    jobs: int = 1,
+) -> SegmentationReport:
+    """Score the label maps that one model predicts.
+
+    Parameters
+    ----------
+    truth : Path
+        Folder of label maps, PNG files in any subfolders.
+    results : str
+        Path of folders with the predicted maps, with ``{corruption}`` and ``{severity}``. Files are matched
+        by name, without folders and without the suffixes of Cityscapes.
+    clean : Path
+        Folder of the maps predicted on the clean images.
+    labels : LabelFormat, optional
+        Default Cityscapes' 19 train ids.
+    reference : Path, optional
+        Output of ``--format json`` for the reference model of mCD and rCD.
+    partial : bool
+        Whether to score incomplete sets.
+    replicates : int
+        Number of bootstrap samples; 0 for no intervals.
+    model : str
+        Name of the model in CSV and JSON.
+    jobs : int
+        Number of processes that read images.
+
+    Raises
+    ------
+    RobustgenError
+        A file is missing or malformed, or files do not match; the message says which.
+    """
+    cells = find_cells(results, "--results")
+    notes = check_cells(cells, "--results", partial)
+    averaged = averaged_cells(cells)
+    if not averaged:
+        raise SourceError(f"--results {results}: the corruptions have no severity in common")
+    known = read_reference(reference, averaged) if reference else None
+    if not known:
+        notes.append("no --reference: mCD and rCD need another model's results")
+    maps = _find_maps(truth, labels or LabelFormat())
+    names = sorted(maps)
+    folders = [clean, *cells.values()]
+    found = [_find_maps(folder, labels or LabelFormat()) for folder in folders]
+    for folder, files in zip(folders, found, strict=True):
+        if files.keys() != maps.keys():
+            reason = describe_difference(tuple(sorted(files)), tuple(names), "maps")
+            raise SourceError(f"{folder}: not the images of {truth}: {reason}")
+    counter = _Counter(maps, found, labels or LabelFormat())
+    weights = draw_weights(len(names), replicates)
+    total: NDArray[np.int64] = np.zeros(1, np.int64)
+    drawn: NDArray[np.int64] = np.zeros(1, np.int64)
+    for place, counts in enumerate(map_files(counter, names, jobs)):
+        total = total + counts
+        if replicates:
+            drawn = drawn + counts[:, None] * weights[:, place, None, None]
+    places = [None, *cells]
+    samples = dict(zip(places, drawn, strict=True)) if replicates else {}
+    return SegmentationReport(
+        model, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, samples
+    )
+
+
+def _find_maps(folder: Path, labels: LabelFormat) -> dict[str, Path]:
+    """Return the PNG files below a folder by the names of their images."""
+    if not folder.is_dir():
+        raise SourceError(f"{folder}: no such folder of label maps")
+    wanted = "_labelIds" if labels.label_ids in ("truth", "both") else "_labelTrainIds"
+    found: dict[str, Path] = {}
+    paths = sorted(folder.rglob("*.png"))
+    # Cityscapes has colours, instances and both kinds of ids in one folder.
+    if any(path.stem.endswith(wanted) for path in paths):
+        paths = [path for path in paths if path.stem.endswith(wanted)]
+    for path in paths:
+        name = _TAIL.sub("", path.stem)
+        if name in found:
+            raise SourceError(f"{folder}: {found[name].name} and {path.name} are of the same image")
+        found[name] = path
+    if not found:
+        raise SourceError(f"{folder}: contains no PNG files")
+    return found

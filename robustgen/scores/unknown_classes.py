@@ -1,0 +1,126 @@
+"""`robustgen score --ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from robustgen.benchmarks.kinds import CLEAN_ARM
+from robustgen.display.text import format_csv, format_json
+from robustgen.errors import ArgumentError, SourceError
+from robustgen.evaluation.predictions import PredictionFile, prefix_errors
+from robustgen.files.storage import locate
+from robustgen.metrics import DetectionRates, confidences, detection_rates, top1_mistakes
+from robustgen.metrics.checks import Floats, logits_of
+from robustgen.scores.tables import LAYOUTS, ScoreTable
+
+CONFIDENCES: Final[Mapping[str, Callable[[NDArray[Any]], Floats]]] = {
+    "msp": confidences,
+    "max-logit": lambda logits: logits_of(logits, "images classes").max(axis=1).astype(np.float64),
+    "energy": lambda logits: special.logsumexp(
+        logits_of(logits, "images classes").astype(np.float64), axis=1
+    ),
+}
+"""Confidences computed from logits: maximum softmax probability, maximum logit, negative free energy."""
+_HEADS: Final = ("FPR@95", "AUROC", "AUPR in", "AUPR out")
+
+
+@dataclass(frozen=True)
+class UnknownClassesReport:
+    """The rates of one model.
+
+    Attributes
+    ----------
+    accuracy : float
+        Top-1 accuracy on the ID images.
+    images : int
+        Number of these.
+    rates : dict of str to DetectionRates
+        Rates for each OOD set.
+    """
+
+    accuracy: float
+    images: int
+    rates: dict[str, DetectionRates]
+
+    @property
+    def mean(self) -> DetectionRates:
+        """Return the mean over the OOD sets."""
+        return DetectionRates(*(fmean(each) for each in zip(*self.rates.values(), strict=True)))
+
+    def render(self, layout: str) -> str:
+        """Return the report as one of `LAYOUTS`, as csv or as json."""
+        rows = {**self.rates, "mean": self.mean} if len(self.rates) > 1 else dict(self.rates)
+        if layout == "json":
+            sets = {name: each._asdict() for name, each in rows.items()}
+            return format_json({"accuracy": self.accuracy, "images": self.images, "sets": sets})
+        if layout == "csv":
+            return format_csv([{"ood": name, **each._asdict()} for name, each in rows.items()])
+        title = (
+            f"Images of unknown classes in %; accuracy on {self.images:,} ID images {100 * self.accuracy:.2f}"
+        )
+        cells = tuple((name, tuple(each)) for name, each in rows.items())
+        return LAYOUTS[layout]([ScoreTable(title, _HEADS, (("", 4),), cells, digits=2, head="OOD set")])
+
+
+def score_unknown_classes(
+    known: Sequence[Path], unknown: Sequence[Path], confidence: str = "msp"
+) -> UnknownClassesReport:
+    """Compare the confidences of one model on images of its classes and on others.
+
+    Parameters
+    ----------
+    known : sequence of Path
+        Files of predictions on ID images, taken together: ``clean.npz``, and ``fog/3.npz`` for the full
+        spectrum.
+    unknown : sequence of Path
+        Files of predictions on OOD images, one per set.
+    confidence : str
+        One of `CONFIDENCES`.
+
+    Raises
+    ------
+    SourceError
+        A file is missing, malformed, or has no logits; the message names it.
+    """
+    files = [_open(path) for path in known]
+    classes = files[0].classes
+    for file in files:
+        file.check()
+    others = {str(path): _open(path) for path in unknown}
+    for file in [*files, *others.values()]:
+        if file.classes != classes:
+            raise SourceError(f"{file.location}: {file.classes} classes, where {known[0]} has {classes}")
+    values = np.concatenate([_confidence(file, confidence) for file in files])
+    wrong = np.concatenate([_mistakes(file) for file in files])
+    rates = {name: detection_rates(values, _confidence(file, confidence)) for name, file in others.items()}
+    return UnknownClassesReport(1 - float(wrong.mean()), len(values), rates)
+
+
+def _open(path: Path) -> PredictionFile:
+    file = PredictionFile(*locate(path), CLEAN_ARM)
+    if not file.has_logits:
+        raise SourceError(f"{path}: has no logits; predict --save logits stores them")
+    if len(file.outputs) != 1:
+        raise SourceError(f"{path}: contains sequences, not images")
+    return file
+
+
+def _confidence(file: PredictionFile, name: str) -> Floats:
+    with prefix_errors(file.path):
+        return np.concatenate([CONFIDENCES[name](rows) for rows in file.logits()])
+
+
+def _mistakes(file: PredictionFile) -> NDArray[np.bool_]:
+    labels, found, start = file.labels, [], 0
+    if labels is None:
+        raise ArgumentError(f"{file.path}: has no labels")
+    for rows in file.logits():
+        found.append(top1_mistakes(rows, labels[start : start + len(rows)]))
+        start += len(rows)
+    return np.concatenate(found)

@@ -1,0 +1,68 @@
+"""Pixels equal those of the published functions, as stored in tests/golden."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robustgen
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CASES = json.loads((GOLDEN / "cases.json").read_text())
+STEPS = {case["file"]: case["step"] for case in CASES}
+
+
+@lru_cache(maxsize=1)
+def load(stem):
+    with np.load(GOLDEN / f"{stem}.npz") as data:
+        return {key: data[key] for key in data.files}
+
+
+def make(case):
+    kind, edition = case["file"].split("_", 1)
+    data, rng = load(case["file"]), np.random.RandomState(case["seed"])
+    if kind == "p":
+        *variant, name = case["key"].split("/")
+        frames = robustgen.perturb(data["_".join([*variant, "source"])], name, edition=edition, rng=rng)
+        assert frames.shape == (case["frames"], *case["shape"])
+        return frames[case["kept_frames"]]
+    *variant, name, severity = case["key"].split("/")
+    image = data[f"{variant[0]}_input" if variant else "input"]
+    corrupted = robustgen.corrupt(image, name, int(severity), edition=edition, rng=rng)
+    assert corrupted.shape == image.shape
+    return corrupted
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['file']}/{case['key']}")
+def test_pixels_are_the_published_ones(case):
+    step = case["step"]
+    got, want = make(case)[..., ::step, ::step, :], load(case["file"])[case["key"]]
+    assert got.dtype == want.dtype == np.uint8
+    assert np.array_equal(got, want)
+
+
+def test_every_edition_corruption_and_perturbation_is_covered():
+    covered = {
+        (kind, edition, case["key"].split("/")[-2 if kind == "c" else -1])
+        for case in CASES
+        for kind, edition in [case["file"].split("_", 1)]
+    }
+    # cifar-100 and, for corruptions, tiny-imagenet share the tables of cifar-10 and imagenet-64.
+    by_kind = {
+        "c": (robustgen.CORRUPTIONS, {"cifar-100", "tiny-imagenet", "folder", "coco-c", "laion-c"}),
+        "p": (robustgen.PERTURBATIONS, {"cifar-100", "folder", "coco-c", "laion-c"}),
+    }
+    for kind, (operations, shared) in by_kind.items():
+        for edition in {name for name, row in robustgen.EDITIONS.items() if not row.data_set} - shared:
+            assert {name for k, e, name in covered if (k, e) == (kind, edition)} == set(operations)
+
+
+@pytest.mark.parametrize("severity", [1, 3, 5])
+@pytest.mark.parametrize("twins", [("imagenet-64", "tiny-imagenet"), ("cifar-10", "cifar-100")], ids="=".join)
+def test_editions_that_share_a_scale_share_their_corruptions(twins, severity):
+    image = load(f"c_{twins[0]}")["input"]
+    for name in robustgen.CORRUPTIONS:
+        one, other = (robustgen.corrupt(image, name, severity, edition=e, rng=7) for e in twins)
+        assert np.array_equal(one, other), name

@@ -1,0 +1,319 @@
+"""Families of corruptions from other packages: installed, found, used, and named where they are bad."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import robustgen
+from robustgen.benchmarks.registry import BENCHMARK_FAMILY, Family, corruption
+from robustgen.errors import ArgumentError, ArgumentTypeError
+from tests.helpers import cifar_folder, photo, pictures, put_photo
+
+EXAMPLE = Path(__file__).parents[1] / "plugin"
+
+
+def install(site, package, entries, modules):
+    """Lay out what pip would: modules, and a dist-info with the entry points."""
+    info = site / f"{package.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in entries]
+    (info / "entry_points.txt").write_text("[robustgen.corruptions]\n" + "\n".join(lines) + "\n")
+    for name, text in modules.items():
+        (site / f"{name}.py").write_text(text)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder in which the example package is installed as its own pyproject.toml says."""
+    project = (EXAMPLE / "pyproject.toml").read_text()
+    section = project.split('[project.entry-points."robustgen.corruptions"]\n')[1].split("\n[")[0]
+    entries = re.findall(r'^(\w+) = "(.+)"$', section, re.MULTILINE)
+    package = re.search(r'^name = "(.+)"$', project, re.MULTILINE)[1]
+    folder = tmp_path_factory.mktemp("site")
+    install(folder, package, entries, {path.stem: path.read_text() for path in EXAMPLE.glob("*.py")})
+    return folder
+
+
+def run(site, *args, status=0):
+    """The command line in a process that finds the packages in `site`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "robustgen", *map(str, args)],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_example_is_short_and_whole():
+    lines = (EXAMPLE / "robustgen_darkness.py").read_text().splitlines()
+    assert 30 <= len(lines) <= 45
+    assert (EXAMPLE / "robustgen_darkness.py").read_text() in (
+        EXAMPLE.parents[1] / "docs" / "benchmarks" / "plugins.md"
+    ).read_text()
+
+
+def test_a_plugin_is_listed_with_its_means(site):
+    listed = run(site, "list").stdout
+    assert "ImageNet-Darkness (robustgen make-c --corruptions darkness)" in listed
+    assert re.search(r"^  darkness:dusk +weather +common +light$", listed, re.MULTILINE)
+    one = run(site, "list", "darkness:dusk").stdout
+    assert "scale 224, severity 5: light 0.2" in one and "AlexNet: 42.0 %" in one
+    assert "darkness" not in run(site.parent, "list").stdout
+
+
+def test_a_plugin_makes_sets_that_verify(site, tmp_path):
+    put_photo(tmp_path / "in" / "class" / "a.jpg", 64, 64)
+    out = tmp_path / "out"
+    flags = ["--source", tmp_path / "in", "--edition", "imagenet", "--severities", "1,5"]
+    run(site, "make-c", *flags, "--corruptions", "fog,darkness:all", "--output", out, "--jobs", "2")
+    folders = {"clean", *(f"{n}/{s}" for n in ("fog", "darkness.dusk", "darkness.shadow") for s in (1, 5))}
+    assert pictures(out) == {f"{folder}/class/a.jpg" for folder in folders}
+    manifest = json.loads((out / "dataset.json").read_text())
+    assert "On Darkness" in manifest["citation"] and "Hendrycks" in manifest["citation"]
+    run(site, "verify", out, "--deep", "3")
+    report = run(site, "report", out, "--output", tmp_path / "report.html")
+    assert report.stdout and "darkness" in (tmp_path / "report.html").read_text()
+    run(
+        site,
+        "preview",
+        "--source",
+        tmp_path / "in",
+        "--corruptions",
+        "darkness",
+        "--output",
+        tmp_path / "p.png",
+    )
+    measured = run(site, "calibrate", "--source", tmp_path / "in", "--corruptions", "darkness:shadow")
+    assert "darkness:shadow" in measured.stdout
+
+
+def test_a_plugin_fills_arrays_and_obeys_configs(site, tmp_path):
+    folder, images, _ = cifar_folder(tmp_path, images=3)
+    config = tmp_path / "my.yaml"
+    config.write_text(
+        f"edition: cifar-10\nsource: {folder}\ncorruptions: [darkness]\nseverities: [2]\n"
+        "parameters: {'darkness:dusk': {2: {light: 0.25}}}\n"
+    )
+    refused = run(site, "make-c", "--config", config, "--corruptions", "darkness:shadow", status=2)
+    assert "darkness:shadow has no published strength at scale 32 (it has at 224)" in refused.stderr
+    run(site, "make-c", "--config", config, "--output", tmp_path / "out")
+    made = np.load(tmp_path / "out" / "darkness.dusk.npy")
+    assert np.array_equal(made, (images * 0.25).astype(np.uint8))
+
+
+def test_a_plugin_serves_python(site):
+    code = """
+import numpy, robustgen
+image = numpy.full((40, 40, 3), 100, 'uint8')
+assert (robustgen.corrupt(image, 'darkness:dusk', 2) == 50).all()
+assert list(robustgen.FAMILIES)[:2] == ['imagenet-c', 'c-bar'] and list(robustgen.FAMILIES)[-1] == 'darkness'
+assert robustgen.FAMILIES['darkness'].means['darkness:dusk'] == 0.42
+assert len(robustgen.CORRUPTIONS) == 19
+"""
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+GOOD = """
+from dataclasses import dataclass
+from robustgen.benchmarks.registry import Family, corruption
+@dataclass(frozen=True)
+class Nothing:
+    amount: float
+{family} = Family("{family}", "Good")
+@corruption("noise", Nothing, {{224: (1, 2, 3, 4, 5)}}, family={family})
+def same(image, parameters, rng):
+    \"\"\"Leave the image as it is.\"\"\"
+    return image
+"""
+TWICE = "corruption('noise', Nothing, {224: range(5)}, family=twice)(same)"
+BAD = {
+    "absent": ("import no_such_library\n", "No module named 'no_such_library'"),
+    "short": (GOOD.format(family="short").replace("4, 5)", "4)"), "scale 224 needs a row for each"),
+    "oddly": (GOOD.format(family="oddly").replace("224:", "225:"), "scale 225 does not exist"),
+    "rows": (GOOD.format(family="rows").replace("(1, 2,", "((1, 1), 2,"), "table of same: scale 224"),
+    "twice": (GOOD.format(family="twice") + TWICE,
+              "same' is registered twice"),
+    "lost": (GOOD.format(family="lost").replace(", family=lost", ""), "same needs its own family"),
+    "other": (GOOD.format(family="other").replace('"other"', '"another"'), "must be called 'other'"),
+    "odd": ("odd = 3\n", "must name a robustgen.benchmarks.registry.Family"),
+    "hollow": (
+        "from robustgen.benchmarks.registry import Family\nhollow = Family('hollow', 'H')\n",
+        "registers no",
+    ),
+    "quits": ("raise SystemExit(3)\n", "SystemExit: 3"),
+    "means": (GOOD.format(family="means").replace('"Good"', '"Good", means={"means:so": 0.1}'),
+              "means: 'means:so' must be one of its corruptions"),
+    "title": (GOOD.format(family="title").replace('"Good"', "3"),
+              "title, citation and reference must be texts"),
+    "array": (
+        GOOD.format(family="array").replace("(1, 2, 3, 4, 5)", "(object(),) * 5"),
+        "parameters of array:same are not numbers or texts: Object of type object is not JSON",
+    ),
+    "mute": (
+        "class Mute(Exception):\n    def __str__(self): return self.words\nraise Mute\n",
+        "Mute, which cannot be printed (AttributeError)",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad_site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    install(folder, "good", [("fine", "good_module:fine")], {"good_module": GOOD.format(family="fine")})
+    for name, (text, _) in BAD.items():
+        install(folder, f"bad-{name}", [(name, f"bad_{name}:{name}")], {f"bad_{name}": text})
+    install(folder, "thief", [("c-bar", "good_module:fine"), ("fine", "thief:fine")], {"thief": "fine = 1\n"})
+    return folder
+
+
+def test_bad_plugins_are_named_with_their_package_and_the_others_work(bad_site):
+    done = run(bad_site, "list")
+    assert "--corruptions fine)" in done.stdout
+    for name, (_, reason) in BAD.items():
+        (line,) = [line for line in done.stderr.splitlines() if f"package bad-{name} 1.0" in line]
+        assert reason in line, line
+    for name, owner in (("c-bar", "robustgen"), ("fine", "good 1.0")):
+        assert f"'thief 1.0: {name}' cannot be used: the name is taken by {owner}" in done.stderr
+
+
+def test_a_plugin_without_a_docstring_that_prints_is_listed(tmp_path):
+    text = (
+        GOOD.format(family="bare").replace('    """Leave the image as it is."""\n', "") + "print('hello')\n"
+    )
+    install(tmp_path, "bare", [("bare", "bare_module:bare")], {"bare_module": text})
+    done = run(tmp_path, "list", "--json")
+    (entry,) = [each for each in json.loads(done.stdout) if each["name"] == "bare:same"]
+    assert entry["summary"] == "" and done.stderr == "hello\n"
+    assert run(tmp_path, "list", "bare:same").stdout.startswith("corruption bare:same\n  scale 224, ")
+    assert "bare:same" in run(tmp_path, "list").stdout
+
+
+def test_other_names_import_no_plugin(tmp_path):
+    install(tmp_path, "loud", [("loud", "loud:loud")], {"loud": "import sys\nsys.stderr.write('imported')\n"})
+    put_photo(tmp_path / "in" / "a.jpg", 64, 64)
+    flags = ("--severities", "1", "--output", tmp_path / "out")
+    for args in (
+        ("list", "fog"),
+        ("list", "c-bar"),
+        ("list", "cifar-10"),
+        ("make-c", "--source", tmp_path / "in", "--corruptions", "fog,c-bar", *flags),
+    ):
+        assert "imported" not in run(tmp_path, *args).stderr
+
+
+def test_asking_for_a_bad_plugin_says_why(bad_site, tmp_path):
+    put_photo(tmp_path / "in" / "class" / "a.jpg", 64, 64)
+    flags = ["make-c", "--source", tmp_path / "in", "--edition", "imagenet", "--output", tmp_path / "out"]
+    for asked in ("absent", "absent:all", "absent:same"):
+        (line,) = run(bad_site, *flags, "--corruptions", asked, status=2).stderr.splitlines()
+        assert "package bad-absent 1.0 cannot be used" in line and "no_such_library" in line
+    (line,) = run(bad_site, *flags, "--corruptions", "fine:sane", status=2).stderr.splitlines()
+    assert "unknown corruption 'fine:sane' (did you mean 'fine:same'?)" in line
+    run(bad_site, *flags, "--corruptions", "fine,fog", "--severities", "1")
+
+
+def leave(image):
+    return sys.exit(3)
+
+
+def black_out(image):
+    image[:] = 0
+    return image
+
+
+@pytest.mark.parametrize(
+    ("function", "complaint"),
+    [
+        (lambda image: None, "trial:made gave NoneType, not uint8 of shape (40, 48, 3)"),
+        (lambda image: image[:5], "gave uint8 of shape (5, 48, 3), not uint8 of shape (40, 48, 3)"),
+        (lambda image: image / 3, "gave float64 of shape (40, 48, 3), not uint8"),
+        (leave, "trial:made ended the program (SystemExit: 3)"),
+        (black_out, "read-only"),
+    ],
+)
+def test_what_a_plugin_makes_is_checked(function, complaint):
+    def made(image, parameters, rng):
+        return function(image)
+
+    family = Family("trial", "Trial")
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(made)
+    image = photo(40, 48)
+    with pytest.raises(ValueError, match=re.escape(complaint)):
+        family.find("trial:made").apply(image, None, None)
+    assert np.array_equal(image, photo(40, 48))
+
+
+@pytest.mark.parametrize("draw", [np.random.rand, lambda: np.random.default_rng().random()])
+def test_a_plugin_that_draws_from_another_generator_is_found(draw):
+    family = Family(f"trial{id(draw)}", "Trial")
+
+    def drawn(image, parameters, rng):
+        rng.random()
+        return (image * draw()).astype(np.uint8)
+
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(drawn)
+    for rng in (np.random.default_rng(1), np.random.RandomState(1)):
+        for _ in range(2):
+            with pytest.raises(ArgumentError, match="gave two images from the same rng: it may"):
+                family.find(f"{family.name}:drawn").apply(photo(40, 48), None, rng)
+
+
+def test_a_plugin_is_given_the_stream_as_it_was():
+    family = Family("fair", "Fair")
+
+    def noise(image, parameters, rng):
+        return (image * rng.random()).astype(np.uint8)
+
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(noise)
+    rng, plain = np.random.default_rng(1), np.random.default_rng(1)
+    for _ in range(3):
+        given = family.find("fair:noise").apply(photo(40, 48), None, rng)
+        assert np.array_equal(given, (photo(40, 48) * plain.random()).astype(np.uint8))
+
+
+def test_a_plugin_may_give_the_image_itself():
+    family = Family("trial", "Trial")
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    same = lambda image, parameters, rng: image  # noqa: E731
+    same.__name__ = "same"
+    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(same)
+    image = photo(40, 48)
+    given = family.find("trial:same").apply(image, None, None)
+    assert np.array_equal(given, image) and given.flags.writeable and not np.shares_memory(given, image)
+
+
+def test_what_cannot_be_registered_is_refused_at_once():
+    family = Family("trial", "Trial")
+
+    def same(image, parameters, rng):
+        return image
+
+    table = {224: (1, 2, 3, 4, 5)}
+    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
+    for arguments, kind in (
+        (("nose", nothing, table), ArgumentError),
+        (("noise", dict, table), ArgumentTypeError),
+        (("noise", nothing, 3), ArgumentTypeError),
+        (("noise", nothing, {}), ArgumentTypeError),
+        (("noise", nothing, {224: 32}), ArgumentError),
+    ):
+        with pytest.raises(kind, match="same"):
+            corruption(*arguments, family=family)(same)
+    assert not family.corruptions
+    with pytest.raises(ArgumentError, match="needs its own family"):
+        corruption("noise", nothing, table)(same)
+    assert len(BENCHMARK_FAMILY.corruptions) == 19

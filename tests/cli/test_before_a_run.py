@@ -1,0 +1,84 @@
+"""What a command says before it works: what is lacking, what the disk must hold, that loops are compiled."""
+
+import time
+
+import pytest
+
+from robustgen.display import progress
+from robustgen.execution.progress import COMPILING, Progress
+from robustgen.imaging.kernels.loop_cache import call_before_compiling
+from tests.helpers import cli, cli_error, put_photo
+
+FEW = ("--corruptions", "contrast", "--severities", "1,2", "--jobs", "1")
+
+
+def test_a_dry_run_names_what_is_refused(tmp_path):
+    source = tmp_path / "photos"
+    put_photo(source / "cat" / "a.JPEG")
+    for number in range(12):
+        (source / f"{number:02d}.JPEG").symlink_to("/etc/hostname")
+    said = cli("make-c", "--source", source, *FEW, "--output", tmp_path / "out", "--dry-run").stdout
+    lines = said.splitlines()
+    assert lines[0].endswith("1 image, 1 class, 12 refused")
+    assert lines[1].startswith("         '00.JPEG': symlink that leaves the source")
+    assert lines[11] == "         and 2 more"
+
+
+def test_a_dry_run_names_missing_shards(tmp_path):
+    put_photo(tmp_path / "photos" / "cat" / "a.JPEG")
+    shards = tmp_path / "shards"
+    flags = ("--source", tmp_path / "photos", "--format", "webdataset", "--output", shards, *FEW)
+    cli("make-c", *flags)
+    pattern = shards / "contrast" / "1" / "{000000..000002}.tar"
+    said = cli("make-c", "--source", pattern, *FEW, "--output", tmp_path / "out", "--dry-run").stdout
+    assert "2 refused" in said
+    assert "'000001.tar': No such file" in said and "'000002.tar': No such file" in said
+
+
+# --- compiling -----------------------------------------------------------------------------------
+
+
+def test_the_first_loop_that_is_compiled_is_told_of(monkeypatch):
+    numba = pytest.importorskip("numba")
+    import robustgen.imaging.kernels.compiler  # noqa: F401
+
+    told = []
+    call_before_compiling(lambda: told.append(1))
+    for more in (1, 2):
+        assert numba.njit(lambda x, more=more: x + more)(1) == 1 + more
+    assert told == [1]
+
+
+def test_one_line_says_that_workers_compile(capfd):
+    with Progress() as watched:
+        for _ in range(3):
+            watched.reporter.tell_compiling()
+        time.sleep(0.1)
+    assert capfd.readouterr().err.count(COMPILING) == 1
+    with progress.quiet(), Progress() as watched:
+        watched.reporter.tell_compiling()
+        time.sleep(0.1)
+    assert COMPILING not in capfd.readouterr().err
+
+
+# --- what cannot be encoded ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "refused"),
+    [
+        (("--edition", "imagenet-64", "--scale", 299), ""),
+        (("--edition", "imagenet-inception", "--scale", 224), "299 x 299 pixels"),
+        (("--edition", "imagenet-64", "--size", 63), "63 x 63 pixels"),
+    ],
+    ids=str,
+)
+def test_the_side_of_the_images_decides_whether_they_are_playable(photos, tmp_path, flags, refused):
+    config = tmp_path / "playable.yaml"
+    config.write_text("video: {playable: true, preset: ultrafast}\n")
+    few = ("--perturbations", "tilt", "--limit", 1, "--jobs", 1, "--output", tmp_path / "out")
+    command = ("make-p", "--config", config, "--source", photos, *flags, *few)
+    if refused:
+        assert f"halves the colour, which {refused} do not allow" in cli_error(*command)
+    else:
+        cli(*command)

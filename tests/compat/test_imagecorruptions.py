@@ -1,0 +1,214 @@
+"""The dialect of the package imagecorruptions: pixels, interface, and the edition that makes COCO-C."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import robustgen
+from robustgen.compat import imagecorruptions
+from tests import reference, reference_families
+from tests.helpers import cli, cli_error, photo, pixels_of, put_photo
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CASES = [
+    case for case in json.loads((GOLDEN / "families.json").read_text()) if case["file"] == "imagecorruptions"
+]
+NAMES = imagecorruptions.get_corruption_names("all")
+DIFFERENT = {"motion_blur", "snow", "frost", "elastic_transform", "jpeg_compression"}
+
+
+@lru_cache(maxsize=1)
+def load():
+    with np.load(GOLDEN / "imagecorruptions.npz") as data:
+        return {key: data[key] for key in data.files}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["key"])
+def test_pixels_are_those_of_the_package(case):
+    source, name, severity = case["key"].split("/")
+    rng, step = np.random.RandomState(case["seed"]), case["step"]
+    image = load()[f"input/{source}"]
+    got = imagecorruptions.corrupt(image, severity=int(severity), corruption_name=name, rng=rng)
+    assert got.shape == image.shape and got.dtype == np.uint8
+    # Sums may lie within the last bit of a whole number, and that bit is the machine's own exp's.
+    difference = np.abs(got[::step, ::step].astype(int) - load()[case["key"]])
+    assert difference.max() <= 1 and (difference > 0).mean() <= 1e-3
+
+
+@pytest.mark.parametrize("name", reference_families.IMAGECORRUPTIONS)
+@pytest.mark.parametrize("shape", [(32, 32), (33, 47), (101, 64), (40, 333)])
+def test_pixels_are_those_of_the_description_at_other_sizes(name, shape):
+    image = photo(*shape, seed=3)
+    for severity in range(1, 6):
+        want = reference_families.IMAGECORRUPTIONS[name](image, severity, np.random.RandomState(severity))
+        got = imagecorruptions.corrupt(image, severity, name, rng=np.random.RandomState(severity))
+        # As above: sums within the last bit of a whole number.
+        difference = np.abs(got.astype(int) - want)
+        assert (
+            difference.max() <= (name in ("motion_blur", "snow", "frost")) and (difference > 0).mean() <= 1e-3
+        )
+
+
+@pytest.mark.parametrize("shape", [(36, 36), (71, 78), (136, 40), (64, 64)], ids=str)
+def test_the_last_line_of_a_zoom_is_black_where_scipy_placed_it_outside(shape):
+    image = photo(*shape, seed=1)
+    for severity in range(1, 6):
+        p = robustgen.CORRUPTIONS["zoom_blur"].table[224][severity - 1]
+        x, factors = image / np.float32(255), np.arange(1, p.stop, p.step)
+        for mode, edition in (("constant", "coco-c"), ("nearest", "folder")):
+            total = np.zeros_like(x)
+            for factor in factors:
+                total += reference.zoomed(x, factor, mode)
+            want = reference.truncated((x + total) / (len(factors) + 1))
+            got = robustgen.corrupt(image, "zoom_blur", severity, edition=edition, scale=224)
+            assert np.array_equal(got, want), (severity, edition)
+        assert np.array_equal(
+            imagecorruptions.corrupt(image, severity, "zoom_blur"),
+            robustgen.corrupt(image, "zoom_blur", severity, edition="coco-c"),
+        )
+
+
+def test_all_nineteen_are_covered():
+    assert {case["key"].split("/")[1] for case in CASES} == set(NAMES) == set(robustgen.CORRUPTIONS)
+
+
+def test_names_and_numbers():
+    assert NAMES[:15] == imagecorruptions.get_corruption_names() and len(NAMES) == 19
+    assert list(imagecorruptions.corruption_dict) == NAMES
+    assert imagecorruptions.corruption_tuple == tuple(imagecorruptions.corruption_dict.values())
+    assert imagecorruptions.get_corruption_names("weather") == ["snow", "frost", "fog", "brightness"]
+    with pytest.raises(ValueError, match="subset must be one of"):
+        imagecorruptions.get_corruption_names("nonsense")
+
+
+IMAGE = photo(40, 50, 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((IMAGE.tolist(), 1, "fog"), AttributeError, "type(image) to be numpy.ndarray"),
+        ((IMAGE / 255, 1, "fog"), AttributeError, "image.dtype.type to be numpy.uint8"),
+        ((IMAGE[None], 1, "fog"), AttributeError, "image.shape to be either"),
+        ((IMAGE[:, :31, :2], 1, "fog"), AttributeError, "at least 32 pixels"),
+        ((IMAGE[..., :2], 9, "fog"), AttributeError, "either 1 or 3 channels"),
+        ((IMAGE, 0, "nonsense"), AttributeError, "integer in [1, 5]"),
+        ((IMAGE, 2.5, "fog"), AttributeError, "integer in [1, 5]"),
+        ((IMAGE, 1.0, "fog"), TypeError, "indices must be integers"),
+        ((IMAGE, 1, "nonsense"), KeyError, "nonsense"),
+        ((IMAGE, 1, None, 19), IndexError, "out of range"),
+        ((IMAGE, 1), ValueError, "Either corruption_name or corruption_number"),
+    ],
+)
+def test_errors_are_those_of_the_package(arguments, error, message):
+    with pytest.raises(error) as raised:
+        imagecorruptions.corrupt(*arguments)
+    assert message in str(raised.value) and type(raised.value) is error
+
+
+def test_grey_images_come_back_in_three_channels():
+    grey = np.ascontiguousarray(IMAGE[:, :, 0])
+    made = [
+        imagecorruptions.corrupt(each, 3, "snow", rng=np.random.RandomState(5))
+        for each in (grey, grey[..., None], np.stack([grey] * 3, -1))
+    ]
+    assert made[0].shape == (40, 50, 3) and all(np.array_equal(made[0], each) for each in made)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_take_a_pillow_image_and_the_global_generator(name):
+    before = IMAGE.copy()
+    np.random.seed(3)
+    given = imagecorruptions.corrupt(IMAGE, True, name)
+    np.random.seed(3)
+    raw = imagecorruptions.corruption_dict[name](Image.fromarray(IMAGE))
+    assert isinstance(raw, Image.Image) == (name in ("pixelate", "jpeg_compression"))
+    assert np.array_equal(np.uint8(raw), given)
+    assert isinstance(raw, Image.Image) or (raw.dtype == np.float64 and raw.max() <= 255)
+    assert np.array_equal(IMAGE, before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_take_grey_images_and_refuse_what_they_cannot_use(name):
+    function, grey = imagecorruptions.corruption_dict[name], IMAGE[:, :, 0]
+    want = np.uint8(function(np.stack([grey] * 3, -1), 2, rng=np.random.RandomState(1)))
+    for each in (grey, grey[..., None], Image.fromarray(np.ascontiguousarray(grey))):
+        assert np.array_equal(np.uint8(function(each, 2, rng=np.random.RandomState(1))), want)
+    for wrong in (IMAGE / 255, IMAGE[..., :2], IMAGE[None], IMAGE[:0], IMAGE.tolist()):
+        with pytest.raises(AttributeError, match=r"Expecting|at least 1 pixels"):
+            function(wrong, 2)
+
+
+def test_one_import_line_mends_a_detection_pipeline():
+    # As detection tool boxes have it: a transform of a pipeline, with a dict of results.
+    script = """
+from imagecorruptions import corrupt
+
+
+class Corrupt:
+    def __init__(self, corruption, severity=1):
+        self.corruption = corruption
+        self.severity = severity
+
+    def __call__(self, results):
+        results["img"] = corrupt(
+            results["img"].astype(np.uint8), corruption_name=self.corruption, severity=self.severity
+        )
+        return results
+
+
+def robustness_benchmark(images, severities):
+    from imagecorruptions import get_corruption_names
+
+    return {
+        (name, severity): [Corrupt(name, severity)({"img": image})["img"] for image in images]
+        for name in get_corruption_names("weather")
+        for severity in severities
+    }
+"""
+    mended = script.replace("from imagecorruptions import", "from robustgen.compat.imagecorruptions import")
+    space = {"np": np}
+    exec(mended, space)
+    np.random.seed(11)
+    made = space["robustness_benchmark"]([IMAGE.astype(np.float32)], [1, 4])
+    assert len(made) == 8
+    rng = np.random.RandomState(11)
+    for (name, severity), (image,) in made.items():
+        assert np.array_equal(image, imagecorruptions.corrupt(IMAGE, severity, name, rng=rng))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_edition_speaks_the_dialect(name):
+    image = photo(64, 48, 2)
+    own, theirs = (
+        robustgen.corrupt(image, name, 3, edition=edition, scale=scale, rng=np.random.RandomState(4))
+        for edition, scale in (("folder", 224), ("coco-c", None))
+    )
+    port = imagecorruptions.corrupt(image, 3, name, rng=np.random.RandomState(4))
+    assert np.array_equal(theirs, port)
+    if name in DIFFERENT:
+        assert not np.array_equal(own, theirs)
+    elif name not in ("pixelate", "spatter"):
+        assert np.array_equal(own, theirs)
+
+
+def test_the_edition_makes_sets_in_the_format_and_size_of_the_source(tmp_path):
+    Image.fromarray(photo(48, 70, 1)).save(put_photo(tmp_path / "in" / "one.jpg").with_name("two.png"))
+    flags = ["--dataset", "coco-c", "--source", tmp_path / "in", "--severities", "3", "--jobs", "1"]
+    out = tmp_path / "out"
+    cli("make-c", *flags, "--format", "original", "--corruptions", "frost,motion_blur", "--output", out)
+    assert pixels_of(out / "frost/3/two.png").shape == (48, 70, 3)
+    assert pixels_of(out / "motion_blur/3/one.jpg").shape == (36, 40, 3)
+    about = json.loads((out / "dataset.json").read_text())
+    assert about["edition"] == "coco-c" and "Michaelis" in about["citation"]
+    cli("verify", out, "--deep", "2")
+    assert "defines its own motion blur" in cli_error(
+        "make-c", *flags, "--motion-blur", "imagemagick", "--output", out
+    )
+    assert "has no perturbations" in cli_error("make-p", *flags[:4], "--output", tmp_path / "p")
+    with pytest.raises(robustgen.errors.ArgumentError, match="has no perturbations"):
+        robustgen.perturb(IMAGE, "tilt", edition="coco-c")

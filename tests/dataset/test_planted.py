@@ -1,0 +1,430 @@
+"""What others may have planted in an output: links, pipes, forged records. Nothing outside is touched."""
+
+import hashlib
+import json
+import os
+import shutil
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from robustgen.dataset.records import Record
+from robustgen.dataset.state import OutputState
+from robustgen.files.storage import open_store
+from robustgen.formats import WrittenFile
+from robustgen.inspection.verify import contents
+from tests.helpers import cli, cli_error, findings, manifest, put_photo, spawn, without_beginning
+
+FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+
+
+def make_c(source, output, *flags, status=0):
+    return cli("make-c", "--source", source, "--output", output, *FEW, *flags, status=status)
+
+
+@pytest.fixture(scope="module")
+def made(photos, tmp_path_factory):
+    """A finished output; not to be changed."""
+    root = tmp_path_factory.mktemp("planted") / "out"
+    make_c(photos, root)
+    return root
+
+
+@pytest.fixture
+def copied(made, tmp_path):
+    return Path(shutil.copytree(made, tmp_path / "copied"))
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A folder that is none of the output's business."""
+    root = tmp_path / "victim"
+    for path in (root / "x.txt", root / "tmp" / "x.txt", root / "cat" / "a.JPEG"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("precious")
+    yield root
+    assert {path.read_text() for path in root.rglob("*") if path.is_file()} == {"precious"}
+    assert sum(path.is_file() for path in root.rglob("*")) == 3
+
+
+# --- links ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["make-c", "verify"])
+def test_a_state_folder_that_is_a_link_is_refused(photos, copied, victim, command):
+    for path in (copied / ".robustgen").iterdir():
+        shutil.copy(path, victim.parent / path.name) if path.is_file() else None
+    shutil.rmtree(copied / ".robustgen")
+    (copied / ".robustgen").symlink_to(victim)
+    args = ("--source", photos, "--output", copied, *FEW) if command == "make-c" else (copied,)
+    if command == "verify":
+        assert any("is a link" in line for line in findings(copied))
+    else:
+        assert "is a link" in cli_error(command, *args)
+
+
+@pytest.mark.parametrize("name", ["tmp", "records", "plans", "claims"])
+def test_a_link_in_the_state_folder_is_not_followed(photos, copied, victim, name):
+    place = copied / ".robustgen" / name
+    shutil.rmtree(place, ignore_errors=True)
+    place.symlink_to(victim)
+    for flags in (("--limit", "1"), ("--seed", "1", "--overwrite")):
+        assert f"{place}: is a link" in cli_error(
+            "make-c", "--source", photos, "--output", copied, *FEW, *flags
+        )
+
+
+@pytest.mark.parametrize("name", ["settings.json", "finished"])
+def test_a_linked_file_in_the_state_folder_is_replaced(photos, copied, victim, name):
+    place = copied / ".robustgen" / name
+    place.rename(victim.parent / name)
+    place.symlink_to(victim.parent / name)
+    before = (victim.parent / name).read_bytes()
+    make_c(photos, copied, "--seed", "1", "--overwrite")
+    assert not place.is_symlink() and (victim.parent / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("overwrite", [(), ("--overwrite", "--seed", "1")])
+def test_an_arm_that_is_a_link_is_refused(photos, copied, victim, overwrite):
+    shutil.rmtree(copied / "contrast/1")
+    (copied / "contrast/1").symlink_to(victim)
+    assert any(line.startswith("extra contrast/1: is a link") for line in findings(copied))
+    message = cli_error("make-c", "--source", photos, "--output", copied, *FEW, *overwrite)
+    assert message.startswith(f"{copied / 'contrast/1'}: is a link")
+
+
+def test_a_class_folder_that_is_a_link_is_refused(photos, copied, victim):
+    shutil.rmtree(copied / "contrast/1/cat")
+    (copied / "contrast/1/cat").symlink_to(victim)
+    message = cli_error("make-c", "--source", photos, "--output", copied, *FEW)
+    assert message.startswith(f"{copied / 'contrast/1/cat'}: is a link")
+    assert any("contrast/1/cat: is a link" in line for line in findings(copied))
+
+
+def forge_record(root, path, folder="contrast/1", digest="0" * 64):
+    """Add a record, sealed as it should be, of a file that no run wrote."""
+    file = WrittenFile(f"{folder}/{path}" if folder else path, 8, digest)
+    record = Record({"cat/a.JPEG": (1, "")}, [folder], [file])
+    OutputState(open_store(root)).put_record("000099-forged", record)
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("x.txt", "evil"),
+        ("../victim/x.txt", ""),
+        ("../../../victim/x.txt", "contrast/1"),
+        ("x.txt", "../victim"),
+        ("{victim}/x.txt", ""),
+    ],
+)
+def test_a_forged_record_removes_nothing_elsewhere(photos, copied, victim, path, folder):
+    (copied / "evil").symlink_to(victim)
+    forge_record(copied, path.format(victim=victim), folder)
+    for flags in ((), ("--seed", "1", "--overwrite")):
+        result = spawn("make-c", "--source", photos, "--output", copied, *FEW, *flags)
+        _, said = result.communicate(timeout=60)
+        assert "Traceback" not in said.decode(), said.decode()
+    process = spawn("verify", copied)
+    _, said = process.communicate(timeout=60)
+    assert "Traceback" not in said.decode(), said.decode()
+
+
+def test_a_listed_file_that_is_a_link_is_a_finding(copied, victim):
+    path = copied / "contrast/1/cat/a.JPEG"
+    path.rename(victim.parent / "a.JPEG")
+    path.symlink_to(victim.parent / "a.JPEG")
+    assert findings(copied) == ["changed contrast/1/cat/a.JPEG: is a link"]
+
+
+def test_an_array_that_is_a_link_is_not_written_through(cifar, tmp_path, victim):
+    flags = ("--dataset", "cifar-10", "--corruptions", "contrast", "--jobs", "1")
+    cli("make-c", "--source", cifar[0], "--output", tmp_path / "out", *flags, "--limit", "2")
+    array = tmp_path / "out" / "contrast.npy"
+    array.rename(tmp_path / "mine.npy")
+    before = (tmp_path / "mine.npy").read_bytes()
+    array.symlink_to(tmp_path / "mine.npy")
+    cli("make-c", "--source", cifar[0], "--output", tmp_path / "out", *flags, "--limit", "3")
+    assert (tmp_path / "mine.npy").read_bytes() == before
+
+
+# --- what is no regular file -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["contrast/1/cat/a.JPEG", "contrast/1/SHA256SUMS", "mine"])
+def test_verify_waits_for_no_pipe(copied, name):
+    (copied / name).unlink(missing_ok=True)
+    os.mkfifo(copied / name)
+    process = spawn("verify", copied)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 1 and name in said.decode()
+
+
+@pytest.mark.parametrize(
+    "name", ["settings.json", "finished", "plans/pipe.json", "records/pipe.json", "claims/pipe"]
+)
+def test_no_run_waits_for_a_pipe_in_the_state(photos, copied, name):
+    place = copied / ".robustgen" / name
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    os.mkfifo(place)
+    for args in (
+        ("verify", copied),
+        ("make-c", "--source", photos, "--output", copied, *FEW, "--limit", "1"),
+    ):
+        process = spawn(*args)
+        _, said = process.communicate(timeout=60)
+        assert len(without_beginning(said.decode())) <= 1 and "Traceback" not in said.decode()
+
+
+@pytest.mark.parametrize("name", ["contrast/1/cat/a.JPEG", "dataset.json", "errors.jsonl"])
+def test_no_reader_of_files_waits_for_a_pipe(copied, tmp_path, name):
+    read_beside_a_pipe(copied, name, tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("name", ["contrast.npy", "labels.npy", "keys.txt"])
+def test_no_reader_of_arrays_waits_for_a_pipe(cifar, tmp_path, name):
+    flags = ("--dataset", "cifar-10", *FEW, "--limit", "2")
+    cli("make-c", "--source", cifar[0], "--output", tmp_path / "out", *flags)
+    read_beside_a_pipe(tmp_path / "out", name, tmp_path / "page.html")
+
+
+def test_no_reader_of_frames_waits_for_a_pipe(photos, tmp_path):
+    flags = ("--perturbations", "brightness", "--format", "png", "--limit", "2", "--jobs", "1")
+    cli("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
+    read_beside_a_pipe(tmp_path / "out", "brightness/cat/a/03.png", tmp_path / "page.html")
+
+
+def read_beside_a_pipe(root, name, page):
+    (root / name).unlink(missing_ok=True)
+    os.mkfifo(root / name)
+    for command in (("report", root, "--output", page), ("compare", root, root)):
+        process = spawn(*command)
+        _, said = process.communicate(timeout=120)
+        assert "Traceback" not in said.decode()
+
+
+def test_sums_of_files_outside_are_findings(copied, victim):
+    sums = copied / "contrast/1/SHA256SUMS"
+    with sums.open("a") as file:
+        file.write(f"{'0' * 64}  ../../../victim/x.txt\n{'0' * 64}  /etc/hostname\n")
+    lines = {line for line in findings(copied) if line.startswith("missing")}
+    assert lines == {
+        "missing contrast/1/../../../victim/x.txt",
+        "missing contrast/1//etc/hostname",
+    }
+
+
+# --- what verify must name -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def videos(photos, tmp_path_factory):
+    root = tmp_path_factory.mktemp("planted") / "p"
+    flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1")
+    cli("make-p", "--source", photos, "--output", root, *flags)
+    return root
+
+
+@pytest.mark.parametrize("damage", ["missing", "emptied", "changed"])
+@pytest.mark.parametrize("with_state", [True, False])
+def test_damaged_digests_of_frames(videos, tmp_path, damage, with_state):
+    root = Path(shutil.copytree(videos, tmp_path / "p"))
+    if not with_state:
+        shutil.rmtree(root / ".robustgen")
+    frames = root / "translate/FRAMES.SHA256"
+    text = frames.read_text()
+    frames.write_text("" if damage == "emptied" else text.replace(text[:8], "00000000"))
+    if damage == "missing":
+        frames.unlink()
+    assert any("FRAMES.SHA256" in line or "frames_digest" in line for line in findings(root))
+
+
+@pytest.mark.parametrize(
+    ("forge", "says"),
+    [
+        (lambda held: held["settings"].update(seed=7), "settings.seed is 7, files and records give 0"),
+        (lambda held: held["config"].update(seed=7), "config.seed is 7, files and records give 0"),
+        (lambda held: held.update(images=4), "images is 4, files and records give 5"),
+        (lambda held: held.update(licence="none"), "licence is 'none', files and records give"),
+        (lambda held: held["counts"].update(files=9), "counts.files is 9, files and records give"),
+        (lambda held: held.update(failures=3), "failures is 3, files and records give 0"),
+        (lambda held: held.update(digest="0" * 64), "digest is '000"),
+    ],
+)
+def test_a_manifest_that_disagrees_with_the_state(copied, forge, says):
+    held = manifest(copied)
+    forge(held)
+    (copied / "dataset.json").write_text(json.dumps(held))
+    (line,) = findings(copied)
+    assert line.startswith("changed ") and says in line
+
+
+def test_a_forged_list_of_failures(photos, tmp_path):
+    source = Path(shutil.copytree(photos, tmp_path / "src"))
+    (source / "cat" / "empty.png").write_bytes(b"")
+    make_c(source, tmp_path / "out", status=1)
+    path = tmp_path / "out" / "errors.jsonl"
+    assert path.read_bytes().endswith(b"}\n")
+    path.write_text(json.dumps({"key": "cat/other.png", "reason": "forged"}) + "\n")
+    # An incomplete set is written anew from the state; only a complete one is evidence.
+    held = manifest(tmp_path / "out") | {"complete": True}
+    (tmp_path / "out" / "dataset.json").write_text(json.dumps(held))
+    assert "changed errors.jsonl: no run recorded the failure of 'cat/other.png'" in findings(
+        tmp_path / "out"
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["keys.txt", "labels.npy", "contrast/1/cat/SHA256SUMS", "clean/FRAMES.SHA256.old"]
+)
+def test_files_of_ours_in_wrong_places_are_extra(copied, name):
+    (copied / name).write_text("")
+    assert findings(copied) == [f"extra {name}"]
+
+
+def test_empty_folders_and_links_are_extra(copied, victim):
+    (copied / "contrast/1/mouse").mkdir()
+    (copied / "link").symlink_to(victim)
+    assert findings(copied) == ["extra contrast/1/mouse/: is an empty folder", "extra link: is a link"]
+
+
+def test_a_changed_image_leaves_no_empty_folder(tmp_path):
+    put_photo(tmp_path / "src" / "cat" / "a.png")
+    put_photo(tmp_path / "src" / "dog" / "b.png")
+    make_c(tmp_path / "src", tmp_path / "out")
+    (tmp_path / "src" / "cat" / "a.png").write_bytes(b"")
+    make_c(tmp_path / "src", tmp_path / "out", status=1)
+    assert not [line for line in findings(tmp_path / "out") if "empty folder" in line]
+
+
+# --- damaged records -------------------------------------------------------------------------------
+
+
+def flip_a_path(root):
+    """Change one letter of a path in a record; return its name."""
+    for path in sorted((root / ".robustgen" / "records").iterdir()):
+        data = path.read_bytes()
+        place = data.find(b'"cat/b.jpg"')
+        if place >= 0:
+            path.write_bytes(data[: place + 1] + b"d" + data[place + 2 :])
+            return path.name
+    raise AssertionError("no such record")
+
+
+def test_a_flipped_letter_in_a_record_is_named_and_mended(photos, copied, made):
+    name = flip_a_path(copied)
+    (line,) = findings(copied)
+    assert line == (
+        f"damaged .robustgen/records/{name}: is damaged; run the same make command to create its images again"
+    )
+    make_c(photos, copied)
+    assert findings(copied, "--against", made, status=0) == []
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", "\x00"])
+def test_damaged_settings_are_named_with_the_remedy(photos, copied, made, content):
+    path = copied / ".robustgen" / "settings.json"
+    path.write_text(content)
+    message = cli_error("make-c", "--source", photos, "--output", copied, *FEW)
+    assert message.endswith("start over with --overwrite")
+    make_c(photos, copied, "--overwrite")
+    assert findings(copied, "--against", made, status=0) == []
+
+
+def test_an_output_of_an_earlier_version_is_refused(photos, copied):
+    shutil.rmtree(copied / ".robustgen")
+    (copied / ".robustgen").mkdir()
+    for name in ("journal.jsonl", "settings.json"):
+        (copied / ".robustgen" / name).write_text("{}\n")
+    message = cli_error("make-c", "--source", photos, "--output", copied, *FEW)
+    assert message == f"{copied}: created by an earlier version; delete it, or choose another --output"
+    # A finished set still verifies.
+    shutil.rmtree(copied / ".robustgen")
+    assert findings(copied, status=0) == []
+
+
+# --- deep, and what the disk says --------------------------------------------------------------------
+
+
+def test_deep_says_how_many_and_takes_a_source_that_has_moved(photos, tmp_path):
+    source = Path(shutil.copytree(photos, tmp_path / "src"))
+    make_c(source, tmp_path / "out", "--limit", "1")
+    source.rename(tmp_path / "moved")
+    said = cli("verify", tmp_path / "out", "--deep", "all", "--source", tmp_path / "moved").stdout
+    assert said.startswith("2 files checked, 1 image made again, 0 findings; digest ")
+    assert "--source needs --deep" in cli_error("verify", tmp_path / "out", "--source", tmp_path / "moved")
+
+
+def test_one_is_not_a_plural(photos, tmp_path):
+    make_c(photos, tmp_path / "out", "--limit", "1", "--no-clean")
+    (tmp_path / "out" / "mine").write_text("")
+    assert "1 file checked, 1 finding; digest" in cli("verify", tmp_path / "out", status=1).stdout
+
+
+def peak_of_checking(root, folders):
+    """Bytes at most that comparing so many folders of 400 files with their sums takes."""
+    for folder in range(folders):
+        arm = root / f"fog{folder}" / "1"
+        arm.mkdir(parents=True)
+        names = [f"{number:0100d}.jpg" for number in range(400)]
+        for name in names:
+            (arm / name).write_bytes(b"")
+        empty = hashlib.sha256(b"").hexdigest()
+        (arm / "SHA256SUMS").write_text("".join(f"{empty}  {name}\n" for name in names))
+    tracemalloc.start()
+    try:
+        assert contents.check_contents(open_store(root), 2, {})[0] == []
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_verify_takes_no_more_memory_for_more_folders(tmp_path):
+    peak_of_checking(tmp_path / "warm", 1)
+    few, many = peak_of_checking(tmp_path / "few", 2), peak_of_checking(tmp_path / "many", 16)
+    # Two folders may be under way at once; eight times as many are not.
+    assert many < 3 * few
+
+
+NAMELESS = '{"about": {"arms": [[]], "arrays": [], "images": 5, "source": {}}, "parameters": {}}'
+
+NO_LICENCE = '{"about": {"arms": [], "arrays": [], "images": 5, "source": {"images": 5}}, "parameters": {}}'
+
+
+@pytest.mark.parametrize(
+    "content", ["{}", '{"about": {"arms": ["fog/3"]}}', '{"about": 1}', NAMELESS, NO_LICENCE, "{"]
+)
+def test_a_plan_without_its_keys_is_damaged(photos, copied, made, content):
+    (path,) = (copied / ".robustgen" / "plans").iterdir()
+    path.write_text(content)
+    said = f"{copied}/.robustgen: contains no plan; run the same make command again"
+    assert cli_error("verify", copied) == said
+    make_c(photos, copied)
+    assert findings(copied, "--against", made, status=0) == []
+
+
+@pytest.mark.parametrize(("name", "value"), [("settings", []), ("counts", 1), ("arms", None), ("kind", {})])
+def test_a_manifest_of_other_types_is_refused(copied, name, value):
+    path = copied / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+    assert cli_error("verify", copied) == f"{path} is not robustgen's: it has no {name!r}"
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"settings": None}, "settings"), ({"settings": {"output": 1}}, "output"), ({"config": 1}, "config")],
+)
+def test_readers_refuse_a_manifest_of_other_types(copied, change, name):
+    path = copied / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    for command in (("compare", copied, copied), ("verify", copied)):
+        assert cli_error(*command) == f"{path} is not robustgen's: it has no {name!r}"
+
+
+@pytest.mark.parametrize("name", ["dataset.json", ".robustgen/settings.json", ".robustgen/plans"])
+def test_nesting_without_end_is_one_line(copied, name):
+    path = copied / name if name.endswith(".json") else min((copied / name).iterdir())
+    path.write_bytes(b'{"images":' * 100_000)
+    assert cli_error("verify", copied).startswith(f"{copied / name.removesuffix('/plans')}: ")

@@ -1,0 +1,315 @@
+"""Outputs and sources that are no local folders: memory, and moto's S3 server by way of s3fs."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from robustgen.dataset.names import STATE
+from robustgen.files.storage import open_store, remote
+from tests.helpers import cli, cli_error, findings, manifest, put_photo, tree, whole, without_beginning
+from tests.servers import BUCKET, Weather, forget_connections
+
+FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
+FORMS = ("jpeg", "png", "original", "npy", "webdataset", "parquet")
+
+
+def make_c(source, output, *flags, status=0):
+    return cli("make-c", "--source", source, "--output", output, *FEW, *flags, status=status)
+
+
+def flags_of(form):
+    """Flags of a format; several shards, and images of one size."""
+    more = {"npy": ("--size", "32"), "webdataset": ("--shard-size", "2"), "parquet": ("--shard-size", "2")}
+    return ("--format", form, *more.get(form, ()))
+
+
+def stored(url):
+    """Path to bytes of all files below a URL but for the run's own state."""
+    store = open_store(url)
+    return {e.path: store.read(e.path) for e in store.list() if not e.path.startswith(f"{STATE}/")}
+
+
+def uploaded(folder, url):
+    """Copy a local folder to a URL."""
+    store, local = open_store(url), open_store(folder)
+    for entry in local.list():
+        store.put(entry.path, local.read(entry.path))
+    return url
+
+
+@pytest.fixture(params=["memory", "s3"])
+def place(request, tmp_path):
+    """A URL below which nothing is, of each kind of store that can be written."""
+    if request.param == "s3":
+        request.getfixturevalue("s3")
+        return f"s3://{BUCKET}/{tmp_path.name}"
+    return f"memory://{tmp_path.name}"
+
+
+def without_source(files):
+    """All files, dataset.json without where the source lay, and no description, which names it."""
+    files.pop("croissant.json", None)
+    held = json.loads(files.pop("dataset.json"))
+    held["source"].pop("location")
+    for name in ("source", "dataset", "follow_links"):
+        held["config"].pop(name, None)
+    held.pop("dataset")
+    return files | {"dataset.json": held}
+
+
+# --- the same set, wherever it lies ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sets_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
+    make_c(photos, tmp_path / "local", *flags_of(form))
+    said = make_c(photos, f"{place}/out", *flags_of(form)).stdout
+    assert said.startswith("25 images in ") and f"in {place}/out" in said
+    assert stored(f"{place}/out") == whole(tmp_path / "local")
+    again = make_c(photos, f"{place}/out", *flags_of(form)).stdout
+    assert again.startswith("nothing to do: all 25 images are in ")
+    assert findings(f"{place}/out", "--deep", "2", status=0) == []
+    assert findings(f"{place}/out", "--against", tmp_path / "local", status=0) == []
+    assert findings(tmp_path / "local", "--against", f"{place}/out", status=0) == []
+
+
+@pytest.mark.parametrize("form", ["mp4", "png", "npy"])
+def test_sequences_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
+    size = ("--size", "32") if form == "npy" else ()
+    flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1", "--format", form, *size)
+    cli("make-p", "--source", photos, "--output", tmp_path / "local", *flags)
+    cli("make-p", "--source", photos, "--output", f"{place}/out", *flags)
+    assert stored(f"{place}/out") == whole(tmp_path / "local")
+    assert findings(f"{place}/out", status=0) == []
+
+
+def test_a_source_behind_a_url_gives_the_same_set(photos, tmp_path, place):
+    make_c(photos, tmp_path / "local")
+    make_c(uploaded(photos, f"{place}/photos"), f"{place}/out")
+    assert without_source(stored(f"{place}/out")) == without_source(whole(tmp_path / "local"))
+    make_c(f"{place}/photos", tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+    assert findings(f"{place}/out", "--deep", "all", status=0) == []
+
+
+def test_a_set_behind_a_url_is_a_source_again(photos, tmp_path, place):
+    make_c(photos, f"{place}/shards", "--format", "webdataset", "--shard-size", "2")
+    make_c(f"{place}/shards/clean/{{000000..000002}}.tar", f"{place}/out", "--limit", "1")
+    assert findings(f"{place}/out", "--deep", "all", status=0) == []
+
+
+# --- resuming, repairing, sharding ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["jpeg", "npy", "webdataset"])
+def test_what_is_lost_or_cut_short_is_made_again(photos, place, form):
+    make_c(photos, f"{place}/out", *flags_of(form))
+    before, store = stored(f"{place}/out"), open_store(f"{place}/out")
+    lost = sorted(name for name in before if name.startswith("contrast") and "SHA" not in name)[0]
+    store.delete(lost)
+    assert any(line == f"missing {lost}" for line in findings(f"{place}/out"))
+    assert make_c(photos, f"{place}/out", *flags_of(form)).stdout[:2] != "no"
+    assert stored(f"{place}/out") == before
+    store.put(lost, before[lost][:-7])
+    assert findings(f"{place}/out") == [f"truncated {lost}"]
+    make_c(photos, f"{place}/out", *flags_of(form))
+    assert stored(f"{place}/out") == before
+    record = next(entry.path for entry in store.list(f"{STATE}/records") if entry.path.count("-") == 1)
+    store.put(record, b"damaged")
+    assert any(line.startswith("damaged .robustgen/records/") for line in findings(f"{place}/out"))
+    make_c(photos, f"{place}/out", *flags_of(form))
+    assert stored(f"{place}/out") == before
+    assert findings(f"{place}/out", status=0) == []
+
+
+@pytest.mark.parametrize("form", ["jpeg", "npy", "webdataset"])
+def test_shards_of_a_remote_set(photos, tmp_path, place, form):
+    make_c(photos, tmp_path / "local", *flags_of(form))
+    said = make_c(photos, f"{place}/out", *flags_of(form), "--shard", "2/2").stdout
+    assert "unfinished shards: 1;" in said
+    make_c(photos, f"{place}/out", *flags_of(form), "--shard", "1/2")
+    assert stored(f"{place}/out") == whole(tmp_path / "local")
+
+
+def test_sets_grow_and_are_started_over(photos, tmp_path, place):
+    make_c(photos, f"{place}/out", "--severities", "1", "--limit", "2")
+    make_c(photos, f"{place}/out")
+    make_c(photos, tmp_path / "local")
+    assert stored(f"{place}/out") == whole(tmp_path / "local")
+    message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW, "--seed", "1")
+    assert message.startswith(f"{place}/out: created with different settings: seed was 0 and is now 1.")
+    make_c(photos, f"{place}/out", "--seed", "1", "--overwrite")
+    make_c(photos, tmp_path / "seed", "--seed", "1")
+    assert stored(f"{place}/out") == whole(tmp_path / "seed")
+
+
+def test_several_machines_share_a_bucket(photos, s3, tmp_path):
+    """Each run is a process of its own, as on machines that share nothing else."""
+    command = [
+        sys.executable,
+        "-m",
+        "robustgen",
+        "make-c",
+        "--source",
+        photos,
+        "--output",
+        f"s3://{BUCKET}/out",
+    ]
+    together = [
+        subprocess.Popen([*map(str, command), *FEW], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    answers = [process.communicate(timeout=280) for process in together]
+    assert [process.returncode for process in together] == [0, 0, 0], answers
+    make_c(photos, tmp_path / "local")
+    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+
+
+def test_workers_write_to_a_bucket(photos, s3, tmp_path):
+    make_c(photos, f"s3://{BUCKET}/out", "--jobs", "2")
+    make_c(photos, tmp_path / "local")
+    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+
+
+def test_a_local_copy_of_a_remote_set_is_that_set(photos, place, tmp_path):
+    make_c(photos, f"{place}/out")
+    store, local = open_store(f"{place}/out"), open_store(tmp_path / "copy")
+    for entry in store.list():
+        local.put(entry.path, store.read(entry.path))
+    assert findings(tmp_path / "copy", status=0) == []
+    assert make_c(photos, tmp_path / "copy").stdout.startswith("nothing to do")
+    shutil.rmtree(tmp_path / "copy" / STATE)
+    assert findings(tmp_path / "copy", status=0) == []
+    assert manifest(tmp_path / "copy")["complete"] is True
+
+
+# --- trouble ---------------------------------------------------------------------------------------
+
+
+def test_throttling_and_lost_connections_in_the_middle_cost_nothing(photos, tmp_path, s3: Weather):
+    make_c(photos, tmp_path / "local")
+    begun = []
+
+    class Storm(list):
+        """Trouble with every seventh request."""
+
+        def __bool__(self):
+            return True
+
+        def pop(self, _=0):
+            begun.append(1)
+            return {0: "throttle", 3: "lose"}.get(len(begun) % 7, "")
+
+    s3.trouble = Storm()
+    try:
+        make_c(photos, f"s3://{BUCKET}/out")
+    finally:
+        s3.trouble = []
+    assert len(begun) > 100
+    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+
+
+@pytest.mark.parametrize("trouble", ["refuse", "throttle"])
+def test_trouble_that_does_not_end_is_one_line_and_loses_nothing(photos, tmp_path, s3: Weather, trouble):
+    make_c(photos, tmp_path / "local")
+    s3.trouble[:] = [""] * 60 + [trouble] * 400
+    result = make_c(photos, f"s3://{BUCKET}/out", status=1)
+    (line,) = without_beginning(result.stderr)
+    assert line.startswith(f"Error: s3://{BUCKET}/out: ")
+    s3.trouble.clear()
+    make_c(photos, f"s3://{BUCKET}/out")
+    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+
+
+def test_wrong_credentials_are_one_line(photos, s3: Weather):
+    s3.trouble[:] = ["refuse"] * 100
+    message = cli_error("make-c", "--source", photos, "--output", f"s3://{BUCKET}/out", *FEW)
+    assert message.startswith(f"s3://{BUCKET}/out/")
+    s3.trouble.clear()
+    assert stored(f"s3://{BUCKET}/out") == {}
+
+
+def test_no_credentials_are_one_line(photos, s3, monkeypatch):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    forget_connections()
+    message = cli_error("make-c", "--source", photos, "--output", f"s3://{BUCKET}/out", *FEW)
+    assert "access refused: Unable to locate credentials" in message
+
+
+def test_a_missing_bucket_is_one_line(photos, s3):
+    (line,) = without_beginning(make_c(photos, "s3://robustgen-no-such-bucket/out", status=1).stderr)
+    assert line.startswith("Error: s3://robustgen-no-such-bucket/out: ") and "bucket" in line
+    assert "bucket" in cli_error("make-c", "--source", "s3://robustgen-no-such-bucket/in", *FEW)
+
+
+def test_a_server_that_cannot_be_reached_is_one_line(photos, s3, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    forget_connections()
+    message = cli_error("make-c", "--source", photos, "--output", f"s3://{BUCKET}/out", *FEW)
+    assert message.startswith(f"s3://{BUCKET}/out/") and "Could not connect" in message
+
+
+def test_unknown_schemes_are_named(photos):
+    assert "unknown scheme 'foo'" in cli_error("make-c", "--source", photos, "--output", "foo://bar", *FEW)
+
+
+def test_web_servers_are_only_read_from(photos, web):
+    url, _, _ = web
+    (line,) = without_beginning(make_c(photos, f"{url}/out", status=1).stderr)
+    assert line.startswith(f"Error: {url}/out: ") and "web servers" in line
+
+
+def test_an_output_of_files_that_no_run_recorded_is_refused(photos, place):
+    open_store(f"{place}/out").put("contrast/1/cat/mine.png", b"precious")
+    message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW)
+    assert "contains contrast/1/cat/mine.png, which no run of robustgen recorded" in message
+    assert stored(f"{place}/out") == {"contrast/1/cat/mine.png": b"precious"}
+
+
+@pytest.mark.parametrize("spelling", ["{}/photos/out", "{}/x/../photos/out", "{}"])
+def test_an_output_inside_or_around_its_source_is_refused(photos, place, spelling):
+    source = uploaded(photos, f"{place}/photos")
+    message = cli_error("make-c", "--source", source, "--output", spelling.format(place), *FEW)
+    assert " the source " in message
+
+
+def test_verify_of_nothing_is_one_line(place):
+    assert "contains no files" in cli_error("verify", f"{place}/nothing")
+
+
+def test_a_listing_that_lags_makes_units_again_and_nothing_else(photos, tmp_path, place, monkeypatch):
+    """A store may show new files only after a while; the run that follows finds all of them there."""
+    make_c(photos, f"{place}/out")
+    before, real = stored(f"{place}/out"), remote.RemoteStore.list
+
+    def lag(self, prefix=""):
+        entries = [*real(self, prefix)]
+        return (entry for entry in entries if not entry.path.startswith(("records/00000", "clean/cat")))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(remote.RemoteStore, "list", lag)
+        make_c(photos, f"{place}/out")
+    make_c(photos, f"{place}/out")
+    assert stored(f"{place}/out") == before
+    assert findings(f"{place}/out", status=0) == []
+
+
+def test_temporary_files_of_shards_go(photos, s3, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    make_c(photos, f"s3://{BUCKET}/out", "--format", "webdataset", "--shard-size", "2")
+    assert not [path for path in Path(tmp_path).rglob("*") if path.is_file()]
+
+
+def test_images_that_fail_are_listed_beside_the_set(photos, tmp_path, place):
+    source = Path(shutil.copytree(photos, tmp_path / "src"))
+    (source / "cat" / "empty.png").write_bytes(b"")
+    put_photo(source / "cat" / "z.png", seed=9)
+    result = make_c(source, f"{place}/out", status=1)
+    assert f"1 failure, listed in {place}/out/errors.jsonl:" in result.stderr
+    said = cli("verify", f"{place}/out", "--allow-failures").stdout
+    assert said.startswith("complete but for 1 of 7 images: 'cat/empty.png'")

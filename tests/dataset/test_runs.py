@@ -1,0 +1,972 @@
+"""Whole runs: the tree that they write, byte for byte, whatever happens on the way."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, JpegImagePlugin
+
+from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
+from robustgen.dataset.estimate import estimate
+from robustgen.dataset.plan import plan_benchmark
+from robustgen.dataset.recipes import item_rng
+from robustgen.dataset.run import run
+from robustgen.dataset.selection import sample_keys
+from robustgen.display import progress
+from robustgen.imaging.video import read_sequence
+from robustgen.settings import config
+from robustgen.sources import ImageFolder
+from tests.helpers import (
+    cli,
+    cli_error,
+    errors_of,
+    manifest,
+    photo,
+    pictures,
+    pixels_of,
+    put_many,
+    put_photo,
+    spawn,
+    tree,
+)
+
+NAMES = {
+    "cat/a.JPEG": "cat/a.JPEG",
+    "cat/b.jpg": "cat/b.jpg",
+    "cat/c.png": "cat/c.JPEG",
+    "dog/a.JPEG": "dog/a.JPEG",
+    "dog/d.JPEG": "dog/d.JPEG",
+}
+# Quick ones that draw, that do not, and one of another kind of loop.
+FEW = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
+FEW_ARMS = [f"{name}/{level}" for name in ("gaussian_noise", "contrast", "fog") for level in (1, 4)]
+
+
+def make_c(source, output, *flags, status=0):
+    return cli("make-c", "--source", source, "--output", output, *flags, status=status)
+
+
+def make_p(source, output, *flags, status=0):
+    return cli("make-p", "--source", source, "--output", output, *flags, status=status)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(photos, tmp_path_factory):
+    """The tree of one plain run over `photos` with the flags FEW."""
+    output = tmp_path_factory.mktemp("undisturbed") / "out"
+    make_c(photos, output, *FEW)
+    return tree(output)
+
+
+@pytest.fixture
+def copied(photos, tmp_path):
+    """A copy of `photos` that a test may change."""
+    return Path(shutil.copytree(photos, tmp_path / "photos"))
+
+
+# --- what is written -----------------------------------------------------------------------------
+
+
+def test_one_file_for_each_image_corruption_and_severity(undisturbed):
+    found = {name for name in undisturbed if name.lower().endswith((".jpeg", ".jpg", ".png"))}
+    assert found == {f"{arm}/{name}" for arm in ["clean", *FEW_ARMS] for name in NAMES.values()}
+
+
+def as_jpeg(pixels, quality=85):
+    file = BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=quality, optimize=True)
+    return file.getvalue()
+
+
+def test_every_corruption_is_that_of_the_python_function_in_a_published_jpeg(photos, tmp_path):
+    make_c(
+        photos,
+        tmp_path / "out",
+        "--edition",
+        "imagenet-64",
+        "--corruptions",
+        "all",
+        "--seed",
+        "3",
+        "--jobs",
+        "1",
+    )
+    written = tree(tmp_path / "out")
+    for key, name in NAMES.items():
+        image = prepare(pixels_of(photos / key), "imagenet-64")
+        assert written[f"clean/{name}"] == as_jpeg(image)
+        for corruption in CORRUPTIONS:
+            for severity in (1, 2, 3, 4, 5):
+                rng = item_rng(3, "c", "imagenet-64", corruption, severity, key)
+                want = as_jpeg(corrupt(image, corruption, severity, edition="imagenet-64", rng=rng))
+                assert written[f"{corruption}/{severity}/{name}"] == want, (corruption, severity, key)
+    assert len(pictures(tmp_path / "out")) == 5 * (1 + 19 * 5)
+
+
+def test_files_have_the_published_jpeg_settings(undisturbed):
+    reference = Image.open(BytesIO(as_jpeg(photo(36, 40))))
+    plain = BytesIO()
+    for name in ("clean/cat/c.JPEG", "fog/4/dog/d.JPEG"):
+        image = Image.open(BytesIO(undisturbed[name]))
+        assert image.format == "JPEG" and image.mode == "RGB"
+        assert image.quantization == reference.quantization
+        assert JpegImagePlugin.get_sampling(image) == 2  # 4:2:0
+        assert not image.getexif()
+        image.save(plain, "JPEG", quality="keep", optimize=False)
+        assert len(undisturbed[name]) < plain.tell()
+
+
+def test_another_quality_can_be_chosen(photos, tmp_path):
+    make_c(photos, tmp_path / "out", *FEW, "--quality", "40", "--limit", "1")
+    assert tree(tmp_path / "out")["clean/cat/a.JPEG"] == as_jpeg(pixels_of(photos / "cat/a.JPEG"), 40)
+
+
+def test_without_clean_images(photos, tmp_path, undisturbed):
+    make_c(photos, tmp_path / "out", *FEW, "--no-clean")
+    want = {f"{arm}/{name}" for arm in FEW_ARMS for name in NAMES.values()}
+    assert pictures(tmp_path / "out") == want
+    assert all(tree(tmp_path / "out")[name] == undisturbed[name] for name in want)
+
+
+def test_random_streams_depend_on_everything_that_names_an_output():
+    first = ("imagenet", "fog", 1, "cat/a.JPEG")
+    streams = [
+        item_rng(0, "c", *first),
+        item_rng(1, "c", *first),
+        item_rng(0, "p", *first),
+        item_rng(0, "c", "imagenet-64", "fog", 1, "cat/a.JPEG"),
+        item_rng(0, "c", "imagenet", "frost", 1, "cat/a.JPEG"),
+        item_rng(0, "c", "imagenet", "fog", 2, "cat/a.JPEG"),
+        item_rng(0, "c", "imagenet", "fog", 1, "dog/a.JPEG"),
+        item_rng(0, "c", "imagenet", "fog", 11, "cat/a.JPEG"),
+    ]
+    assert len({int(stream.integers(2**62)) for stream in streams}) == len(streams)
+    assert item_rng(0, "c", *first).random() == item_rng(0, "c", *first).random()
+
+
+def test_two_images_and_two_severities_get_different_noise(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "src").mkdir(exist_ok=True)
+        Image.fromarray(np.full((40, 40, 3), 128, np.uint8)).save(tmp_path / "src" / f"{name}.png")
+    make_c(
+        tmp_path / "src",
+        tmp_path / "out",
+        "--corruptions",
+        "gaussian_noise,frost",
+        "--severities",
+        "3",
+        "--jobs",
+        "1",
+    )
+    made = tree(tmp_path / "out")
+    for corruption in ("gaussian_noise", "frost"):
+        assert made[f"{corruption}/3/a.JPEG"] != made[f"{corruption}/3/b.JPEG"]
+
+
+# --- the same bytes on any road ------------------------------------------------------------------
+
+
+def test_two_workers_write_the_same_tree_as_one(photos, tmp_path, undisturbed):
+    make_c(photos, tmp_path / "out", *FEW, "--jobs", "2")
+    assert tree(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "77"])
+def test_the_hash_seed_makes_no_difference(photos, tmp_path, undisturbed, hash_seed):
+    process = spawn(
+        *("make-c", "--source", photos, "--output", tmp_path / "out", *FEW), PYTHONHASHSEED=hash_seed
+    )
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_relative_paths_and_the_current_folder_make_no_difference(photos, tmp_path, undisturbed, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        make_c(os.path.relpath(photos), "out", *FEW, "--jobs", "2")
+        assert tree(tmp_path / name / "out") == undisturbed
+
+
+def test_a_second_run_has_nothing_to_do(photos, tmp_path, undisturbed):
+    make_c(photos, tmp_path / "out", *FEW)
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.JPEG")}
+    assert "nothing to do" in make_c(photos, tmp_path / "out", *FEW).stdout
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_first_a_few_images_then_all(photos, tmp_path, undisturbed):
+    make_c(photos, tmp_path / "out", *FEW, "--limit", "2")
+    assert len(pictures(tmp_path / "out")) == 2 * 7
+    assert "14 images there already" in make_c(photos, tmp_path / "out", *FEW).stdout
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_corruptions_and_severities_may_be_added_later(photos, tmp_path, undisturbed):
+    make_c(photos, tmp_path / "out", *FEW, "--corruptions", "fog", "--no-clean")
+    make_c(photos, tmp_path / "out", *FEW, "--severities", "4")
+    made = make_c(photos, tmp_path / "out", *FEW).stdout
+    assert made.startswith("10 images in ")
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_lost_and_cut_off_files_are_made_again(photos, tmp_path, undisturbed):
+    output = tmp_path / "out"
+    make_c(photos, output, *FEW)
+    (output / "fog/4/cat/a.JPEG").unlink()
+    shutil.rmtree(output / "contrast/1")
+    (output / "clean/cat/c.JPEG").write_bytes(undisturbed["clean/cat/c.JPEG"][:100])
+    # Every image lost a file, and each unit of a small set has one image.
+    assert make_c(photos, output, *FEW).stdout.startswith("35 images in ")
+    assert tree(output) == undisturbed
+
+
+def test_two_records_of_the_same_files(photos, tmp_path, undisturbed):
+    """A run of one corruption records files again; the next run, of all, has to keep them or make them."""
+    output = tmp_path / "out"
+    make_c(photos, output, *FEW)
+    (output / "clean/cat/a.JPEG").unlink()
+    assert make_c(photos, output, *FEW, "--corruptions", "fog", "--no-clean").stdout.startswith(
+        "2 images in "
+    )
+    assert make_c(photos, output, *FEW).stdout.startswith("7 images in ")
+    assert tree(output) == undisturbed
+    assert cli("verify", output).stdout.startswith("35 files checked, 0 findings")
+
+
+@pytest.mark.parametrize("damage", ["cut off", "changed", "lost"])
+def test_a_damaged_record_costs_work_and_nothing_else(photos, tmp_path, undisturbed, damage):
+    output = tmp_path / "out"
+    make_c(photos, output, *FEW)
+    record = sorted((output / ".robustgen/records").iterdir())[1]
+    data = record.read_bytes()
+    if damage == "lost":
+        record.unlink()
+    else:
+        record.write_bytes(data[:400] if damage == "cut off" else data.replace(b"[", b"(", 1))
+    assert make_c(photos, output, *FEW).stdout.startswith("7 images in ")
+    assert tree(output) == undisturbed
+    assert record.read_bytes() == data
+    assert "nothing to do" in make_c(photos, output, *FEW).stdout
+
+
+def test_a_changed_source_image_is_made_again(copied, tmp_path, undisturbed):
+    make_c(copied, tmp_path / "out", *FEW)
+    put_photo(copied / "cat/a.JPEG", height=48, seed=9)
+    assert make_c(copied, tmp_path / "out", *FEW).stdout.startswith("7 images in ")
+    make_c(copied, tmp_path / "fresh", *FEW)
+    made = tree(tmp_path / "out")
+    pictured = pictures(tmp_path / "fresh")
+    assert {name: made[name] for name in pictured} == {
+        name: data for name, data in tree(tmp_path / "fresh").items() if name in pictured
+    }
+    assert made["fog/1/cat/a.JPEG"] != undisturbed["fog/1/cat/a.JPEG"]
+
+
+def test_a_changed_source_image_is_made_again_once(copied, tmp_path):
+    def images():
+        return {name: data for name, data in tree(tmp_path / "out").items() if name.endswith(".JPEG")}
+
+    before = (copied / "cat/a.JPEG").read_bytes()
+    make_c(copied, tmp_path / "out", *FEW)
+    first = images()
+    put_photo(copied / "cat/a.JPEG", height=48, seed=9)
+    make_c(copied, tmp_path / "out", *FEW)
+    assert "nothing to do" in make_c(copied, tmp_path / "out", *FEW).stdout
+    (copied / "cat/a.JPEG").write_bytes(before)
+    assert make_c(copied, tmp_path / "out", *FEW).stdout.startswith("7 images in ")
+    assert "nothing to do" in make_c(copied, tmp_path / "out", *FEW).stdout
+    assert images() == first
+
+
+# --- killed in the middle ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """As elsewhere, but larger: there are more ways to be caught in."""
+    return put_many(tmp_path_factory.mktemp("many"), 72, 80)
+
+
+MANY = ("--corruptions", "all", "--severities", "1-5", "--no-clean")
+MANY_FILES = 24 * 19 * 5
+
+
+@pytest.fixture(scope="module")
+def undisturbed_many(many, tmp_path_factory):
+    output = tmp_path_factory.mktemp("undisturbed") / "out"
+    make_c(many, output, *MANY, "--jobs", "2")
+    assert len(pictures(output)) == MANY_FILES
+    return tree(output)
+
+
+def until_under_way(process, output, files=60):
+    """Wait until a run has written some files."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if sum(1 for _ in output.glob("*/*/*/*.JPEG")) >= files:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"never under way: {process.communicate()}")
+
+
+def workers_of(process):
+    """The worker processes below one that we started (on Linux)."""
+    listing = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    children = listing.read_text().split() if listing.exists() else []
+    return [int(pid) for pid in children if b"popen_loky" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def kill(process):
+    """Kill a run the hard way, and the workers that it leaves behind; they hold its pipes open."""
+    workers = workers_of(process)
+    process.kill()
+    process.wait()
+    for pid in workers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_killed_run_is_continued(many, tmp_path, undisturbed_many, jobs):
+    output = tmp_path / "out"
+    arguments = ("make-c", "--source", many, "--output", output, *MANY, "--jobs", jobs)
+    process = spawn(*arguments)
+    until_under_way(process, output)
+    kill(process)
+    assert len(pictures(output)) < MANY_FILES
+    cli(*arguments[:-1], "1")
+    assert tree(output) == undisturbed_many
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the workers")
+def test_workers_do_not_outlive_a_killed_run(many, tmp_path):
+    """They would go on writing, without the lock, into an output that another run may have begun anew."""
+    output = tmp_path / "out"
+    process = spawn("make-c", "--source", many, "--output", output, *MANY, "--jobs", "2")
+    until_under_way(process, output)
+    workers = workers_of(process)
+    assert len(workers) == 2
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and any(Path(f"/proc/{pid}").exists() for pid in workers):
+        time.sleep(0.05)
+    left = [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert not left
+
+
+def test_an_interrupted_run_says_how_to_go_on(many, tmp_path, undisturbed_many):
+    output = tmp_path / "out"
+    arguments = ("make-c", "--source", many, "--output", output, *MANY, "--jobs", "2")
+    process = spawn(*arguments)
+    until_under_way(process, output)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert b"run the same command to resume" in errors
+    cli(*arguments[:-1], "1")
+    assert tree(output) == undisturbed_many
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the workers")
+def test_the_work_of_a_dead_worker_is_done_again(many, tmp_path, undisturbed_many):
+    output = tmp_path / "out"
+    process = spawn("make-c", "--source", many, "--output", output, *MANY, "--jobs", "2")
+    until_under_way(process, output)
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert b"a worker died" in errors
+    assert tree(output) == undisturbed_many
+
+
+# --- outputs that hold something else ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "difference"),
+    [
+        (["--seed", "1"], "seed was 0 and is now 1"),
+        (["--edition", "imagenet-64"], "edition was 'folder' and is now 'imagenet-64'"),
+        (["--quality", "90"], "quality was 85 and is now 90"),
+        (["--scale", "64"], "scale was 'nearest' and is now 64"),
+    ],
+    ids=str,
+)
+def test_other_settings_are_refused_with_the_difference(photos, tmp_path, undisturbed, flags, difference):
+    output = tmp_path / "out"
+    make_c(photos, output, *FEW)
+    message = cli_error("make-c", "--source", photos, "--output", output, *FEW, *flags)
+    assert difference in message and "--overwrite" in message
+    assert tree(output) == undisturbed
+
+
+def test_overwrite_begins_anew(photos, tmp_path, undisturbed):
+    output, fresh = tmp_path / "out", tmp_path / "fresh"
+    make_c(photos, output, *FEW)
+    (output / "mine.txt").write_text("not robustgen's")
+    make_c(photos, output, *FEW, "--seed", "1", "--overwrite", "--severities", "1")
+    make_c(photos, fresh, *FEW, "--seed", "1", "--severities", "1")
+    made = tree(output)
+    assert made.pop("mine.txt") == b"not robustgen's"
+    assert made == tree(fresh)
+    assert made["fog/1/cat/a.JPEG"] != undisturbed["fog/1/cat/a.JPEG"]
+
+
+def test_a_c_set_is_not_mixed_with_a_p_set(photos, tmp_path):
+    make_c(photos, tmp_path / "out", *FEW)
+    flags = ("--perturbations", "rotate", "--format", "png", "--jobs", "1")
+    message = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
+    assert "kind was 'c' and is now 'p'" in message
+
+
+def test_files_of_others_are_not_written_over(photos, tmp_path, undisturbed):
+    stranger = tmp_path / "out" / "fog" / "1" / "cat" / "a.JPEG"
+    stranger.parent.mkdir(parents=True)
+    stranger.write_text("precious")
+    message = cli_error("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
+    assert "contains fog" in message
+    assert stranger.read_text() == "precious"
+    make_c(photos, tmp_path / "out", *FEW, "--overwrite")
+    assert tree(tmp_path / "out") == undisturbed
+
+
+# --- images that fail ----------------------------------------------------------------------------
+
+
+def test_a_truncated_image_is_named_and_the_rest_is_made(copied, tmp_path, undisturbed):
+    broken = copied / "cat" / "b.jpg"
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[: len(whole) // 2])
+    result = make_c(copied, tmp_path / "out", *FEW, status=1)
+    assert "cat/b.jpg" in result.stderr and "errors.jsonl" in result.stderr
+    (entry,) = errors_of(tmp_path / "out")
+    assert entry["key"] == "cat/b.jpg" and entry["reason"]
+    want = {f"{arm}/{name}" for arm in ["clean", *FEW_ARMS] for name in NAMES.values() if "b.jpg" not in name}
+    assert pictures(tmp_path / "out") == want
+    # Repaired, it is made up for.
+    broken.write_bytes(whole)
+    assert make_c(copied, tmp_path / "out", *FEW).stdout.startswith("7 images in ")
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_every_kind_of_bad_image_is_told_apart(copied, tmp_path, undisturbed):
+    Image.new("RGB", (31, 300)).save(copied / "dog" / "narrow.png")
+    (copied / "dog" / "empty.png").write_bytes(b"")
+    (copied / "dog" / "text.jpg").write_text("this is no image")
+    (copied / "dog" / "outside.png").symlink_to("/etc/hostname")
+    make_c(copied, tmp_path / "out", *FEW, "--jobs", "2", status=1)
+    reasons = {entry["key"]: entry["reason"] for entry in errors_of(tmp_path / "out")}
+    assert set(reasons) == {"dog/narrow.png", "dog/empty.png", "dog/text.jpg", "dog/outside.png"}
+    assert "31 x 300" in reasons["dog/narrow.png"]
+    assert "symlink that leaves the source" in reasons["dog/outside.png"]
+    made = tree(tmp_path / "out")
+    assert all(
+        made[f"{arm}/{name}"] == undisturbed[f"{arm}/{name}"] for arm in FEW_ARMS for name in NAMES.values()
+    )
+
+
+def test_when_all_images_fail_the_run_still_ends_properly(tmp_path):
+    put_photo(tmp_path / "src" / "tiny.png", height=20)
+    make_c(tmp_path / "src", tmp_path / "out", *FEW, status=1)
+    assert [entry["key"] for entry in errors_of(tmp_path / "out")] == ["tiny.png"]
+    assert not pictures(tmp_path / "out")
+
+
+def test_an_image_that_an_edition_cannot_take_is_an_error_of_that_image(copied, tmp_path):
+    Image.new("RGB", (6000, 32)).save(copied / "cat" / "ribbon.png")
+    Image.new("RGB", (1, 1)).save(copied / "cat" / "speck.png")
+    flags = (
+        "--edition",
+        "imagenet-inception",
+        "--corruptions",
+        "contrast",
+        "--severities",
+        "1",
+        "--jobs",
+        "1",
+    )
+    make_c(copied, tmp_path / "out", *flags, status=1)
+    assert [entry["key"] for entry in errors_of(tmp_path / "out")] == ["cat/speck.png"]
+
+
+# --- CIFAR ---------------------------------------------------------------------------------------
+
+CIFAR = ("--dataset", "cifar-10", "--corruptions", "gaussian_noise,frost,pixelate", "--severities", "1-5")
+CIFAR_NAMES = ("gaussian_noise", "frost", "pixelate")
+
+
+@pytest.fixture(scope="module")
+def cifar_c(cifar, tmp_path_factory):
+    output = tmp_path_factory.mktemp("cifar-c") / "out"
+    make_c(cifar[0], output, *CIFAR, "--jobs", "1")
+    return output
+
+
+def test_cifar_arrays_are_severity_major(cifar, cifar_c):
+    _, images, _ = cifar
+    for name in CIFAR_NAMES:
+        rows = np.load(cifar_c / f"{name}.npy")
+        assert rows.dtype == np.uint8 and rows.shape == (100, 32, 32, 3)
+        for severity in (1, 3, 5):
+            for i in (0, 7, 19):
+                rng = item_rng(0, "c", "cifar-10", name, severity, f"{i:05d}")
+                want = corrupt(images[i], name, severity, edition="cifar-10", rng=rng)
+                assert np.array_equal(rows[(severity - 1) * 20 + i], want)
+    assert np.array_equal(np.load(cifar_c / "clean.npy"), images)
+
+
+def test_cifar_labels_stand_beside_every_severity(cifar, cifar_c):
+    labels = np.load(cifar_c / "labels.npy")
+    assert labels.dtype == np.uint8
+    assert labels.tolist() == cifar[2] * 5
+
+
+def test_cifar_with_two_workers_and_in_two_goes(cifar, cifar_c, tmp_path):
+    make_c(cifar[0], tmp_path / "two", *CIFAR, "--jobs", "2")
+    assert tree(tmp_path / "two") == tree(cifar_c)
+    make_c(cifar[0], tmp_path / "later", *CIFAR, "--corruptions", "frost", "--jobs", "1")
+    make_c(cifar[0], tmp_path / "later", *CIFAR, "--jobs", "1")
+    assert tree(tmp_path / "later") == tree(cifar_c)
+    assert "nothing to do" in make_c(cifar[0], tmp_path / "later", *CIFAR, "--jobs", "1").stdout
+
+
+def test_cifar_first_a_few_images_then_all(cifar, cifar_c, tmp_path):
+    make_c(cifar[0], tmp_path / "out", *CIFAR, "--limit", "3", "--jobs", "1")
+    assert np.load(tmp_path / "out" / "frost.npy").shape == (15, 32, 32, 3)
+    make_c(cifar[0], tmp_path / "out", *CIFAR, "--jobs", "1")
+    assert tree(tmp_path / "out") == tree(cifar_c)
+
+
+def test_a_lost_cifar_array_is_made_again(cifar, cifar_c, tmp_path):
+    output = Path(shutil.copytree(cifar_c, tmp_path / "out"))
+    (output / "frost.npy").unlink()
+    make_c(cifar[0], output, *CIFAR, "--jobs", "1")
+    assert tree(output) == tree(cifar_c)
+
+
+def test_a_killed_cifar_run_is_continued(cifar, tmp_path):
+    flags = ("--dataset", "cifar-10", "--corruptions", "all", "--source", cifar[0])
+    cli("make-c", *flags, "--output", tmp_path / "undisturbed", "--jobs", "1")
+    output = tmp_path / "out"
+    process = spawn("make-c", *flags, "--output", output, "--jobs", "1")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        if [*output.glob(".robustgen/records/*")]:
+            break
+        time.sleep(0.002)
+    kill(process)
+    assert not (output / "saturate.npy").exists(), "it ended before it was killed"
+    cli("make-c", *flags, "--output", output, "--jobs", "1")
+    assert tree(output) == tree(tmp_path / "undisturbed")
+
+
+def test_cifar_sequences(cifar, tmp_path):
+    flags = ("--dataset", "cifar-10", "--perturbations", "all", "--difficulty", "all", "--limit", "4")
+    make_p(cifar[0], tmp_path / "one", *flags, "--jobs", "1")
+    make_p(cifar[0], tmp_path / "two", *flags, "--jobs", "2")
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    noises = ("gaussian_noise", "shot_noise", "speckle_noise")
+    for name in PERTURBATIONS:
+        for level in (1, 2, 3) if name in noises else (1,):
+            rows = np.load(tmp_path / "one" / (f"{name}.npy" if level == 1 else f"{name}_{level}.npy"))
+            assert rows.dtype == np.uint8
+            assert rows.shape == (4, {"translate": 16, "motion_blur": 21}.get(name, 31), 32, 32, 3)
+            rng = item_rng(0, "p", "cifar-10", name, level, "00002")
+            want = perturb(cifar[1][2], name, edition="cifar-10", difficulty=level, rng=rng)
+            assert np.array_equal(rows[2], want), (name, level)
+    assert not (tmp_path / "one" / "rotate_2.npy").exists()
+
+
+# --- sequences -----------------------------------------------------------------------------------
+
+SOME = ("--perturbations", "brightness,translate,gaussian_noise")
+
+
+def sequence(photos, key, name, level=1):
+    rng = item_rng(0, "p", "folder", name, level, key)
+    return perturb(pixels_of(photos / key), name, edition="folder", difficulty=level, rng=rng)
+
+
+def test_videos_show_the_sequences(photos, tmp_path):
+    make_p(photos, tmp_path / "out", *SOME, "--jobs", "1")
+    videos = {name for name in tree(tmp_path / "out") if name.endswith(".mp4")}
+    assert videos == {
+        f"{perturbation}/{name.rpartition('.')[0]}.mp4"
+        for perturbation in ("brightness", "translate", "gaussian_noise")
+        for name in NAMES
+    }
+    for name in ("brightness", "translate", "gaussian_noise"):
+        want = sequence(photos, "cat/c.png", name).astype(int)
+        got = read_sequence(tmp_path / "out" / name / "cat" / "c.mp4")
+        assert got.shape == want.shape
+        assert np.abs(got - want).mean() < 6
+
+
+def test_videos_without_loss_show_the_very_pixels(photos, tmp_path):
+    config = tmp_path / "my.yaml"
+    config.write_text("video: {pixel_format: rgb24, lossless: true, preset: ultrafast}")
+    make_p(photos, tmp_path / "out", "--config", config, *SOME, "--jobs", "1")
+    for name in ("brightness", "translate", "gaussian_noise"):
+        for key in ("cat/b.jpg", "dog/d.JPEG"):
+            got = read_sequence(tmp_path / "out" / name / f"{key.rpartition('.')[0]}.mp4")
+            assert np.array_equal(got, sequence(photos, key, name)), (name, key)
+
+
+def test_videos_are_the_same_bytes_with_two_workers_and_in_two_goes(photos, tmp_path):
+    make_p(photos, tmp_path / "one", *SOME, "--jobs", "1")
+    make_p(photos, tmp_path / "two", *SOME, "--jobs", "2", "--limit", "3")
+    make_p(photos, tmp_path / "two", *SOME, "--jobs", "2")
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+    assert "nothing to do" in make_p(photos, tmp_path / "two", *SOME, "--jobs", "1").stdout
+
+
+def test_frames_as_png_are_the_very_pixels(photos, tmp_path):
+    make_p(photos, tmp_path / "out", *SOME, "--format", "png", "--limit", "2", "--jobs", "2")
+    for key in ("cat/a.JPEG", "cat/b.jpg"):
+        for name in ("brightness", "translate", "gaussian_noise"):
+            folder = tmp_path / "out" / name / key.rpartition(".")[0]
+            frames = np.stack(
+                [pixels_of(folder / f"{i:02d}.png") for i in range(len(list(folder.iterdir())))]
+            )
+            assert np.array_equal(frames, sequence(photos, key, name)), (name, key)
+
+
+def test_only_noises_get_further_difficulties(photos, tmp_path):
+    flags = ("--perturbations", "shot_noise,rotate", "--difficulty", "all", "--format", "png", "--limit", "1")
+    make_p(photos, tmp_path / "out", *flags, "--jobs", "1")
+    arms = {name.split("/")[0] for name in pictures(tmp_path / "out")}
+    assert arms == {"shot_noise", "shot_noise_2", "shot_noise_3", "rotate"}
+    last = pixels_of(tmp_path / "out" / "shot_noise_3" / "cat" / "a" / "30.png")
+    assert np.array_equal(last, sequence(photos, "cat/a.JPEG", "shot_noise", 3)[30])
+
+
+def test_sequences_as_arrays(photos, tmp_path):
+    make_p(photos, tmp_path / "out", *SOME, "--format", "npy", "--limit", "4", "--jobs", "1")
+    rows = np.load(tmp_path / "out" / "translate.npy")
+    assert rows.shape == (4, 16, 36, 40, 3)
+    assert np.array_equal(rows[2], sequence(photos, "cat/c.png", "translate"))
+
+
+# --- dry runs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", ["make-c", "make-p"])
+def test_a_dry_run_writes_nothing(photos, tmp_path, command, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = tree(photos)
+    result = cli(command, "--source", photos, "--output", "out", "--dry-run", "--jobs", "1", "--limit", "2")
+    assert not list(tmp_path.iterdir())
+    assert tree(photos) == before
+    assert "2 images, 2 classes, 0 refused" in result.stdout
+    assert "gaussian_noise" in result.stdout
+    assert f"{2 * (76 if command == 'make-c' else 10)} outputs," in result.stdout
+
+
+def test_a_dry_run_over_an_output_leaves_it_alone(photos, tmp_path, undisturbed):
+    make_c(photos, tmp_path / "out", *FEW)
+    make_c(photos, tmp_path / "out", *FEW, "--dry-run", "--seed", "5")
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_the_demo_does_not_pass_its_photographs_for_one_s_own(photos, tmp_path):
+    message = cli_error("make-c", "--dataset", "demo", "--source", photos, "--output", tmp_path / "out")
+    assert message == f"{photos}: the demo has its own photographs; choose another --dataset"
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_demo_needs_no_images_of_one_s_own(tmp_path):
+    flags = ("--dataset", "smoke", "--output", tmp_path / "out", "--jobs", "1")
+    cli("make-c", *flags, "--corruptions", "contrast", "--severities", "1", "--no-clean")
+    assert pictures(tmp_path / "out") == {
+        "contrast/1/astronaut/astronaut.JPEG",
+        "contrast/1/chelsea/chelsea.JPEG",
+    }
+
+
+def test_the_file_of_a_source_image_is_asked_for_its_size_once(photos, tmp_path, monkeypatch):
+    asked = []
+    size = ImageFolder.size
+    monkeypatch.setattr(ImageFolder, "size", lambda self, key: asked.append(key) or size(self, key))
+    make_c(photos, tmp_path / "out", *FEW)
+    assert sorted(asked) == sorted(NAMES)
+
+
+# --- the source is part of what an output is -----------------------------------------------------
+
+
+def test_another_source_is_refused_where_a_set_is(tmp_path):
+    ours, theirs, output = tmp_path / "ours", tmp_path / "theirs", tmp_path / "out"
+    put_photo(ours / "cat" / "a.JPEG", seed=1)
+    put_photo(theirs / "dog" / "b.JPEG", seed=2)
+    make_c(ours, output, *FEW)
+    before = tree(output)
+    refusal = cli_error("make-c", "--source", theirs, "--output", output, *FEW)
+    assert refusal == (
+        f"{output}: created from another source: it contains 'cat/a.JPEG', "
+        "this source contains 'dog/b.JPEG'. "
+        "Choose another --output, or start over with --overwrite"
+    )
+    assert tree(output) == before
+    make_c(theirs, output, *FEW, "--overwrite")
+    assert {name.rpartition("/")[2] for name in pictures(output)} == {"b.JPEG"}
+    make_c(theirs, tmp_path / "alone", *FEW)
+    assert tree(output) == tree(tmp_path / "alone")
+
+
+def test_a_set_without_labels_is_not_continued_with_them(tmp_path):
+    put_photo(tmp_path / "flat" / "a.JPEG", seed=1)
+    (tmp_path / "labels.txt").write_text("a.JPEG cat\n")
+    make_c(tmp_path / "flat", tmp_path / "out", *FEW)
+    labelled = ("--source", tmp_path / "flat", "--labels", tmp_path / "labels.txt")
+    refusal = cli_error("make-c", *labelled, "--output", tmp_path / "out", *FEW)
+    assert "it contains 'a.JPEG', this source contains 'cat/a.JPEG'" in refusal
+
+
+def test_images_that_are_added_to_a_source_are_made_too(copied, tmp_path):
+    make_c(copied, tmp_path / "out", *FEW)
+    put_photo(copied / "fox" / "f.JPEG", seed=8)
+    make_c(copied, tmp_path / "out", *FEW)
+    assert {f"{arm}/fox/f.JPEG" for arm in FEW_ARMS} <= pictures(tmp_path / "out")
+
+
+def test_the_default_output_is_named_after_the_source(copied, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cli("make-c", "--source", copied, *FEW)
+    cli(
+        "make-p",
+        "--source",
+        "photos",
+        "--perturbations",
+        "tilt",
+        "--format",
+        "png",
+        "--limit",
+        "1",
+        "--jobs",
+        "1",
+    )
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"photos-c", "photos-p"}
+
+
+# --- which images --------------------------------------------------------------------------------
+
+
+def images_of(output, arm="clean"):
+    return sorted(path.relative_to(output / arm).as_posix() for path in (output / arm).rglob("*.J*"))
+
+
+@pytest.fixture(scope="module")
+def uneven(tmp_path_factory):
+    """Three classes of 6, 2 and 1 images."""
+    root = tmp_path_factory.mktemp("uneven")
+    for folder, count in (("a", 6), ("b", 2), ("c", 1)):
+        for i in range(count):
+            put_photo(root / folder / f"{i}.JPEG", seed=i)
+    return root
+
+
+def test_a_sample_has_of_every_class_as_many_as_can_be(uneven, tmp_path):
+    few = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+    counts = {}
+    for size in (3, 5, 6):
+        make_c(uneven, tmp_path / str(size), *few, "--sample", size)
+        names = images_of(tmp_path / str(size))
+        counts[size] = [sum(name.startswith(letter) for name in names) for letter in "abc"]
+    assert counts == {3: [1, 1, 1], 5: [2, 2, 1], 6: [3, 2, 1]}
+    assert set(images_of(tmp_path / "3")) < set(images_of(tmp_path / "5")) < set(images_of(tmp_path / "6"))
+
+
+def test_a_sample_is_decided_by_the_seed():
+    keys, label = [f"{i:05d}" for i in range(1000)], lambda _: 0
+    samples = [sample_keys(keys, label, 20, seed) for seed in (0, 0, 1)]
+    assert samples[0] == samples[1] != samples[2]
+    assert all(list(sample) == sorted(sample) for sample in samples)
+
+
+def test_a_sample_of_more_images_than_there_are_is_refused(uneven, tmp_path):
+    line = cli_error("make-c", "--source", uneven, "--output", tmp_path / "out", "--sample", "100000")
+    assert line == "sample: 100000 of 9 images cannot be drawn; leave it out for all"
+
+
+def test_a_sample_and_a_limit_exclude_each_other(uneven, tmp_path):
+    both = ("--sample", "2", "--limit", "2")
+    assert "sample and limit" in cli_error("make-c", "--source", uneven, "--output", tmp_path / "out", *both)
+
+
+def test_the_keys_of_a_source_make_a_subset(uneven, tmp_path):
+    keys = cli("list", "--keys", uneven).stdout
+    assert keys.splitlines() == [*(f"a/{i}.JPEG" for i in range(6)), "b/0.JPEG", "b/1.JPEG", "c/0.JPEG"]
+    (tmp_path / "subset.txt").write_text("".join(keys.splitlines(keepends=True)[5:7]))
+    make_c(uneven, tmp_path / "out", *FEW, "--subset", tmp_path / "subset.txt")
+    assert images_of(tmp_path / "out") == ["a/5.JPEG", "b/0.JPEG"]
+
+
+# --- size, preset, quiet -------------------------------------------------------------------------
+
+
+def test_an_edition_at_another_size(photos, tmp_path):
+    """As the edition does it: shorter side to 8/7 of the size, then the middle."""
+    make_c(photos, tmp_path / "out", *FEW, "--edition", "imagenet", "--size", "96", "--format", "png")
+    source = Image.fromarray(pixels_of(photos / "cat/a.JPEG"))
+    resized = source.resize((round(110 * 40 / 36) // 1, 110), Image.Resampling.BILINEAR)
+    left, top = round((resized.width - 96) / 2), 7
+    wanted = np.asarray(resized.crop((left, top, left + 96, top + 96)))
+    assert np.array_equal(pixels_of(tmp_path / "out/clean/cat/a.png"), wanted)
+    refusal = cli_error(
+        "make-c", "--source", photos, "--output", tmp_path / "out", *FEW, "--edition", "imagenet"
+    )
+    assert "edition was 'imagenet@96' and is now 'imagenet'" in refusal
+
+
+def test_cifar_has_one_size(cifar, tmp_path):
+    flags = ("--dataset", "cifar-10", "--source", cifar[0], "--size", "64", "--output", tmp_path / "out")
+    assert "cifar-10@64 is 32 x 32 pixels, and has no other size" in cli_error("make-c", *flags)
+
+
+def test_the_preset_of_the_encoder_is_a_flag(photos, tmp_path):
+    few = ("--perturbations", "tilt", "--limit", "1", "--jobs", "1", "--preset")
+    make_p(photos, tmp_path / "fast", *few, "ultrafast")
+    settings = json.loads((tmp_path / "fast" / "dataset.json").read_text())["settings"]["output"]
+    assert settings["video"]["preset"] == settings["noise_video"]["preset"] == "ultrafast"
+    wrong = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *few, "quick")
+    assert wrong.startswith("--preset: unknown preset 'quick'")
+
+
+def test_a_quiet_run_says_only_what_failed(copied, tmp_path):
+    assert make_c(copied, tmp_path / "out", *FEW, "--quiet").output == ""
+    (copied / "cat" / "z.JPEG").write_bytes(b"nothing")
+    assert "cat/z.JPEG" in make_c(copied, tmp_path / "out", *FEW, "--quiet", status=1).stderr
+
+
+def test_each_unit_that_is_made_is_a_line_of_json(copied, tmp_path):
+    log = tmp_path / "log.jsonl"
+    (copied / "cat" / "z.JPEG").write_bytes(b"nothing")
+    make_c(copied, tmp_path / "out", *FEW, "--log-json", log, status=1)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    names = {path.stem for path in (tmp_path / "out/.robustgen/records").glob("0*")}
+    assert {line["unit"] for line in lines} == names and len(lines) == len(names)
+    assert sum(line["images"] for line in lines) == 6 and sum(line["outputs"] for line in lines) == 35
+    assert sum(line["failures"] for line in lines) == 1 and all(line["seconds"] >= 0 for line in lines)
+    assert sum(line["bytes"] for line in lines) == manifest(tmp_path / "out")["counts"]["bytes"]
+    (copied / "cat" / "z.JPEG").unlink()
+    make_c(copied, tmp_path / "out", *FEW, "--log-json", log)
+    assert len(log.read_text().splitlines()) == len(lines)
+    flags = (
+        "make-c",
+        "--source",
+        copied,
+        "--output",
+        tmp_path / "new",
+        "--log-json",
+        tmp_path / "no" / "log",
+    )
+    assert cli_error(*flags) == f"--log-json {tmp_path / 'no' / 'log'}: No such file or directory"
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_a_terminal_a_line_a_minute_tells_how_far_it_is(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
+    lines = make_c(photos, tmp_path / "out", *FEW).stderr.splitlines()
+    assert re.fullmatch(r"35 of 35 images, [\d.]+/s, 0 s left", lines[-1])
+
+
+# --- where an output may lie, and what is left of a run that could not begin ------------------------
+
+
+def test_an_output_around_its_source_is_refused(copied):
+    for output in (copied.parent, copied.parent.parent):
+        refusal = cli_error("make-c", "--source", copied, "--output", output, *FEW)
+        assert refusal == f"output {output} contains the source {copied}; choose another --output"
+
+
+def test_an_output_inside_another_set_is_refused(photos, tmp_path):
+    make_c(photos, tmp_path / "set", *FEW, "--limit", "1")
+    inside = tmp_path / "set" / "more" / "p"
+    refusal = cli_error("make-p", "--source", photos, "--output", inside)
+    assert refusal == f"output {inside} is inside another set, {tmp_path / 'set'}; choose another --output"
+    assert not inside.parent.exists()
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_behind(photos, tmp_path):
+    put_photo(tmp_path / "own" / "contrast" / "a.jpg")
+    assert "contains contrast/a.jpg" in cli_error(
+        "make-c", "--source", photos, "--output", tmp_path / "own", *FEW
+    )
+    nowhere = ("--backend", "dask", "--scheduler", "nowhere")
+    cli_error("make-c", "--source", photos, "--output", tmp_path / "new" / "out", *FEW, *nowhere)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.jpg", "contrast", "own"]
+
+
+def test_arrays_of_images_of_different_sizes_are_refused_at_once(photos, tmp_path):
+    flags = ("--source", photos, "--output", tmp_path / "out", "--format", "npy")
+    for command in ("make-c", "make-p"):
+        refusal = cli_error(command, *flags)
+        assert refusal.startswith(
+            "format npy: 'cat/a.JPEG' is 40 x 36, 'dog/d.JPEG' is 33 x 50; all images must have one size"
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_estimate_is_near_to_what_the_run_takes(tmp_path):
+    """Photographs of two sizes, judged by the processor's time, as other work goes on while tests run."""
+    for i in range(6):
+        put_photo(tmp_path / "src" / "a" / f"{i}.JPEG", height=300 - 150 * (i % 2), width=400, seed=i)
+    choices = {
+        "source": str(tmp_path / "src"),
+        "output": str(tmp_path / "out"),
+        "jobs": 1,
+        "severities": "1-3",
+    }
+    planned = plan_benchmark(config.load(None, choices), "c")
+    judged = estimate(planned)
+    started = time.process_time()
+    done = run(planned)
+    seconds = time.process_time() - started
+    assert judged.outputs == done.made
+    assert 2 / 3 < judged.size / done.size < 1.5
+    assert 2 / 3 < judged.seconds / seconds < 1.5
+
+
+def test_an_estimate_of_shards_is_that_of_their_images(photos, tmp_path):
+    sizes = {}
+    for name in ("jpeg", "webdataset"):
+        choices = {"source": str(photos), "output": str(tmp_path / name), "format": name, "jobs": 1}
+        planned = plan_benchmark(config.load(None, choices | {"corruptions": "contrast"}), "c")
+        sizes[name] = estimate(planned).size
+    assert sizes["webdataset"] == pytest.approx(sizes["jpeg"], rel=0.3)
+
+
+def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path):
+    put_photo(tmp_path / "src" / "a" / "large.JPEG", height=1500, width=2000)
+    choices = {
+        "source": str(tmp_path / "src"),
+        "output": str(tmp_path / "out"),
+        "jobs": 1,
+        "perturbations": "tilt",
+    }
+    planned = plan_benchmark(config.load(None, choices), "p")
+    started = time.process_time()
+    judged = estimate(planned)
+    assert time.process_time() - started < 10
+    assert judged.seconds > 10
+
+
+# --- constants and sizes that do not fit ------------------------------------------------------------

@@ -1,0 +1,438 @@
+"""`robustgen evaluate`: the predictions of `predict` on the written set, without the set."""
+
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from multiprocessing import active_children
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from joblib.externals.loky import get_reusable_executor
+from PIL import Image
+
+from robustgen.evaluation import evaluating
+from robustgen.execution import progress
+from robustgen.models.onnx import OnnxModel
+from tests.digits import logarithm, put_cifar, put_folder, put_model
+from tests.helpers import cli, cli_error, records_of, tree
+from tests.sources.test_archives import files_of, put_tar
+from tests.sources.test_shard_sources import put_parquet, put_shards
+
+IMAGES = 30
+PLAIN = ("--mean", "0", "--std", "1")
+FOLDER = ("--edition", "folder", "--scale", "32")
+FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1")
+FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--limit", "3")
+BATCH = ("--batch-size", "8")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    return put_folder(tmp_path_factory.mktemp("digits") / "digits", IMAGES)
+
+
+def evaluate(source, model, output, *flags, status=0):
+    common = ("--source", source, "--model", model, "--output", output, *PLAIN)
+    return cli("evaluate", *common, *flags, status=status)
+
+
+def predict_written(command, source, model, root, flags, *more):
+    """The files that predict writes about the set that is written."""
+    cli(command, "--source", source, "--output", root / "set", "--jobs", "1", *flags)
+    cli("predict", root / "set", "--model", model, "--output", root / "predicted", *PLAIN, *BATCH, *more)
+    return predictions(root / "predicted")
+
+
+def predictions(folder):
+    return {name: data for name, data in tree(folder).items() if name.endswith(".npz")}
+
+
+@pytest.fixture(scope="module")
+def written(digits, model, tmp_path_factory):
+    return predict_written("make-c", digits, model, tmp_path_factory.mktemp("c"), (*FOLDER, *FEW_C))
+
+
+# --- equality ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_path, jobs):
+    result = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", jobs)
+    assert predictions(tmp_path / "p" / "digits") == written
+    assert f"{5 * IMAGES} images predicted" in result.stdout
+    table = cli("score", tmp_path / "p" / "digits", "--partial").stdout
+    assert result.stdout.endswith(table) and "\nTop-1 error in %" in result.stdout
+    again = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH)
+    assert "0 images predicted in" in again.stdout and f"{5 * IMAGES} were there already" in again.stdout
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--quality", "30"),
+        ("--format", "png"),
+        ("--format", "original"),
+        ("--format", "webdataset"),
+        ("--format", "parquet"),
+        ("--seed", "4", "--no-clean"),
+    ],
+)
+def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, written, tmp_path, flags):
+    some = (*FOLDER, "--corruptions", "fog", "--severities", "1", *flags)
+    expected = predict_written("make-c", digits, model, tmp_path, some)
+    evaluate(digits, model, tmp_path / "p", *some, *BATCH, "--jobs", "1")
+    assert predictions(tmp_path / "p" / "digits") == expected
+    # Shards hold the same JPEG files.
+    assert (expected["fog/1.npz"] == written["fog/1.npz"]) == bool({"webdataset", "parquet"} & {*flags})
+
+
+def test_the_baseline_is_read_before_the_work(digits, model, tmp_path):
+    line = cli_error(
+        *("evaluate", "--model", model, "--source", digits, "--edition", "folder", "--scale", 32),
+        *("--baseline", tmp_path / "none.yaml", "--output", tmp_path / "preds"),
+    )
+    assert "none.yaml: cannot be read" in line and not (tmp_path / "preds").exists()
+
+
+def test_two_severities_need_no_baseline(digits, model, tmp_path):
+    """What cannot be normalised is left out with a line, and the command succeeds."""
+    (tmp_path / "own.yaml").write_text("model: Own\nclean_error: 0.1\nerrors: {contrast: 0.5}\n")
+    result = cli(
+        *("evaluate", "--model", model, "--source", digits, "--edition", "folder", "--scale", 32),
+        *("--corruptions", "contrast,brightness", "--severities", "1,3", "--limit", 12, "--jobs", 1),
+        *("--mean", 0, "--std", 1, "--baseline", tmp_path / "own.yaml", "--output", tmp_path / "preds"),
+    )
+    assert "Top-1 error in %, mean over severities 1, 3 only" in result.stdout
+    assert "nothing is normalised, because baselines are means over five" in result.stderr
+
+
+@pytest.mark.parametrize("kind", ["parquet", "webdataset", "a.tar.gz"])
+def test_images_come_from_any_source(digits, model, written, tmp_path, kind):
+    files = files_of(digits)
+    if kind == "parquet":
+        rows = [({"bytes": content, "path": name}, name.split("/")[0]) for name, content in files.items()]
+        source = put_parquet(tmp_path / "x.parquet", rows, pa.string())
+    elif kind == "webdataset":
+        middle = len(files) // 2
+        parts = [dict([*files.items()][:middle]), dict([*files.items()][middle:])]
+        source = put_shards(tmp_path / "shards", parts)
+    else:
+        source = put_tar(tmp_path / kind, files, "w:gz")
+    evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
+    assert predictions(tmp_path / "p" / "digits") == written
+
+
+def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monkeypatch):
+    source = put_tar(tmp_path / "a.tar", files_of(digits))
+    some = (*FOLDER, "--corruptions", "fog", "--severities", "1,3", *BATCH, "--jobs", "2")
+    evaluate(source, model, tmp_path / "p", *some, "--no-clean")
+    assert (tmp_path / "p" / "digits" / ".robustgen" / "source-index").is_file()
+    monkeypatch.setattr("robustgen.sources.trees.ArchiveTree.build", None)
+    evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
+    assert predictions(tmp_path / "p" / "digits") == written
+    line = evaluate(source, model, tmp_path / "other", *some, status=2).stderr
+    assert "a.tar" in line
+
+
+def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
+    stopped, named = [], threading.Event()
+    describe = progress.Progress.describe_silence
+
+    def stop():
+        # Both, before either has loaded what it needs: else one could do the work of the other.
+        while len(children := active_children()) < 2:
+            time.sleep(0.01)
+        for child in children:
+            stopped.append(child.pid)
+            os.kill(child.pid, signal.SIGSTOP)
+        named.wait(60)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+    def note(self):
+        named.set()
+        return describe(self)
+
+    monkeypatch.setattr(progress.Progress, "describe_silence", note)
+    thread = threading.Thread(target=stop, daemon=True)
+    # Those of another test would be stopped before they have work.
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    thread.start()
+    result = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
+    thread.join()
+    assert len(stopped) == 2 and "no result for" in result.stderr
+    assert predictions(tmp_path / "p" / "digits") == written
+    assert not [*(tmp_path / "p").glob("*/.robustgen/tmp/*")]
+
+
+def test_arrays_of_cifar(model, tmp_path):
+    source = put_cifar(tmp_path, IMAGES)
+    flags = ("--dataset", "cifar-10", *FEW_C)
+    expected = predict_written("make-c", source, model, tmp_path, flags)
+    evaluate(source, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1")
+    assert predictions(tmp_path / "p" / "digits") == expected
+
+
+@pytest.mark.parametrize("form", ["mp4", "png", "npy", "webdataset", "parquet"])
+def test_sequences(digits, model, tmp_path, form):
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"digit {i}\n" for i in range(10)))
+    flags = (*FOLDER, *FEW_P, "--format", form)
+    more = () if form == "npy" else ("--classes", names)
+    expected = predict_written("make-p", digits, model, tmp_path, flags, *more)
+    result = evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1", *more)
+    assert predictions(tmp_path / "p" / "digits") == expected
+    assert "Flip probability" in result.stdout
+
+
+def test_several_models_see_the_images_as_each_wants(digits, model, written, tmp_path):
+    small = put_model(tmp_path / "other.onnx", scale=2.0)
+    result = evaluate(digits, model, tmp_path / "p", "--model", small, *FOLDER, *FEW_C, *BATCH)
+    assert predictions(tmp_path / "p" / "digits") == written
+    first, second = (np.load(tmp_path / "p" / name / "fog" / "1.npz") for name in ("digits", "other"))
+    with first, second:
+        np.testing.assert_allclose(second["logits"], 2 * first["logits"], rtol=1e-4, atol=1e-5)
+    assert "Difference from the mean of digits" in result.stdout
+
+
+def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
+    model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1")
+    expected = predict_written("make-c", digits, model, tmp_path, flags, "--input-size", "32", "--clahe")
+    evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--input-size", "32", "--clahe")
+    assert predictions(tmp_path / "p" / "any") == expected
+
+
+def test_a_sample_is_the_one_that_make_c_draws(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--sample", "12")
+    expected = predict_written("make-c", digits, model, tmp_path, flags)
+    evaluate(digits, model, tmp_path / "p", *flags, *BATCH)
+    assert predictions(tmp_path / "p" / "digits") == expected
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "filter-a", "filter-o"])
+def test_the_sizes_of_a_models_images_have_one_name(command):
+    words = cli(command, "--help").stdout.split()
+    assert "--input-size" in words and "--pixel-scale" in words
+    # Those are of the images that are made.
+    assert ("--size" in words) == ("--scale" in words) == (command == "evaluate")
+
+
+def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--limit", "2")
+    evaluate(digits, model, tmp_path / "p", *flags, "--jobs", "1")
+    with np.load(tmp_path / "p" / "digits" / "fog" / "1.npz") as found:
+        assert [f"digit {label}" for label in found["labels"]] == [key[:7] for key in found["keys"]]
+
+
+# --- going on ------------------------------------------------------------------------------------
+
+
+def evaluate_until(call, monkeypatch, *arguments):
+    """A run that is interrupted at a call of the model."""
+    calls, run = [], OnnxModel.run
+
+    def cut_off(self, images):
+        calls.append(len(images))
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return run(self, images)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OnnxModel, "run", cut_off)
+        evaluate(*arguments, status=130)
+
+
+@pytest.mark.parametrize("after", [3, 7, 11])
+def test_a_run_goes_on_where_it_was_cut_off(digits, model, written, tmp_path, monkeypatch, after):
+    flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
+    evaluate_until(after, monkeypatch, digits, model, tmp_path / "p", *flags)
+    assert not predictions(tmp_path / "p" / "digits")
+    result = evaluate(digits, model, tmp_path / "p", *flags)
+    assert predictions(tmp_path / "p" / "digits") == written
+    done = 8 * ((after - 3) // 5)
+    assert f"{5 * (IMAGES - done)} images predicted" in result.stdout
+
+
+def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, model, tmp_path, monkeypatch):
+    source = shutil.copytree(digits, tmp_path / "source")
+    flags = (*FOLDER, "--severities", "1", "--no-clean", *BATCH, "--jobs", "1", "--corruptions")
+    evaluate_until(4, monkeypatch, source, model, tmp_path / "p", *flags, "fog")
+    victim = sorted(source.rglob("*.png"))[3]
+    victim.write_bytes(victim.read_bytes()[:80].ljust(victim.stat().st_size, b"\0"))
+    evaluate(source, model, tmp_path / "p", *flags, "brightness", status=1)
+    result = evaluate(source, model, tmp_path / "p", *flags, "fog", status=1)
+    assert f"{IMAGES - 1} images predicted" in result.stdout
+    evaluate(source, model, tmp_path / "q", *flags, "fog,brightness", status=1)
+    assert predictions(tmp_path / "p") == predictions(tmp_path / "q")
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [cut_short, empty])
+@pytest.mark.parametrize("suffix", ["json", "npy"])
+def test_what_was_lost_is_predicted_again(digits, model, written, tmp_path, monkeypatch, suffix, damage):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--no-clean", *BATCH, "--jobs", "1")
+    evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *flags)
+    (path,) = (tmp_path / "p" / "digits" / ".robustgen").rglob(f"0*.{suffix}")
+    damage(path)
+    result = evaluate(digits, model, tmp_path / "p", *flags)
+    assert f"{IMAGES} images predicted" in result.stdout
+    assert predictions(tmp_path / "p" / "digits") == {"fog/1.npz": written["fog/1.npz"]}
+
+
+def test_records_name_the_images_that_were_read(digits, model, tmp_path):
+    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "1", "--no-clean", "--corruptions")
+    source = shutil.copytree(digits, tmp_path / "source")
+    evaluate(source, model, tmp_path / "p", *flags, "fog")
+    records = records_of(tmp_path / "p" / "digits")
+    assert sorted(records) == ["fog/1", *(f"units/{start:08d}-8" for start in range(0, IMAGES, 8))]
+    images = {
+        key: origin for name in records if name != "fog/1" for key, origin in records[name]["images"].items()
+    }
+    assert [*images] == sorted(images) and len(images) == IMAGES
+    # Another picture in a file of the same size.
+    first, second = sorted(source.rglob("*.png"), key=lambda path: path.stat().st_size)[:2]
+    second.write_bytes(first.read_bytes().ljust(second.stat().st_size, b"\0"))
+    line = evaluate(source, model, tmp_path / "p", *flags, "brightness", status=2).stderr
+    assert f"'{second.parent.name}/{second.name}' has changed since the" in line
+    evaluate(source, model, tmp_path / "p", *flags, "brightness", "--overwrite")
+
+
+def test_a_finished_variant_keeps_what_another_run_began(digits, model, written, tmp_path, monkeypatch):
+    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "3,1", "--corruptions")
+    # Two calls find out whether all fits; the first batch of five variants is done with the seventh.
+    evaluate_until(8, monkeypatch, digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
+    evaluate(digits, model, tmp_path / "p", *flags, "fog", "--no-clean")
+    result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
+    assert f"{3 * (IMAGES - 8)} images predicted" in result.stdout
+    assert predictions(tmp_path / "p" / "digits") == written
+
+
+def test_outputs_behind_urls(digits, model, written, tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    result = evaluate(digits, model, "memory://evaluate/p", *FOLDER, *FEW_C, *BATCH, "--jobs", "1")
+    assert "predictions in memory://evaluate/p/digits" in result.stdout and "Top-1 error" in result.stdout
+    for name, data in written.items():
+        assert MemoryFileSystem().cat(f"/evaluate/p/digits/{name}") == data
+
+
+def test_corruptions_can_be_added(digits, model, written, tmp_path):
+    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "3,1", "--corruptions")
+    evaluate(digits, model, tmp_path / "p", *flags, "fog")
+    result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
+    assert f"{2 * IMAGES} images predicted" in result.stdout
+    assert predictions(tmp_path / "p" / "digits") == written
+
+
+def test_other_choices_want_another_folder(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    evaluate(digits, model, tmp_path / "p", *flags)
+    common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
+    assert "contains predictions of another seed; choose" in cli_error(*common, "--seed", "1")
+    cli(*common, "--seed", "1", "--overwrite")
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    victim = sorted(source.rglob("*.png"))[3]
+    victim.write_bytes(victim.read_bytes()[:80])
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
+    result = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert "1 image could not be made:" in result.stderr and victim.name in result.stderr
+    victim.unlink()
+    expected = predict_written("make-c", source, model, tmp_path, flags[:8])
+    assert predictions(tmp_path / "p" / "digits") == expected
+    again = evaluate(source, model, tmp_path / "q", *flags)
+    assert predictions(tmp_path / "q" / "digits") == expected and "could not be made" not in again.stderr
+
+
+def test_a_model_that_is_added_is_not_shown_what_failed(digits, model, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    victim = sorted(source.rglob("*.png"))[3]
+    victim.write_bytes(victim.read_bytes()[:80])
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--no-clean", *BATCH, "--jobs", "1")
+    first = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert f"{IMAGES - 1} images predicted" in first.stdout
+    other = put_model(tmp_path / "other.onnx", scale=2.0)
+    both = evaluate(source, other, tmp_path / "p", *flags, "--model", model, status=1)
+    assert f"{IMAGES - 1} images predicted" in both.stdout and f"{IMAGES - 1} were there" in both.stdout
+    alone = evaluate(source, other, tmp_path / "p", *flags, status=1)
+    assert "0 images predicted" in alone.stdout and f"{IMAGES - 1} were there" in alone.stdout
+
+
+def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(evaluating._Run, "_make", lambda *_: pytest.fail("the work has begun"))
+    flags = (*FOLDER, *FEW_C, "--jobs", "1", *PLAIN)
+    common = ("evaluate", "--source", digits, "--output", tmp_path / "p", *flags, "--model")
+    nan = put_model(tmp_path / "nan.onnx", extra=[logarithm()])
+    assert "nan.onnx: returns NaN or infinity for" in cli_error(*common, nan)
+    names = tmp_path / "names.txt"
+    names.write_text("one\ntwo\n")
+    assert "the class list has 2 names" in cli_error(*common, model, "--classes", names)
+    assert "there is no file" in cli_error(*common, tmp_path / "missing.onnx")
+    assert "takes images of 32 x 32 pixels" in cli_error(
+        *common, model, "--size", "64", "--edition", "imagenet"
+    )
+    assert not [*tmp_path.glob("p/**/*.npz")]
+
+
+def test_a_source_of_nothing_usable(model, tmp_path):
+    (tmp_path / "source" / "digit 0").mkdir(parents=True)
+    (tmp_path / "source" / "digit 0" / "a.png").write_bytes(b"x")
+    common = (
+        "evaluate",
+        "--source",
+        tmp_path / "source",
+        "--output",
+        tmp_path / "p",
+        "--model",
+        model,
+        *FOLDER,
+    )
+    assert "none of the images can be made" in cli_error(*common)
+    assert cli_error("evaluate", "--model", model, "--output", tmp_path / "p").startswith("no source: give")
+
+
+def test_images_of_several_sizes_want_one(digits, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    victim = sorted(source.rglob("*.png"))[3]
+    Image.open(victim).resize((40, 32)).save(victim)
+    model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    result = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert "images differ in size: 32x32 and 32x40 (--input-size" in result.stderr
+
+
+def test_what_is_recorded_of_the_images(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    predict_written("make-c", digits, model, tmp_path, flags[:8])
+    evaluate(digits, model, tmp_path / "p", *flags)
+    one, two = (
+        json.loads((folder / "predictions.json").read_text())
+        for folder in (tmp_path / "predicted", tmp_path / "p" / "digits")
+    )
+    same = ("kind", "edition", "source_digest", "keys", "model", "preprocessing", "save")
+    assert [one[name] for name in same] == [two[name] for name in same]
+    assert two["made"]["seed"] == 0 and two["made"]["output"]["quality"] == 85
+    cli("score", tmp_path / "predicted", tmp_path / "p" / "digits", "--partial")

@@ -1,0 +1,780 @@
+"""`robustgen predict` with a classifier of digits: every layout of data sets, going on, and wrong input."""
+
+import json
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from PIL import Image
+
+from robustgen.dataset import sharing
+from robustgen.dataset.opening import open_dataset
+from robustgen.evaluation.predictions import write
+from robustgen.imaging.video import read_sequence
+from robustgen.models import preprocessing
+from robustgen.models.onnx import OnnxModel, list_weights
+from tests.digits import (
+    PLAIN,
+    expected_logits,
+    logarithm,
+    pictures,
+    put_cifar,
+    put_folder,
+    put_model,
+    put_other_input,
+)
+from tests.helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of, tree
+
+IMAGES = 30
+FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1", "--jobs", "1")
+FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--jobs", "1", "--limit", "6")
+ARMS = ["clean", "fog/1", "fog/3", "gaussian_noise/1", "gaussian_noise/3"]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory):
+    return put_folder(tmp_path_factory.mktemp("digits") / "digits", IMAGES)
+
+
+def made(command, source, output, *flags):
+    cli(command, "--source", source, "--output", output, *flags)
+    return output
+
+
+@pytest.fixture(scope="session")
+def folder_c(digits, tmp_path_factory):
+    flags = ("--edition", "folder", "--scale", "32", "--quality", "95")
+    return made("make-c", digits, tmp_path_factory.mktemp("folder") / "c", *flags, *FEW_C)
+
+
+@pytest.fixture(scope="session")
+def cifar_c(tmp_path_factory):
+    root = tmp_path_factory.mktemp("cifar-c")
+    return made("make-c", put_cifar(root, IMAGES), root / "c", "--dataset", "cifar-10", *FEW_C)
+
+
+@pytest.fixture(scope="session")
+def folder_p(digits, tmp_path_factory):
+    flags = ("--edition", "folder", "--scale", "32")
+    return made("make-p", digits, tmp_path_factory.mktemp("folder") / "p", *flags, *FEW_P)
+
+
+@pytest.fixture(scope="session", params=["mp4", "png", "npy"])
+def set_p(request, digits, folder_p, tmp_path_factory):
+    if request.param == "mp4":
+        return folder_p
+    root = tmp_path_factory.mktemp(f"p-{request.param}")
+    flags = ("--edition", "folder", "--scale", "32", "--format", request.param)
+    return made("make-p", digits, root / "p", *flags, *FEW_P)
+
+
+@pytest.fixture
+def names(tmp_path):
+    """A class list, in an order that is not the sorted one."""
+    path = tmp_path / "names.txt"
+    path.write_text("".join(f"digit {i}\n" for i in range(10)))
+    return path
+
+
+def predict(dataset, model, output, *flags, status=0):
+    return cli("predict", dataset, "--model", model, "--output", output, *PLAIN, *flags, status=status)
+
+
+def held(output, arm):
+    with np.load(output / f"{arm}.npz") as archive:
+        return dict(archive)
+
+
+def files_of(output):
+    return sorted(p.relative_to(output).with_suffix("").as_posix() for p in output.rglob("*.npz"))
+
+
+# --- what is written -----------------------------------------------------------------------------
+
+
+def test_logits_of_a_tree_are_those_of_the_classifier(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p", "--batch", "7")
+    assert files_of(tmp_path / "p") == ARMS
+    for arm in ARMS:
+        found = held(tmp_path / "p", arm)
+        assert set(found) == {"logits", "labels", "keys"}
+        assert list(found["keys"]) == sorted(
+            p.relative_to(folder_c / arm).as_posix() for p in (folder_c / arm).rglob("*.JPEG")
+        )
+        assert [f"digit {label}" for label in found["labels"]] == [
+            key.partition("/")[0] for key in found["keys"]
+        ]
+        images = np.stack([pixels_of(folder_c / arm / key) for key in found["keys"]])
+        np.testing.assert_allclose(found["logits"], expected_logits(images), atol=1e-4)
+        assert found["logits"].dtype == np.float32
+
+
+@pytest.mark.parametrize("form", ["webdataset", "parquet"])
+def test_predictions_from_shards_are_those_from_files(digits, folder_c, model, names, tmp_path, form):
+    flags = ("--edition", "folder", "--scale", "32", "--quality", "95", "--format", form, "--shard-size", "7")
+    shards = made("make-c", digits, tmp_path / form, *flags, *FEW_C)
+    for data, output in ((folder_c, tmp_path / "files-preds"), (shards, tmp_path / "preds")):
+        predict(data, model, output, "--classes", names)
+    assert files_of(tmp_path / "preds") == sorted(ARMS)
+    for arm in ARMS:
+        wanted, found = held(tmp_path / "files-preds", arm), held(tmp_path / "preds", arm)
+        assert all(np.array_equal(found[name], wanted[name]) for name in {**found, **wanted})
+
+
+def test_a_quiet_command_prints_nothing(folder_c, model, tmp_path):
+    result = cli("predict", folder_c, "--model", model, "--output", tmp_path / "out", *PLAIN, "--quiet")
+    assert result.output == "" and (tmp_path / "out/clean.npz").is_file()
+
+
+def test_the_classifier_is_good_on_clean_digits(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p")
+    clean = held(tmp_path / "p", "clean")
+    assert np.mean(clean["logits"].argmax(1) == clean["labels"]) > 0.85
+
+
+def test_logits_of_arrays_are_those_of_the_classifier(cifar_c, model, tmp_path):
+    predict(cifar_c, model, tmp_path / "p")
+    assert files_of(tmp_path / "p") == ARMS
+    images, labels = pictures(IMAGES)
+    clean = held(tmp_path / "p", "clean")
+    np.testing.assert_allclose(clean["logits"], expected_logits(images), atol=1e-4)
+    np.testing.assert_array_equal(clean["labels"], labels)
+    assert list(clean["keys"][:2]) == ["00000", "00001"]
+    # Severity 3 was asked for first, but arrays begin with the lowest.
+    rows = np.load(cifar_c / "fog.npy")
+    for arm, stretch in (("fog/1", rows[:IMAGES]), ("fog/3", rows[IMAGES:])):
+        np.testing.assert_allclose(held(tmp_path / "p", arm)["logits"], expected_logits(stretch), atol=1e-4)
+
+
+def test_top5_of_sequences_in_every_format(set_p, model, names, tmp_path):
+    arrays = any(set_p.glob("*.npy"))
+    predict(set_p, model, tmp_path / "p", *(() if arrays else ("--classes", names)))
+    assert files_of(tmp_path / "p") == ["brightness", "gaussian_noise", "gaussian_noise_2"]
+    for arm in files_of(tmp_path / "p"):
+        found = held(tmp_path / "p", arm)
+        if arrays:
+            frames = read_sequence(set_p / f"{arm}.npy")
+        else:
+            found_paths = [p if (p := set_p / arm / key).is_dir() else f"{p}.mp4" for key in found["keys"]]
+            frames = np.stack([read_sequence(Path(path)) for path in found_paths])
+        logits = expected_logits(frames)
+        assert found["top5"].shape == (*frames.shape[:2], 5) and found["classes"] == 10
+        np.testing.assert_array_equal(found["top1"], found["top5"][..., 0])
+        agree = found["top5"] == np.argsort(-logits, axis=-1)[..., :5]
+        assert agree.mean() > 0.995  # float32 may exchange neighbours
+        assert len(found["labels"]) == len(found["keys"]) == 6
+
+
+def test_what_is_saved_can_be_chosen(folder_c, set_p, model, names, tmp_path):
+    predict(folder_c, model, tmp_path / "c", "--save", "top5")
+    assert {"top1", "top5", "labels", "keys"} < set(held(tmp_path / "c", "fog/3"))
+    flags = () if any(set_p.glob("*.npy")) else ("--classes", names)
+    predict(set_p, model, tmp_path / "p", "--save", "logits", *flags)
+    assert held(tmp_path / "p", "brightness")["logits"].shape[0::2] == (6, 10)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_published_trees_need_no_manifest(folder_c, model, tmp_path, nested):
+    published = Path(
+        shutil.copytree(folder_c, tmp_path / "published", ignore=shutil.ignore_patterns(".robustgen"))
+    )
+    (published / "dataset.json").unlink()
+    if nested:
+        (published / "noise").mkdir()
+        (published / "weather").mkdir()
+        (published / "gaussian_noise").rename(published / "noise" / "gaussian_noise")
+        (published / "fog").rename(published / "weather" / "fog")
+    predict(folder_c, model, tmp_path / "with")
+    predict(published, model, tmp_path / "without")
+    arms = [arm for arm in ARMS if arm != "clean"] if nested else ARMS
+    assert files_of(tmp_path / "without") == arms
+    for arm in arms:
+        np.testing.assert_array_equal(
+            held(tmp_path / "with", arm)["logits"], held(tmp_path / "without", arm)["logits"]
+        )
+
+
+def test_published_arrays_have_five_severities(model, tmp_path):
+    images, labels = pictures(4)
+    root = tmp_path / "CIFAR-10-C"
+    root.mkdir()
+    np.save(root / "fog.npy", np.concatenate([images // divisor for divisor in range(1, 6)]))
+    np.save(root / "labels.npy", np.tile(labels, 5))
+    predict(root, model, tmp_path / "p")
+    assert files_of(tmp_path / "p") == [f"fog/{level}" for level in range(1, 6)]
+    np.testing.assert_allclose(
+        held(tmp_path / "p", "fog/4")["logits"], expected_logits(images // 4), atol=1e-4
+    )
+
+
+def test_published_sequences_may_lack_labels(model, tmp_path):
+    frames = np.stack([pictures(8)[0]] * 3)
+    (tmp_path / "P").mkdir()
+    np.save(tmp_path / "P" / "tilt.npy", frames)
+    predict(tmp_path / "P", model, tmp_path / "p")
+    assert set(held(tmp_path / "p", "tilt")) == {"top1", "top5", "classes", "keys"}
+
+
+# --- models and preprocessing --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"layout": "NHWC"},
+        {"batch": 4},
+        {"batch": 1},
+        {"sides": ("h", "w")},
+        {"dtype": np.float16},
+    ],
+    ids=str,
+)
+def test_other_inputs_give_the_same_predictions(cifar_c, tmp_path, options):
+    predict(cifar_c, put_model(tmp_path / "m.onnx", **options), tmp_path / "p", "--batch", "7")
+    logits = held(tmp_path / "p", "clean")["logits"]
+    assert logits.dtype == options.get("dtype", np.float32)
+    tolerance = 0.05 if logits.dtype == np.float16 else 1e-4
+    np.testing.assert_allclose(logits, expected_logits(pictures(IMAGES)[0]), atol=tolerance)
+
+
+def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
+    (tmp_path / "names.json").write_text(json.dumps([f"digit {i}" for i in range(10)]))
+    (tmp_path / "own.yaml").write_text(
+        "mean: [1, 2, 3]\nstd: 4\npixel_scale: 0.5\nlayout: NCHW\ninput_size: 32\nclasses: names.json\n"
+    )
+    flags = (
+        "--mean",
+        "1,2,3",
+        "--std",
+        "4",
+        "--pixel-scale",
+        "0.5",
+        "--layout",
+        "nchw",
+        "--classes",
+        tmp_path / "names.json",
+    )
+    common = ("predict", folder_c, "--model", model, "--output")
+    cli(*common, tmp_path / "a", "--preprocessing", tmp_path / "own.yaml")
+    cli(*common, tmp_path / "b", *flags, "--input-size", "32,32")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    cli(*common, tmp_path / "c")
+    assert not np.allclose(held(tmp_path / "a", "clean")["logits"], held(tmp_path / "c", "clean")["logits"])
+
+
+def test_the_default_is_that_of_the_edition(folder_c, cifar_c, model, tmp_path):
+    for dataset, preset in ((folder_c, "imagenet"), (cifar_c, "cifar-10")):
+        common = ("predict", dataset, "--model", model, "--output")
+        assert f"preprocessing {preset})" in cli(*common, tmp_path / preset / "a").stdout
+        cli(*common, tmp_path / preset / "b", "--preprocessing", preset)
+        assert tree(tmp_path / preset / "a") == tree(tmp_path / preset / "b")
+
+
+def test_presets_normalise_as_everyone_does():
+    images = np.random.default_rng(0).integers(0, 256, (2, 5, 4, 3), np.uint8)
+    preset = preprocessing.PRESETS["imagenet"]
+    got = preset.normalise(images, "NCHW", np.dtype(np.float32))
+    want = (images / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    np.testing.assert_allclose(got, want.transpose(0, 3, 1, 2), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(preset.normalise(images, "NHWC", np.dtype(np.float64)), want, atol=1e-12)
+
+
+@pytest.fixture
+def doubled(tmp_path):
+    """A set of ten digits at twice the size."""
+    images, labels = pictures(30)
+    root = tmp_path / "doubled"
+    for arm in ("clean", "fog/1"):
+        for i, (image, label) in enumerate(zip(images, labels, strict=True)):
+            path = root / arm / f"digit {label}" / f"{i:02d}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(np.kron(image, np.ones((2, 2, 1), np.uint8))).save(path)
+    return root
+
+
+def test_images_are_resized_on_demand_alone(doubled, model, tmp_path):
+    line = cli_error("predict", doubled, "--model", model, "--output", tmp_path / "p", *PLAIN)
+    assert "takes images of 32 x 32 pixels, these are 64 x 64 (--input-size resizes them)" in line
+    predict(doubled, model, tmp_path / "p", "--input-size", "32")
+    found = held(tmp_path / "p", "clean")
+    small = [
+        Image.open(doubled / "clean" / key).resize((32, 32), Image.Resampling.BILINEAR)
+        for key in found["keys"]
+    ]
+    np.testing.assert_allclose(found["logits"], expected_logits(np.stack(small)), atol=1e-4)
+
+
+def test_images_of_several_sizes_want_one(doubled, tmp_path):
+    victim = max((doubled / "fog" / "1").rglob("*.png"))
+    Image.open(victim).resize((40, 32)).save(victim)
+    model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
+    result = cli("predict", doubled, "--model", model, "--output", tmp_path / "p", "--input-size", "32")
+    result = cli("predict", doubled, "--model", model, "--output", tmp_path / "q", status=2)
+    assert "any.onnx: fails on images" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"digit {i}\n" for i in reversed(range(10))),
+        json.dumps([f"digit {i}" for i in reversed(range(10))]),
+        json.dumps({str(9 - i): [f"digit {i}", "description"] for i in range(10)}),
+    ],
+    ids=["lines", "json", "keras"],
+)
+def test_labels_follow_the_class_list(folder_c, model, tmp_path, text):
+    (tmp_path / "names").write_text(text)
+    predict(folder_c, model, tmp_path / "p", "--classes", tmp_path / "names")
+    found = held(tmp_path / "p", "fog/1")
+    assert [f"digit {9 - label}" for label in found["labels"]] == [
+        key.partition("/")[0] for key in found["keys"]
+    ]
+
+
+# --- going on ------------------------------------------------------------------------------------
+
+
+def interrupted(monkeypatch, after):
+    """From now on the model is cut off after that many calls; returns how often it was called."""
+    calls, run = [], OnnxModel.run
+
+    def counted(self, images):
+        calls.append(len(images))
+        if len(calls) == after:
+            raise KeyboardInterrupt
+        return run(self, images)
+
+    monkeypatch.setattr(OnnxModel, "run", counted)
+    return calls
+
+
+@pytest.mark.parametrize("after", [2, 5, 9, 17])
+def test_a_run_goes_on_where_it_was_cut_off(folder_c, model, tmp_path, monkeypatch, after):
+    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    with monkeypatch.context() as patch:
+        interrupted(patch, after)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+    with monkeypatch.context() as patch:
+        calls = interrupted(patch, 0)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8")
+    # One call each finds out the number of classes; the call that was cut off is made again.
+    assert len(calls) - 1 == 5 * 4 - (after - 2)
+    assert tree(tmp_path / "p") == tree(tmp_path / "whole")
+    assert sorted(records_of(tmp_path / "p")) == ARMS
+    assert not [*(tmp_path / "p" / ".robustgen").rglob("*.npy")]
+
+
+def cut_short(path):
+    path.write_bytes(path.read_bytes()[:-4])
+
+
+def falsify(path):
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+
+
+def test_rows_that_were_lost_are_predicted_again(folder_c, model, tmp_path, monkeypatch):
+    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    for damage in (cut_short, falsify, Path.unlink):
+        output = tmp_path / damage.__name__
+        with monkeypatch.context() as patch:
+            interrupted(patch, 3)
+            predict(folder_c, model, output, "--batch", "8", status=130)
+        (part,) = (output / ".robustgen" / "parts" / "clean").iterdir()
+        damage(part)
+        common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN, "--batch", "8")
+        if damage is falsify:
+            assert "was damaged; run the same command again" in cli_error(*common)
+        cli(*common)
+        assert tree(output) == tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("damage", [cut_short, falsify])
+def test_a_damaged_record_counts_for_nothing(folder_c, model, tmp_path, monkeypatch, damage):
+    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    with monkeypatch.context() as patch:
+        interrupted(patch, 3)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+    (name,) = records_of(tmp_path / "p")
+    assert cli_error("score", tmp_path / "p").endswith(
+        "p: the run is unfinished; the same command resumes it"
+    )
+    damage(tmp_path / "p" / ".robustgen" / "records" / f"{name}.json")
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
+    assert tree(tmp_path / "p") == tree(tmp_path / "whole")
+
+
+def test_a_unit_that_another_run_has_claimed_is_waited_for(folder_c, model, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        interrupted(patch, 3)
+        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+    (name,) = records_of(tmp_path / "p")
+    (tmp_path / "p" / ".robustgen" / "records" / f"{name}.json").unlink()
+    claim_elsewhere(tmp_path / "p", name)
+    looked = []
+    monkeypatch.setattr(sharing.time, "sleep", looked.append)
+    monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
+    assert looked and sorted(records_of(tmp_path / "p")) == ARMS
+
+
+def test_sets_and_predictions_behind_urls(folder_c, model, tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    predict(folder_c, model, tmp_path / "p")
+    for name, data in tree(folder_c).items():
+        MemoryFileSystem().pipe(f"/predict/set/{name}", data)
+    MemoryFileSystem().pipe("/predict/set/dataset.json", (folder_c / "dataset.json").read_bytes())
+    stdout = predict("memory://predict/set", model, "memory://predict/out").stdout
+    assert "150 images predicted" in stdout and "memory://predict/out" in stdout
+    for name, data in tree(tmp_path / "p").items():
+        assert MemoryFileSystem().cat(f"/predict/out/{name}") == data
+    assert "0 images predicted" in predict("memory://predict/set", model, "memory://predict/out").stdout
+    scored = cli("score", "memory://predict/out", "--partial", "--dataset", "memory://predict/set").stdout
+    (tmp_path / "p").rename(tmp_path / "out")
+    assert scored == cli("score", tmp_path / "out", "--partial").stdout
+
+
+def test_sequences_of_several_lengths(model, tmp_path):
+    for name, frames in (("a", 3), ("b", 4)):
+        folder = tmp_path / "P" / "tilt" / "digit" / name
+        folder.mkdir(parents=True)
+        for i, picture in enumerate(pictures(frames)[0]):
+            Image.fromarray(picture).save(folder / f"{i}.png")
+    names = tmp_path / "names.json"
+    names.write_text(json.dumps(["digit", *"123456789"]))
+    line = cli_error(
+        "predict", tmp_path / "P", "--model", model, "--output", tmp_path / "p", "--classes", names
+    )
+    assert line == "tilt: its sequences differ in length"
+
+
+def test_a_second_run_predicts_nothing(folder_c, model, tmp_path):
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p").stdout
+    before = tree(tmp_path / "p")
+    assert "0 images predicted" in (second := predict(folder_c, model, tmp_path / "p").stdout)
+    assert "150 were there already" in second
+    (tmp_path / "p" / "fog" / "3.npz").unlink()
+    assert "30 images predicted" in predict(folder_c, model, tmp_path / "p").stdout
+    assert tree(tmp_path / "p") == before
+
+
+def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p")
+    other = put_model(tmp_path / "other.onnx", scale=2.0)
+    common = ("predict", folder_c, "--output", tmp_path / "p", "--model")
+    assert "contains predictions of another model; choose" in cli_error(*common, other, *PLAIN)
+    assert "of another preprocessing" in cli_error(*common, model)
+    predict(folder_c, other, tmp_path / "p", "--overwrite")
+    predict(folder_c, other, tmp_path / "fresh", "--overwrite")
+    assert tree(tmp_path / "p") == tree(tmp_path / "fresh")
+
+
+def test_weights_in_files_of_their_own_belong_to_the_model(folder_c, model, tmp_path):
+    inside, path = onnx.load(model), tmp_path / "m.onnx"
+    onnx.save_model(inside, path, save_as_external_data=True, location="m.data", size_threshold=100)
+    assert list_weights(path.read_bytes()) == ["m.data"] and not list_weights(Path(model).read_bytes())
+    predict(folder_c, path, tmp_path / "p")
+    predict(folder_c, model, tmp_path / "q")
+    np.testing.assert_array_equal(
+        held(tmp_path / "p", "fog/3")["logits"], held(tmp_path / "q", "fog/3")["logits"]
+    )
+    weights = np.fromfile(tmp_path / "m.data", np.uint8)
+    (weights ^ 1).tofile(tmp_path / "m.data")
+    line = cli_error("predict", folder_c, "--model", path, "--output", tmp_path / "p", *PLAIN)
+    assert "contains predictions of another model; choose" in line
+
+
+def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path):
+    other = put_model(tmp_path / "other.onnx", scale=2.0)
+    output, foreign = tmp_path / "preds", tmp_path / "preds" / "resnet" / "clean.npz"
+    predict(folder_c, model, output)
+    before = tree(output)
+    foreign.parent.mkdir()
+    np.savez(foreign, logits=np.zeros((1, 1)))
+    again = ("predict", folder_c, "--model", other, "--output", output, *PLAIN, "--overwrite")
+    assert f"{foreign}: not as robustgen wrote it" in cli_error(*again)
+    foreign.unlink()
+    changed = output / "fog" / "3.npz"
+    changed.write_bytes(changed.read_bytes()[::-1])
+    assert f"{changed}: not as robustgen wrote it" in cli_error(*again)
+    assert {**tree(output), "fog/3.npz": b""} == {**before, "fog/3.npz": b""}
+    changed.unlink()
+    predict(folder_c, other, output, "--overwrite")
+    assert tree(output).keys() == before.keys()
+
+
+def test_nothing_is_removed_or_written_through_a_link(folder_c, model, tmp_path):
+    output, victim, new = tmp_path / "preds", tmp_path / "victim", tmp_path / "new"
+    predict(folder_c, model, output)
+    (output / "fog").rename(victim)
+    (output / "fog").symlink_to(victim)
+    before = tree(victim)
+    common = ("predict", folder_c, "--model", model, *PLAIN, "--output")
+    assert "not as robustgen wrote it" in cli_error(*common, output, "--overwrite")
+    (victim / "3.npz").unlink()
+    assert "fog: is a link" in cli_error(*common, output)
+    assert tree(victim) == {name: data for name, data in before.items() if name != "3.npz"}
+    new.mkdir()
+    (new / ".robustgen").symlink_to(victim)
+    assert ".robustgen: is a link" in cli_error(*common, new)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_path):
+    output = tmp_path / "preds"
+    predict(folder_c, model, output)
+    (output / "fog" / "3.npz").unlink()
+    os.mkfifo(output / "fog" / "3.npz")
+    assert "3.npz: not a complete file of predictions" in cli_error("score", output, "--partial")
+    common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN)
+    assert "3.npz: not a complete file of predictions" in cli_error(*common)
+    assert "not as robustgen wrote it" in cli_error(*common, "--overwrite")
+    (output / "predictions.json").unlink()
+    os.mkfifo(output / "predictions.json")
+    assert "predictions.json: cannot be read" in cli_error(*common)
+
+
+def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
+    flags = ("--format", "png", "--edition", "folder", "--scale", "32", "--limit", "2")
+    frames = made("make-p", digits, tmp_path / "png", *flags, "--perturbations", "brightness")
+    videos = open_dataset(folder_p)
+    (arm,) = open_dataset(frames).arms
+    keys = open_dataset(frames).keys(arm)
+    assert len(keys) == 2 and set(keys) <= set(videos.keys(videos.arms[0]))
+    assert videos.path(videos.arms[0], keys[0]).endswith(".mp4")
+
+
+# --- other frameworks ----------------------------------------------------------------------------
+
+
+def test_any_program_can_write_the_same_files(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "onnx")
+    dataset = open_dataset(folder_c)
+    for arm in dataset.arms:
+        logits = np.concatenate([expected_logits(images) for images in dataset.batches(arm, 7)])
+        write(tmp_path / "numpy", arm, dataset.keys(arm), dataset.labels(arm), logits)
+    for arm in ARMS:
+        ours, theirs = held(tmp_path / "onnx", arm), held(tmp_path / "numpy", arm)
+        np.testing.assert_array_equal(ours["keys"], theirs["keys"])
+        np.testing.assert_array_equal(ours["labels"], theirs["labels"])
+        np.testing.assert_allclose(ours["logits"], theirs["logits"], atol=1e-4)
+
+
+def recipe():
+    readme = (Path(__file__).parents[2] / "docs" / "use" / "scoring.md").read_text()
+    (code,) = re.findall(r"```python\n(import torch\n.*?)```", readme, re.DOTALL)
+    return code
+
+
+def test_the_pytorch_recipe_is_short_and_valid():
+    assert len(recipe().splitlines()) <= 15
+    compile(recipe(), "scoring.md", "exec")
+
+
+@pytest.mark.parametrize("kind", ["c", "p"])
+def test_the_pytorch_recipe_writes_the_same_files(folder_c, folder_p, names, tmp_path, monkeypatch, kind):
+    torch = pytest.importorskip("torch")
+    from tests.digits import classifier
+
+    network = torch.nn.Sequential(torch.nn.AvgPool2d(4), torch.nn.Flatten(), torch.nn.Linear(192, 10))
+    with torch.no_grad():
+        network[2].weight[:] = torch.from_numpy(np.tile(classifier().coef_, 3) / 3)
+        network[2].bias[:] = torch.from_numpy(classifier().intercept_)
+    monkeypatch.chdir(tmp_path)
+    torch.save(network, "model.pt")
+    shutil.copytree(folder_c if kind == "c" else folder_p, "out/imagenet-c")
+    shutil.copy(names, "wnids.txt")
+    exec(recipe(), {})
+    model = put_model(tmp_path / "m.onnx")
+    flags = ("--classes", names, "--save", "logits")
+    cli("predict", "out/imagenet-c", "--model", model, "--output", "onnx", *flags)
+    assert files_of(Path("preds/mine")) == files_of(Path("onnx"))
+    for arm in files_of(Path("onnx")):
+        ours, theirs = held(Path("onnx"), arm), held(Path("preds/mine"), arm)
+        assert set(ours) == set(theirs)
+        np.testing.assert_array_equal(ours["keys"], theirs["keys"])
+        np.testing.assert_array_equal(ours["labels"], theirs["labels"])
+        np.testing.assert_allclose(ours["logits"], theirs["logits"], atol=1e-4)
+
+
+# --- wrong input ---------------------------------------------------------------------------------
+
+
+def wrong(folder_c, model, tmp_path, *flags):
+    return cli_error("predict", folder_c, "--model", model, "--output", tmp_path / "p", *flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (("--mean", "1,2"), "--mean: "),
+        (("--mean", "1,2", "--std", "1"), "--mean: must be one number, or three, not '1,2'"),
+        (("--mean", "0", "--std", "0"), "--std: must be one positive number"),
+        (("--mean", "nan", "--std", "1"), "--mean: must be"),
+        (("--pixel-scale", "1"), "--pixel-scale: also needs mean and std"),
+        (("--layout", "CHWN"), "--layout: must be NCHW or NHWC, not 'CHWN'"),
+        (("--layout", "NHWC"), "takes NCHW"),
+        (("--input-size", "0"), "--input-size: must be a number of pixels"),
+        (("--input-size", "64"), "takes images of 32 x 32 pixels, these are 64 x 64"),
+        (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
+        (("--preprocessing", "imagnet"), "did you mean 'imagenet'?"),
+        (("--preprocessing", "missing.yaml"), "missing.yaml: cannot be read"),
+        (("--provider", "TPU"), "--provider: ONNX Runtime has no TPU here; it has"),
+    ],
+)
+def test_wrong_flags(folder_c, model, tmp_path, flags, says):
+    assert says in wrong(folder_c, model, tmp_path, *flags)
+    assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("means: 1", "own.yaml: unknown key 'means' (did you mean 'mean'?)"),
+        ("mean: [a, b, c]\nstd: 1", "own.yaml: mean: must be one number, or three"),
+        ("classes: []", "own.yaml: classes: lists no class"),
+        ("classes: [a, b, a]", "own.yaml: classes: 'a' is listed twice"),
+        ("classes: [a, b]", "the class list has 2 names"),
+        ("classes: 3", "own.yaml: classes: must be a file, or a list of class folders, not 3"),
+        ("mean: [", "own.yaml: line"),
+        ("input_size: true", "own.yaml: input_size: must be"),
+    ],
+)
+def test_wrong_yaml(folder_c, model, tmp_path, text, says):
+    (tmp_path / "own.yaml").write_text(text)
+    assert says in wrong(folder_c, model, tmp_path, "--preprocessing", tmp_path / "own.yaml")
+
+
+def test_models_that_are_none(folder_c, tmp_path):
+    assert "--model: there is no file" in wrong(folder_c, tmp_path / "missing.onnx", tmp_path)
+    (tmp_path / "text.onnx").write_text("no model")
+    assert "text.onnx: ONNX Runtime cannot load it: " in wrong(folder_c, tmp_path / "text.onnx", tmp_path)
+    rows = put_other_input(tmp_path / "rows.onnx")
+    assert "rows.onnx: must have one input, images with four axes" in wrong(folder_c, rows, tmp_path)
+
+
+def test_nan_logits(folder_c, tmp_path):
+    model = put_model(tmp_path / "nan.onnx", extra=(logarithm(),))
+    line = wrong(folder_c, model, tmp_path, *PLAIN)
+    assert re.search(r"nan.onnx: returns NaN or infinity for 'digit \d/\d+.JPEG' of clean", line)
+
+
+def test_classes_that_do_not_fit(digits, model, names, tmp_path):
+    few = made(
+        "make-c", digits, tmp_path / "c", "--edition", "folder", "--scale", "32", *FEW_C, "--limit", "5"
+    )
+    assert "class folders" in (line := wrong(few, model, tmp_path)) and "with --classes" in line
+    predict(few, model, tmp_path / "q", "--classes", names)
+    names.write_text("".join(f"number {i}\n" for i in range(10)))
+    assert "class folder 'digit 0' is not in the class list" in wrong(
+        few, model, tmp_path, "--classes", names
+    )
+
+
+def test_labels_out_of_range(cifar_c, model, tmp_path):
+    broken = Path(shutil.copytree(cifar_c, tmp_path / "broken"))
+    np.save(broken / "labels.npy", np.full(2 * IMAGES, 10))
+    assert "labels 10 to 10 are out of range for the 10 classes of" in wrong(broken, model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "array", "says"),
+    [
+        (
+            "fog.npy",
+            np.zeros((2 * IMAGES, 32, 32), np.uint8),
+            "fog.npy: uint8 (60, 32, 32) is not uint8 (N, H, W, 3)",
+        ),
+        ("fog.npy", np.zeros((2 * IMAGES, 32, 32, 3)), "fog.npy: float64"),
+        ("fog.npy", np.zeros((7, 32, 32, 3), np.uint8), "fog.npy: its 7 rows are not 2 severities"),
+        ("fog.npy", np.zeros((8, 32, 32, 3), np.uint8), "fog.npy: 4 images, where other arrays have 30"),
+        ("labels.npy", np.zeros(7, int), "labels.npy: int64 (7,) is not a class for each of 30 images"),
+        ("labels.npy", np.zeros(60), "labels.npy: float64"),
+    ],
+)
+def test_arrays_of_wrong_shapes(cifar_c, model, tmp_path, file, array, says):
+    broken = Path(shutil.copytree(cifar_c, tmp_path / "broken"))
+    np.save(broken / file, array)
+    assert says in wrong(broken, model, tmp_path)
+
+
+def test_sets_that_are_not_whole(folder_c, model, tmp_path):
+    broken = Path(shutil.copytree(folder_c, tmp_path / "broken"))
+    victim = min((broken / "fog" / "3").rglob("*.JPEG"))
+    victim.unlink()
+    line = wrong(broken, model, tmp_path)
+    assert line.endswith(
+        f"fog/3: 1 of 30 images are missing, for instance '{victim.parent.name}/{victim.name}'"
+    )
+    shutil.rmtree(broken / "fog" / "3")
+    assert "lacks fog/3, which its dataset.json lists" in wrong(broken, model, tmp_path)
+    manifest = json.loads((broken / "dataset.json").read_text())
+    for arms in ([1], "fog/1"):
+        (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))
+        assert "dataset.json is not robustgen's: it has no 'arms'" in wrong(broken, model, tmp_path)
+    (broken / "dataset.json").unlink()
+    assert (
+        "has no dataset.json because its run has not finished; the same 'robustgen make-c ...' command"
+        in wrong(broken, model, tmp_path)
+    )
+    (broken / "dataset.json").write_text("{")
+    assert "dataset.json: cannot be read" in wrong(broken, model, tmp_path)
+
+
+def test_no_set_at_all(digits, model, tmp_path):
+    assert "contains no folder or array of a corruption" in wrong(digits, model, tmp_path)
+    assert "no such folder" in wrong(tmp_path / "missing", model, tmp_path)
+
+
+def test_predictions_of_other_keys_are_not_continued(folder_c, model, tmp_path):
+    predict(folder_c, model, tmp_path / "p")
+    found = held(tmp_path / "p", "fog/3")
+    np.savez(
+        tmp_path / "p" / "fog" / "3.npz", **{**found, "keys": np.array([f"x{key}" for key in found["keys"]])}
+    )
+    assert "fog/3.npz: not the images of" in wrong(folder_c, model, tmp_path, *PLAIN)
+
+
+def test_a_folder_of_other_things_is_not_written_into(folder_c, model, tmp_path):
+    (tmp_path / "p").write_text("")
+    assert "p: is a file" in wrong(folder_c, model, tmp_path)
+    (tmp_path / "p").unlink()
+    (tmp_path / "p" / "fog").mkdir(parents=True)
+    np.savez(tmp_path / "p" / "fog" / "1.npz", logits=np.zeros((1, 1)))
+    assert "contains predictions of unknown origin" in wrong(folder_c, model, tmp_path)
+
+
+def test_a_damaged_image_is_named(folder_c, model, tmp_path):
+    broken = Path(shutil.copytree(folder_c, tmp_path / "broken"))
+    victim = min((broken / "fog" / "3").rglob("*.JPEG"))
+    victim.write_bytes(victim.read_bytes()[:200])
+    result = predict(broken, model, tmp_path / "p", status=1)
+    assert result.stderr.count("\n") == 1 and str(victim) in result.stderr
+
+
+def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert wrong(folder_c, model, tmp_path) == "ONNX models need ONNX Runtime: pip install 'robustgen[onnx]'"
+
+
+# --- normalisation -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_pixels_are_normalised_in_double_precision_and_rounded_once(dtype, layout):
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 7, 3), np.uint8)
+    preset = preprocessing.PRESETS["imagenet"]
+    exact = ((preset.pixel_scale * pixels.astype(np.float64) - preset.mean) / preset.std).astype(dtype)
+    normalised = preset.normalise(pixels, layout, np.dtype(dtype))
+    assert normalised.dtype == dtype
+    assert np.array_equal(normalised, exact.transpose(0, 3, 1, 2) if layout == "NCHW" else exact)

@@ -1,0 +1,60 @@
+"""The one reader of JSON: what it takes, and what it refuses in a line."""
+
+import json
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from robustgen.files.json_files import MOST_DEPTH, parse_json, read_json
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(VALUES)
+def test_it_reads_what_json_writes(value):
+    text = json.dumps(value)
+    assert parse_json(text) == parse_json(text.encode()) == parse_json("\ufeff" + text) == value
+
+
+def test_depth_is_limited_and_brackets_in_strings_are_no_depth():
+    assert parse_json("[" * MOST_DEPTH + "]" * MOST_DEPTH)
+    assert parse_json("[" + "[]," * 5000 + "[]]")
+    text = "\\" + '"[{' * 5000
+    assert parse_json(json.dumps([text, text])) == [text, text]
+    for deep in ("[" * 101 + "]" * 101, "[" * 100_000, '{"a":' * 100_000, '["x", ' * 200):
+        with pytest.raises(ValueError, match=r"^JSON is nested more than 100 deep$"):
+            parse_json(deep)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '"abc', '{"a": 1,}', '["' + "[" * 500, "]" * 500 + "[" * 500, b"\xff[]"]
+)
+def test_what_is_no_json_is_a_value_error(text):
+    with pytest.raises(ValueError) as caught:
+        parse_json(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_without_end_are_refused():
+    with pytest.raises(ValueError):
+        parse_json("1" * 100_000)
+
+
+def test_size_is_limited(tmp_path):
+    (tmp_path / "a.json").write_text(" " * 50 + "1")
+    assert read_json(tmp_path / "a.json", 51) == 1
+    with pytest.raises(OSError, match="has 51 bytes; at most 50 are allowed"):
+        read_json(tmp_path / "a.json", 50)
+    with pytest.raises(ValueError, match="JSON of 51 bytes, more than 50"):
+        parse_json(" " * 50 + "1", 50)
+
+
+def test_pipes_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="is not a regular file"):
+        read_json(tmp_path / "pipe")

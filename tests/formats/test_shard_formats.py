@@ -1,0 +1,453 @@
+"""WebDataset and Parquet: what shards hold, that images alone decide their bytes, real readers."""
+
+import io
+import json
+import shutil
+import signal
+import tarfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import webdataset as wds
+from PIL import Image
+
+from robustgen.dataset.opening import open_dataset
+from robustgen.errors import SourceError
+from robustgen.sources.sample_names import sample_key, sample_name
+from tests.helpers import cli, cli_error, errors_of, put_photo, spawn, tree
+from tests.sources.test_shard_sources import put_parquet
+
+FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
+ARMS = ["clean", *(f"{name}/{level}" for name in ("gaussian_noise", "contrast") for level in (1, 4))]
+# cat/a.JPEG, cat/b.jpg, cat/c.png | dog/a.JPEG, dog/d.JPEG
+SMALL = ("--shard-size", "3")
+FORMATS = ("webdataset", "parquet")
+
+
+def make(source, output, form, *flags, status=0):
+    return cli(
+        "make-c",
+        "--source",
+        source,
+        "--output",
+        output,
+        "--format",
+        form,
+        *SMALL,
+        *FEW,
+        *flags,
+        status=status,
+    )
+
+
+@pytest.fixture(scope="module")
+def sets(photos, tmp_path_factory):
+    """The same set as files, WebDataset and Parquet."""
+    root = tmp_path_factory.mktemp("sets")
+    for form in ("jpeg", *FORMATS):
+        make(photos, root / form, form, "--jobs", "1")
+    return root
+
+
+def images_of(root):
+    """The `tree` of a set, without the card that tells the name of its source."""
+    return {name: data for name, data in tree(root).items() if name != "README.md"}
+
+
+@pytest.fixture
+def copied(photos, tmp_path):
+    """A copy of `photos` that a test may change."""
+    return Path(shutil.copytree(photos, tmp_path / "photos"))
+
+
+def find_shard(root, arm, number=0):
+    """The shard `number` of an arm, in either format."""
+    return sorted(root.glob(f"**/{arm}/0*"))[number]
+
+
+def members(path):
+    """Name to content of the members of a tar archive, in order."""
+    with tarfile.open(path) as archive:
+        return {member.name: archive.extractfile(member).read() for member in archive}
+
+
+def rows(path):
+    import pyarrow.parquet
+
+    return pyarrow.parquet.ParquetFile(path).read().to_pylist()
+
+
+# --- what they hold --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_tar_holds_the_files_of_the_tree_and_their_labels(sets, arm):
+    first, second = (members(sets / "webdataset" / arm / f"00000{i}.tar") for i in range(2))
+    assert list(first) == [f"cat/{name}.{suffix}" for name in "abc" for suffix in ("jpg", "cls")]
+    assert list(second) == [f"dog/{name}.{suffix}" for name in "ad" for suffix in ("jpg", "cls")]
+    files = {"cat/a": "a.JPEG", "cat/b": "b.jpg", "cat/c": "c.JPEG", "dog/a": "a.JPEG", "dog/d": "d.JPEG"}
+    for key, name in files.items():
+        tree_file = sets / "jpeg" / arm / key.split("/")[0] / name
+        assert (first | second)[f"{key}.jpg"] == tree_file.read_bytes()
+        assert (first | second)[f"{key}.cls"] == (b"1" if key.startswith("dog") else b"0")
+
+
+def test_counts_and_names_stand_beside_the_tars(sets):
+    assert (sets / "webdataset/contrast/4/nshards.txt").read_text() == "2\n"
+    assert (sets / "webdataset/classnames.txt").read_text() == "cat\ndog\n"
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_table_holds_the_files_of_the_tree_and_their_labels(sets, arm):
+    found = [row for i in range(2) for row in rows(sets / "parquet/data" / arm / f"0000{i}-of-00002.parquet")]
+    assert [row["image"]["path"] for row in found] == [
+        "cat/a.JPEG", "cat/b.jpg", "cat/c.JPEG", "dog/a.JPEG", "dog/d.JPEG",
+    ]  # fmt: skip
+    assert [row["label"] for row in found] == [0, 0, 0, 1, 1]
+    for row in found:
+        assert row["image"]["bytes"] == (sets / "jpeg" / arm / row["image"]["path"]).read_bytes()
+
+
+def test_samples_can_be_lossless(photos, tmp_path):
+    make(photos, tmp_path / "out", "webdataset", "--sample-format", "webp", "--corruptions", "contrast")
+    make(photos, tmp_path / "tree", "webp", "--corruptions", "contrast")
+    shard = members(tmp_path / "out/contrast/1/000000.tar")
+    assert shard["cat/a.webp"] == (tmp_path / "tree/contrast/1/cat/a.webp").read_bytes()
+
+
+def test_sequences_are_samples_too(photos, tmp_path):
+    flags = ("--source", photos, "--perturbations", "brightness", "--edition", "imagenet-64", "--limit", "2")
+    for form in ("mp4", *FORMATS):
+        cli("make-p", *flags, "--format", form, "--output", tmp_path / form)
+    video = (tmp_path / "mp4/brightness/cat/a.mp4").read_bytes()
+    assert members(tmp_path / "webdataset/brightness/000000.tar")["cat/a.mp4"] == video
+    (row, _) = rows(tmp_path / "parquet/data/brightness/00000-of-00001.parquet")
+    assert row["video"] == {"bytes": video, "path": "cat/a.mp4"}
+
+
+@pytest.mark.parametrize("name", ["cat/a.JPEG", "a.b.c.JPEG", "x.y/50%.2E.png", "%2E.jpg"])
+def test_dots_in_a_name_survive_readers_that_end_a_key_at_the_first_one(name):
+    key = sample_key(name)
+    assert "." not in key.rpartition("/")[2]
+    assert sample_name(key) == name.rpartition(".")[0]
+
+
+def test_long_and_foreign_names_are_read_by_any_tar(tmp_path):
+    folder = "n" * 120
+    put_photo(tmp_path / "in" / folder / "größe.JPEG")
+    put_photo(tmp_path / "in" / folder / "plain.JPEG")
+    make(tmp_path / "in", tmp_path / "out", "webdataset", "--corruptions", "contrast")
+    assert list(members(tmp_path / "out/clean/000000.tar")) == [
+        f"{folder}/{name}.{suffix}" for name in ("größe", "plain") for suffix in ("jpg", "cls")
+    ]
+
+
+# --- nothing else decides the bytes ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_workers_and_parts_give_the_same_shards(photos, sets, tmp_path, form):
+    make(photos, tmp_path / "two", form, "--jobs", "2")
+    assert tree(tmp_path / "two") == tree(sets / form)
+    make(photos, tmp_path / "parts", form, "--shard", "2/2")
+    assert not (tmp_path / "parts/dataset.json").exists()
+    make(photos, tmp_path / "parts", form, "--shard", "1/2")
+    assert tree(tmp_path / "parts") == tree(sets / form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_second_run_does_nothing_and_arms_can_be_added(photos, sets, tmp_path, form):
+    make(photos, tmp_path / "out", form, "--corruptions", "contrast")
+    assert "nothing to do" in make(photos, tmp_path / "out", form, "--corruptions", "contrast").output
+    shard = find_shard(tmp_path / "out", "contrast/1")
+    before = shard.stat().st_mtime_ns
+    make(photos, tmp_path / "out", form)
+    assert shard.stat().st_mtime_ns == before
+    assert tree(tmp_path / "out") == tree(sets / form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_lost_shard_is_made_again(photos, sets, tmp_path, form):
+    shutil.copytree(sets / form, tmp_path / "out")
+    find_shard(tmp_path / "out", "contrast/4", 1).unlink()
+    assert "missing" in cli("verify", tmp_path / "out", status=1).output
+    # Two images in five variants are a work unit.
+    assert make(photos, tmp_path / "out", form).stdout.startswith("10 images")
+    assert tree(tmp_path / "out") == tree(sets / form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_killed_run_goes_on(tmp_path, form):
+    for i in range(12):
+        put_photo(tmp_path / "in" / "cat" / f"{i}.JPEG", 200, 200, seed=i)
+    flags = ("make-c", "--source", tmp_path / "in", "--format", form, "--shard-size", "5", "--jobs", "2")
+    flags = (*flags, "--corruptions", "zoom_blur,elastic_transform")
+    run = spawn(*flags, "--output", tmp_path / "out")
+    while run.poll() is None and not [*(tmp_path / "out/.robustgen/records").glob("*")]:
+        time.sleep(0.01)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    cli(*flags, "--output", tmp_path / "out")
+    cli(*flags, "--output", tmp_path / "undisturbed")
+    assert tree(tmp_path / "out") == tree(tmp_path / "undisturbed")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_path, form):
+    good = (copied / "cat/b.jpg").read_bytes()
+    (copied / "cat/b.jpg").write_bytes(b"no image")
+    make(copied, tmp_path / "out", form, status=1)
+    assert [failure["key"] for failure in errors_of(tmp_path / "out")] == ["cat/b.jpg"]
+    if form == "webdataset":
+        assert "cat/b.jpg" not in members(tmp_path / "out/clean/000000.tar")
+        assert "cat/a.jpg" in members(tmp_path / "out/clean/000000.tar")
+        split = json.loads((tmp_path / "out/_info.json").read_text())["splits"]["contrast/4"]
+        assert (split["num_samples"], split["shard_lengths"]) == (4, [2, 2])
+    made = tree(tmp_path / "out")
+    make(copied, tmp_path / "out", form, status=1)
+    assert tree(tmp_path / "out") == made
+    (copied / "cat/b.jpg").write_bytes(good)
+    make(copied, tmp_path / "out", form)
+    assert images_of(tmp_path / "out") == images_of(sets / form)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_image_that_changes_is_made_again_and_one_that_breaks_is_withdrawn(copied, tmp_path, form):
+    make(copied, tmp_path / "out", form)
+    put_photo(copied / "dog/a.JPEG", 60, 60, seed=77)
+    make(copied, tmp_path / "out", form)
+    make(copied, tmp_path / "anew", form)
+    assert tree(tmp_path / "out") == tree(tmp_path / "anew")
+    (copied / "dog/a.JPEG").write_bytes(b"no image")
+    make(copied, tmp_path / "out", form, status=1)
+    make(copied, tmp_path / "lacking", form, status=1)
+    assert tree(tmp_path / "out") == tree(tmp_path / "lacking")
+
+
+def test_another_list_of_images_makes_the_shards_anew(photos, sets, tmp_path):
+    make(photos, tmp_path / "out", "webdataset", "--limit", "2")
+    make(photos, tmp_path / "out", "webdataset")
+    assert tree(tmp_path / "out") == tree(sets / "webdataset")
+
+
+def test_another_size_of_shards_is_refused(photos, tmp_path):
+    make(photos, tmp_path / "out", "webdataset")
+    result = make(photos, tmp_path / "out", "webdataset", "--shard-size", "4", status=2)
+    assert "shard_size was 3 and is now 4" in result.stderr
+
+
+# --- checked ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_verify_finds_what_is_wrong(photos, sets, tmp_path, form):
+    out = Path(shutil.copytree(sets / form, tmp_path / "out"))
+    assert "0 findings" in cli("verify", out, "--deep", "all").output
+    shard = find_shard(out, "contrast/1")
+    data = bytearray(shard.read_bytes())
+    data[600] ^= 1
+    shard.write_bytes(data)
+    assert f"changed   {shard.relative_to(out)}" in cli("verify", out, status=1).output
+    shard.write_bytes(data[: len(data) // 2])
+    assert f"truncated {shard.relative_to(out)}" in cli("verify", out, status=1).output
+
+
+def test_verify_deep_finds_another_image_in_a_shard(copied, tmp_path):
+    make(copied, tmp_path / "out", "webdataset", "--corruptions", "contrast")
+    size = (copied / "dog/a.JPEG").stat().st_size
+    put_photo(copied / "dog/a.JPEG", seed=9)
+    with (copied / "dog/a.JPEG").open("ab") as file:
+        file.write(bytes(max(0, size - file.tell())))
+    found = cli("verify", tmp_path / "out", "--deep", "all", status=1).output
+    assert "differs   contrast/1/000001.tar: dog/a.JPEG" in found
+
+
+def test_a_changed_card_is_a_finding(sets, tmp_path):
+    out = Path(shutil.copytree(sets / "parquet", tmp_path / "out"))
+    with (out / "README.md").open("a") as card:
+        card.write("more\n")
+    assert "changed   README.md" in cli("verify", out, status=1).output
+
+
+# --- real readers ----------------------------------------------------------------------------------
+
+
+def test_webdataset_reads_the_tars(sets):
+    pattern = str(sets / "webdataset/gaussian_noise/4/{000000..000001}.tar")
+    found = list(wds.WebDataset(pattern, shardshuffle=False).decode("pil").to_tuple("__key__", "jpg", "cls"))
+    assert [(key, label) for key, _, label in found] == [
+        ("cat/a", 0), ("cat/b", 0), ("cat/c", 0), ("dog/a", 1), ("dog/d", 1),
+    ]  # fmt: skip
+    assert [image.size for _, image, _ in found] == [(40, 36)] * 4 + [(33, 50)]
+    assert isinstance(found[0][1], Image.Image)
+
+
+def test_timm_reads_the_tars_by_their_list(sets):
+    timm = pytest.importorskip("timm.data")
+    found = timm.create_dataset("wds/any", root=str(sets / "webdataset"), split="contrast/4")
+    assert [(image.size, label) for image, label in found] == [
+        ((40, 36), 0), ((40, 36), 0), ((40, 36), 0), ((40, 36), 1), ((33, 50), 1),
+    ]  # fmt: skip
+    assert len(found) == 5
+
+
+def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
+    """It reads <split>/nshards.txt, classnames.txt and <split>/{0..N-1}.tar, whose numbers have no zeros."""
+    root, split = sets / "webdataset", "contrast/1"
+    count = int((root / split / "nshards.txt").read_text())
+    for number in range(count):
+        (tmp_path / f"{number}.tar").symlink_to(root / split / f"{number:06d}.tar")
+    pattern = str(tmp_path / f"{{0..{count - 1}}}.tar")
+    images = wds.WebDataset(pattern, shardshuffle=False, nodesplitter=lambda shards: shards)
+    images = images.decode(wds.autodecode.ImageHandler("pil", extensions=["webp", "png", "jpg", "jpeg"]))
+    classes = (root / "classnames.txt").read_text().splitlines()
+    labels = [classes[label] for _, label in images.to_tuple(["webp", "png", "jpg", "jpeg"], "cls")]
+    assert labels == ["cat"] * 3 + ["dog"] * 2
+
+
+def test_datasets_loads_the_folder_by_its_card(sets, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    import datasets
+
+    folder = str(sets / "parquet")
+    assert sorted(datasets.get_dataset_config_names(folder)) == sorted(arm.replace("/", "-") for arm in ARMS)
+    found = datasets.load_dataset(folder, "contrast-4", split="test", cache_dir=str(tmp_path))
+    assert found.features["label"].names == ["cat", "dog"]
+    assert found["label"] == [0, 0, 0, 1, 1]
+    assert [image.size for image in found["image"]] == [(40, 36)] * 4 + [(33, 50)]
+
+
+# --- our own readers -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_shards_are_read_as_the_tree_is(sets, form):
+    shards, files = open_dataset(sets / form), open_dataset(sets / "jpeg")
+    assert shards.arms == files.arms and shards.classes == files.classes == 2
+    for arm in files.arms:
+        assert shards.keys(arm) == files.keys(arm)
+        assert np.array_equal(shards.labels(arm), files.labels(arm))
+        for index in range(5):
+            assert np.array_equal(shards.load(arm, index), files.load(arm, index))
+    with_list = open_dataset(sets / form, ["dog", "bird", "cat"])
+    assert with_list.labels(files.arms[0]).tolist() == [2, 2, 2, 0, 0] and with_list.classes == 3
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_sequences_in_shards_are_read_as_the_tree_is(photos, tmp_path, form):
+    flags = ("--source", photos, "--perturbations", "brightness", "--edition", "imagenet-64", "--limit", "2")
+    for each in ("mp4", form):
+        cli("make-p", *flags, "--format", each, "--output", tmp_path / each)
+    shards, files = open_dataset(tmp_path / form), open_dataset(tmp_path / "mp4")
+    (arm,) = files.arms
+    assert shards.keys(arm) == files.keys(arm) == ("cat/a", "cat/b")
+    assert np.array_equal(shards.load(arm, 1), files.load(arm, 1))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_compare_calls_a_tree_and_its_shards_identical(sets, form):
+    assert "identical" in cli("compare", sets / "jpeg", sets / form).output
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_report_and_preprocess_take_shards(sets, tmp_path, form):
+    cli("report", sets / form, "--output", tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    cli("preprocess", "clahe", sets / form, tmp_path / "clahe")
+    equalised = open_dataset(tmp_path / "clahe", ["dog", "cat"])
+    assert equalised.format == form and equalised.labels(equalised.arms[0]).tolist() == [1, 1, 1, 0, 0]
+    cli("preprocess", "clahe", sets / "jpeg", tmp_path / "files")
+    assert "identical" in cli("compare", tmp_path / "files", tmp_path / "clahe").output
+
+
+def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
+    for arm in ARMS:
+        shutil.copytree(sets / "webdataset" / arm, tmp_path / "theirs" / arm, dirs_exist_ok=True)
+        (tmp_path / "theirs" / arm / "SHA256SUMS").unlink()
+    theirs = open_dataset(tmp_path / "theirs")
+    assert theirs.keys(theirs.arms[0]) == ("cat/a.jpg", "cat/b.jpg", "cat/c.jpg", "dog/a.jpg", "dog/d.jpg")
+    assert theirs.classes is None
+    assert theirs.labels(theirs.arms[0]).tolist() == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_damaged_shard_is_named(sets, tmp_path, form):
+    out = Path(shutil.copytree(sets / form, tmp_path / "out"))
+    shard = find_shard(out, "clean")
+    shard.write_bytes(b"no shard at all" * 100)
+    with pytest.raises(SourceError, match=shard.name):
+        dataset = open_dataset(out)
+        dataset.keys(dataset.arms[0])
+
+
+@pytest.mark.parametrize("key", ["../../victim", "/etc/victim", "cat/../../victim"])
+def test_samples_that_would_lie_outside_are_refused(sets, tmp_path, key):
+    out = Path(shutil.copytree(sets / "webdataset", tmp_path / "out"))
+    shutil.rmtree(out / ".robustgen")
+    with tarfile.open(out / "clean/000000.tar", "w") as archive:
+        for suffix, data in (("jpg", (sets / "jpeg/clean/cat/a.JPEG").read_bytes()), ("cls", b"0")):
+            member = tarfile.TarInfo(f"{key}.{suffix}")
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    said = cli_error("preprocess", "clahe", out, tmp_path / "clahe")
+    assert said.startswith(f"{out / 'clean'}: ") and repr(f"{key}.jpg".lstrip("/")) in said
+    assert "its name leaves the archive" in said or "its name is absolute" in said
+
+
+# --- Parquet as others read it ---------------------------------------------------------------------
+
+
+def test_folders_of_tables_hold_nothing_else(sets):
+    """pandas, Polars, Spark and Dask take every file of a folder for a table."""
+    import pyarrow.dataset
+
+    data = sets / "parquet" / "data"
+    assert {path.suffix for path in data.rglob("*") if path.is_file()} == {".parquet"}
+    lines = (sets / "parquet/SHA256SUMS").read_text().splitlines()
+    assert len(lines) == 2 * len(ARMS) + 1 and sum("  data/contrast/4/" in line for line in lines) == 2
+    whole = pyarrow.dataset.dataset(data).to_table()
+    found = {(row["corruption"], row["severity"], row["key"]): row for row in whole.to_pylist()}
+    assert len(found) == 25 and {(name, level) for name, level, _ in found} == {
+        ("clean", 0), *((name, level) for name in ("gaussian_noise", "contrast") for level in (1, 4)),
+    }  # fmt: skip
+    row = found["contrast", 4, "cat/c.png"]
+    assert row["image"]["path"] == "cat/c.JPEG" and row["label"] == 0
+
+
+def test_pandas_and_dask_read_folders(sets):
+    pandas = pytest.importorskip("pandas")
+    dask = pytest.importorskip("dask.dataframe")
+    data = str(sets / "parquet" / "data")
+    for read in (pandas.read_parquet, lambda place: dask.read_parquet(place).compute()):
+        whole, one = read(data), read(f"{data}/contrast/4")
+        assert (len(whole), len(one)) == (25, 5)
+        assert whole.groupby(["corruption", "severity"]).size().to_dict()["contrast", 4] == 5
+        assert one.label.to_list() == [0, 0, 0, 1, 1]
+
+
+def test_labels_count_the_classes_present_as_in_the_tree(tmp_path):
+    """The labels of `--limit` are those that its tree has, and another limit makes the tables anew."""
+    import datasets
+
+    names = ["zebra", "ant", "cat"]
+    rows = [({"bytes": None, "path": f"{name}.png"}, number) for number, name in enumerate(names)]
+    for row, _ in rows:
+        row["bytes"] = put_photo(tmp_path / "photos" / row["path"], seed=len(row["path"])).read_bytes()
+    flags = ("--source", put_parquet(tmp_path / "in.parquet", rows, pa.int64(), names))
+    flags = ("make-c", *flags, "--corruptions", "contrast", "--severities", "1", "--no-clean")
+    for limit in ("2", "3"):
+        for form in ("jpeg", "parquet"):
+            cli(*flags, "--limit", limit, "--format", form, "--output", tmp_path / form)
+        files, tables = open_dataset(tmp_path / "jpeg"), open_dataset(tmp_path / "parquet")
+        (arm,) = files.arms
+        assert tables.keys(arm) == files.keys(arm)
+        assert np.array_equal(tables.labels(arm), files.labels(arm)) and tables.classes == int(limit)
+    cli(*flags, "--format", "parquet", "--output", tmp_path / "fresh")
+    assert images_of(tmp_path / "parquet") == images_of(tmp_path / "fresh")
+    (path,) = (tmp_path / "fresh/data/contrast/1").iterdir()
+    found = datasets.Dataset.from_parquet(str(path), cache_dir=str(tmp_path))
+    assert found.features["label"].names == ["ant", "cat", "zebra"]

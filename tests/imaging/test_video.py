@@ -1,0 +1,595 @@
+import dataclasses
+import hashlib
+import io
+import itertools
+import os
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+
+import av
+import cv2
+import numpy as np
+import pytest
+from av.video.reformatter import VideoReformatter
+from PIL import Image
+
+from robustgen.benchmarks.kinds import IMAGENET_P
+from robustgen.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ImageError,
+    MissingDependencyError,
+    UnknownNameError,
+    WriteError,
+)
+from robustgen.formats.mp4 import Mp4Encoder
+from robustgen.imaging import video
+from robustgen.imaging.video import Encoding, build, count_frames, encode, frames_digest, read_sequence
+
+FAST = Encoding(preset="ultrafast")
+
+
+def waves(count, height, width):
+    """Coloured waves that drift from frame to frame."""
+    t, y, x, c = np.ogrid[:count, :height, :width, :3]
+    return (127.5 + 120 * np.sin((x + 3 * t) / 17 + c) * np.cos((y - 2 * t) / (13 + c))).astype(np.uint8)
+
+
+def noise(count, height, width):
+    return np.random.default_rng(0).integers(0, 256, (count, height, width, 3), dtype=np.uint8)
+
+
+def decoded(data, pixel_format):
+    with av.open(io.BytesIO(data)) as container:
+        return np.stack([frame.to_ndarray(format=pixel_format) for frame in container.decode(video=0)])
+
+
+def written(path, data):
+    path.write_bytes(data)
+    return path
+
+
+def distance(a, b):
+    return np.abs(a.astype(int) - b).max()
+
+
+# What is written
+
+
+def test_a_sequence_is_h264_stored_444_at_one_frame_per_second():
+    with av.open(io.BytesIO(encode(waves(31, 32, 32), Encoding()))) as container:
+        stream = container.streams.video[0]
+        context = stream.codec_context
+        assert (context.name, context.profile) == ("h264", "High 4:4:4 Predictive")
+        assert (context.pix_fmt, context.width, context.height) == ("yuv444p", 32, 32)
+        assert (stream.frames, stream.average_rate, stream.duration * stream.time_base) == (31, 1, 31)
+        packets = [packet for packet in container.demux(stream) if packet.size]
+    assert sorted(packet.pts * packet.time_base for packet in packets) == list(range(31))
+    assert {packet.duration * packet.time_base for packet in packets} == {1}
+
+
+def test_the_rate_can_be_another():
+    with av.open(io.BytesIO(encode(waves(6, 16, 16), Encoding(preset="ultrafast", fps=3)))) as container:
+        stream = container.streams.video[0]
+        assert (stream.average_rate, stream.duration * stream.time_base) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "settings"),
+    [
+        (Encoding(), "subme=10 bframes=8 rc=crf crf=20.0 aq=1:1.00"),
+        (Encoding(crf=None, tune="grain"), "subme=10 bframes=8 rc=crf crf=23.0 aq=1:0.50"),
+        (Encoding(crf=17.5, preset="slow"), "subme=8 bframes=3 rc=crf crf=17.5"),
+        (Encoding().lossless(), "rc=cqp qp=0"),
+    ],
+)
+def test_x264_reports_the_settings_asked_for(encoding, settings):
+    report = encode(waves(2, 16, 16), encoding).partition(b"options: ")[2].partition(b"\0")[0]
+    assert {*settings.split(), "threads=1"} <= set(report.decode().split())
+
+
+def test_colours_are_converted_as_bt601_of_limited_range():
+    frames = noise(2, 24, 24)
+    stored = decoded(encode(frames, Encoding(preset="fast").lossless()), "yuv444p")
+    to_yuv = np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112], [112, -93.786, -18.214]]) / 255
+    expected = np.einsum("thwc,yc->tyhw", frames, to_yuv) + np.array([16, 128, 128])[:, None, None]
+    assert np.abs(stored - expected).max() <= 1
+
+
+def test_lossless_444_differs_by_the_rounding_of_colours_alone(tmp_path):
+    frames = noise(4, 40, 40)
+    path = written(tmp_path / "x.mp4", encode(frames, FAST.lossless()))
+    assert distance(read_sequence(path), frames) <= 2
+
+
+def test_lossless_rgb_is_exact(tmp_path):
+    frames = noise(4, 40, 40)
+    path = written(tmp_path / "x.mp4", encode(frames, Encoding("ultrafast", pixel_format="rgb24").lossless()))
+    np.testing.assert_array_equal(read_sequence(path), frames)
+
+
+def test_the_default_quality_stays_near_the_frames(tmp_path):
+    frames = waves(5, 48, 48)
+    path = written(tmp_path / "x.mp4", encode(frames, Encoding()))
+    assert np.abs(read_sequence(path).astype(int) - frames).mean() < 3
+
+
+@pytest.mark.parametrize("size", [(299, 299), (37, 20), (20, 37), (1, 1)])
+def test_444_takes_any_size(size, tmp_path):
+    path = written(tmp_path / "x.mp4", encode(waves(2, *size), FAST))
+    assert read_sequence(path).shape == (2, *size, 3)
+
+
+def test_playable_is_420_and_has_the_same_content(tmp_path):
+    frames = waves(4, 32, 48)
+    path = written(tmp_path / "x.mp4", encode(frames, FAST.playable()))
+    with av.open(path) as container:
+        assert container.streams.video[0].codec_context.pix_fmt == "yuv420p"
+    assert np.abs(read_sequence(path).astype(int) - frames).mean() < 8
+
+
+def test_the_layout_in_memory_does_not_matter():
+    frames = waves(3, 20, 24)
+    assert encode(np.asfortranarray(frames), FAST) == encode(frames, FAST)
+    assert encode(frames[:, :, ::-1], FAST) == encode(frames[:, :, ::-1].copy(), FAST)
+
+
+def test_frames_are_left_alone():
+    frames = waves(3, 20, 24)
+    frames.flags.writeable = False
+    encode(frames, FAST)
+
+
+# Reproducibility
+
+DIGEST = """
+import hashlib, sys
+import numpy as np
+from robustgen.imaging.video import Encoding, encode
+frames = np.load(sys.argv[1])
+for encoding in (Encoding(), Encoding(crf=None, tune="grain")):
+    print(hashlib.sha256(encode(frames, encoding)).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("content", [waves(9, 64, 64), noise(5, 33, 33)], ids=["waves", "noise"])
+def test_bytes_are_the_same_on_each_run(content):
+    assert len({encode(content, Encoding()) for _ in range(4)}) == 1
+
+
+def test_bytes_are_the_same_in_every_process(tmp_path):
+    frames = np.concatenate([waves(6, 48, 48), noise(2, 48, 48)])
+    np.save(tmp_path / "frames.npy", frames)
+    here = [
+        hashlib.sha256(encode(frames, encoding)).hexdigest()
+        for encoding in (Encoding(), Encoding(crf=None, tune="grain"))
+    ]
+    # glibc fills fresh and freed memory with another byte in each, which any uninitialised read would show.
+    for seed in ("1", "170"):
+        settings = os.environ | {"MALLOC_PERTURB_": seed, "PYTHONHASHSEED": seed, "TZ": "Asia/Tokyo"}
+        command = [sys.executable, "-c", DIGEST, str(tmp_path / "frames.npy")]
+        run = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == here
+
+
+class Watched:
+    """Frames, none of which is alive when the next one is made."""
+
+    def __init__(self):
+        self.made = []
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        assert not any(each() is not None for each in self.made)
+        if len(self.made) == 4:
+            raise StopIteration
+        frame = noise(1, 32, 32).reshape(32, 32, 3)
+        self.made.append(weakref.ref(frame))
+        return frame
+
+
+def test_a_video_put_together_on_the_disk_has_the_same_bytes(monkeypatch):
+    """Those of large frames are: noise of 4000 x 3000 pixels takes 240 MB."""
+    frames = noise(3, 64, 64)
+    in_memory = encode(frames, FAST)
+    with video._make_room(video.LARGE + 1) as room:
+        assert not isinstance(room, io.BytesIO)
+    monkeypatch.setattr(video, "_make_room", lambda pixels: tempfile.TemporaryFile())  # noqa: SIM115
+    assert encode(frames, FAST) == in_memory
+
+
+def test_a_full_disk_is_not_the_fault_of_the_image(monkeypatch):
+    full = Path("/dev/full")
+    monkeypatch.setattr(video, "_make_room", lambda pixels: full.open("r+b", buffering=0))
+    with pytest.raises(WriteError, match=f"^{tempfile.gettempdir()}: No space left on device$"):
+        encode(noise(3, 64, 64), FAST)
+
+
+def test_no_frame_is_kept_while_the_next_one_is_made():
+    """Of a large photograph each takes a twentieth of the memory there is to be."""
+    frames = Watched()
+    [*Mp4Encoder().encode(IMAGENET_P.arm("tilt", 1), "a/b.JPEG", frames)]
+    assert len(frames.made) == 4
+
+
+def test_the_container_holds_no_time_and_no_version():
+    data = encode(waves(2, 16, 16), FAST)
+    assert b"Lavf" not in data
+    for box in (b"mvhd", b"tkhd", b"mdhd"):
+        start = data.index(box) + len(box) + 4
+        assert data[start : start + 8] == bytes(8)
+
+
+def test_only_a_processor_with_avx2_is_told_to_use_it(monkeypatch):
+    monkeypatch.setattr(video.cv2, "checkHardwareSupport", lambda feature: feature == video.CPU_AVX2)
+    assert video._options(FAST, 1024)["x264-params"] == "threads=1:asm=AVX2"
+    monkeypatch.setattr(video.cv2, "checkHardwareSupport", lambda feature: False)
+    assert video._options(FAST, 1024)["x264-params"] == "threads=1"
+
+
+@pytest.mark.parametrize("pixels", [32 * 32, 64 * 64, 224 * 224, 299 * 299, 1920 * 1080, video.LARGE])
+def test_usual_sizes_are_encoded_as_the_preset_says(pixels):
+    assert video.bound_memory(Encoding(), pixels) == {}
+
+
+def test_the_memory_for_large_frames_is_bounded_and_never_raised():
+    bounds = {"ref": 1, "bframes": 0, "rc-lookahead": 1}
+    assert video.bound_memory(Encoding(), video.LARGE + 1) == bounds
+    assert video.bound_memory(Encoding(crf=None, tune="grain"), 4000 * 3000) == bounds
+    for none in (FAST, Encoding(preset="superfast"), Encoding(tune="zerolatency")):
+        assert video.bound_memory(none, 4000 * 3000) == {"ref": 1, "bframes": 0}
+
+
+@pytest.mark.parametrize(
+    "height, expected",
+    [(1024, b"ref=3 bframes=3 rc_lookahead=40"), (1025, b"ref=1 bframes=0 rc_lookahead=1")],
+)
+def test_x264_takes_the_bounds(height, expected):
+    # x264 writes what it was told into each video.
+    data = encode(np.zeros((1, height, 2048, 3), np.uint8), Encoding(preset="medium"))
+    found = [re.search(rb"\b%s=\d+" % name, data) for name in (b"ref", b"bframes", b"rc_lookahead")]
+    assert b" ".join(each[0] for each in found) == expected
+
+
+def test_the_number_of_avx2_is_still_opencvs():
+    assert cv2.getHardwareFeatureName(video.CPU_AVX2) == "AVX2"
+
+
+def test_build_names_pyav_and_x264():
+    assert build().startswith(f"PyAV {av.__version__}, x264 core 1")
+    assert build() is build()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "frames", [[[[[0, 0, 0]]]], waves(1, 4, 4) / 255, waves(1, 4, 4).astype(np.int64), None]
+)
+def test_frames_of_another_type_are_refused(frames):
+    with pytest.raises(ArgumentTypeError, match="uint8"):
+        encode(frames, FAST)
+
+
+@pytest.mark.parametrize(
+    "shape", [(4, 4, 3), (2, 4, 4), (2, 4, 4, 4), (2, 3, 4, 4), (0, 4, 4, 3), (2, 0, 4, 3)]
+)
+def test_frames_of_another_shape_are_refused(shape):
+    with pytest.raises(ArgumentError, match=r"\(T, H, W, 3\)"):
+        encode(np.zeros(shape, np.uint8), FAST)
+
+
+@pytest.mark.parametrize("size", [(20, 21), (21, 20), (299, 299)])
+def test_420_refuses_odd_sides_before_anything_is_encoded(size, monkeypatch):
+    monkeypatch.setattr(video, "_write", lambda *_: pytest.fail("the encoder was started"))
+    with pytest.raises(ArgumentError, match=f"even sides, not {size[0]} x {size[1]}"):
+        encode(waves(1, *size), FAST.playable())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "nearest"),
+    [
+        ("preset", "verslow", "veryslow"),
+        ("tune", "grian", "grain"),
+        ("pixel_format", "yuv440p", "yuv444p"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(field, value, nearest):
+    with pytest.raises(UnknownNameError, match=f"unknown .*{value}.*{nearest}"):
+        Encoding(**{field: value})
+
+
+@pytest.mark.parametrize("field", [{"preset": []}, {"pixel_format": []}, {"tune": {}}])
+def test_a_name_that_is_no_string_is_unknown(field):
+    with pytest.raises(UnknownNameError):
+        Encoding(**field)
+
+
+@pytest.mark.parametrize(
+    "field", [{"crf": -1}, {"crf": 52}, {"crf": float("nan")}, {"fps": 0}, {"fps": 1001}]
+)
+def test_a_number_out_of_range_is_refused(field):
+    with pytest.raises(ArgumentError, match=f"{next(iter(field))} must be from"):
+        Encoding(**field)
+
+
+@pytest.mark.parametrize("field", [{"crf": "20"}, {"crf": True}, {"fps": 1.5}, {"fps": None}])
+def test_what_is_no_number_is_refused(field):
+    with pytest.raises(ArgumentTypeError, match=f"{next(iter(field))} must be a"):
+        Encoding(**field)
+
+
+def test_an_encoding_is_a_value():
+    assert Encoding().lossless() == Encoding(crf=0)
+    assert Encoding(tune="grain").playable() == Encoding(tune="grain", pixel_format="yuv420p")
+    assert pickle.loads(pickle.dumps(Encoding(fps=2))) == Encoding(fps=2)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Encoding().crf = 3
+
+
+@pytest.mark.parametrize("good", [0, 1, 3])
+def test_an_encoder_that_fails_midway_is_an_image_error(good, monkeypatch):
+    from_ndarray, made = av.VideoFrame.from_ndarray, itertools.count()
+
+    def fail(array, format):
+        if next(made) == good:
+            raise av.error.ExternalError(1, "Generic error in an external library")
+        return from_ndarray(array, format=format)
+
+    frames = waves(4, 16, 16)
+    with monkeypatch.context() as patch:
+        patch.setattr(av, "VideoFrame", SimpleNamespace(from_ndarray=fail))
+        with pytest.raises(
+            ImageError, match=r"H.264 encoder failed on frames of \(16, 16, 3\).*external"
+        ) as caught:
+            encode(frames, FAST)
+    assert isinstance(caught.value.__cause__, av.FFmpegError)
+    assert count_frames(encode(frames, FAST)) == 4
+
+
+def test_a_video_that_lacks_frames_is_refused():
+    data = encode(np.zeros((3, 32, 32, 3), np.uint8), FAST)
+    assert video.digest_video(data, 3) == frames_digest(video.read_frames(data))
+    with pytest.raises(ImageError, match="the encoder kept 3 of 4 frames"):
+        video.digest_video(data, 4)
+
+
+def test_a_size_that_x264_refuses_is_an_image_error():
+    with pytest.raises(ImageError, match="encoder failed"):
+        encode(np.zeros((1, 20000, 2, 3), np.uint8), FAST)
+
+
+def test_pyav_without_x264_is_a_missing_dependency(monkeypatch):
+    monkeypatch.setitem(video.CODECS, "yuv444p", "libx264_left_out")
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        encode(waves(1, 4, 4), FAST)
+
+
+# Reading
+
+
+def test_frames_are_counted_from_bytes_and_from_a_file(tmp_path):
+    data = encode(waves(7, 16, 16), FAST)
+    path = written(tmp_path / "x.mp4", data)
+    assert count_frames(data) == count_frames(path) == count_frames(str(path)) == 7
+
+
+@pytest.mark.parametrize("encoding", [FAST, FAST.playable(), Encoding("ultrafast", pixel_format="rgb24")])
+def test_a_video_reads_as_opencv_reads_it(encoding, tmp_path):
+    path = written(tmp_path / "x.mp4", encode(waves(5, 34, 42), encoding))
+    capture = cv2.VideoCapture(str(path))
+    theirs = np.stack([capture.read()[1][..., ::-1] for _ in range(5)])
+    ours = read_sequence(path)
+    assert (ours.dtype, ours.shape) == (np.uint8, (5, 34, 42, 3))
+    assert distance(ours, theirs) <= 1
+
+
+def test_every_colour_reads_as_ffmpeg_converts_it():
+    values = np.arange(256, dtype=np.uint8)
+    luma = np.tile(values, (256, 1))
+    converter = VideoReformatter()
+    for blue in range(256):
+        planes = np.stack([luma, np.full_like(luma, blue), luma.T])
+        frame = av.VideoFrame.from_ndarray(planes, format="yuv444p")
+        expected = frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
+        assert np.array_equal(video._read_pixels(frame, converter), expected)
+
+
+@pytest.mark.parametrize("pixel_format", ["yuv444p", "yuv420p", "rgb24"])
+def test_frames_of_any_width_read_as_ffmpeg_converts_them(pixel_format, tmp_path):
+    for width in (34, 250, 672):
+        data = encode(noise(2, 36, width), dataclasses.replace(FAST, pixel_format=pixel_format))
+        with av.open(io.BytesIO(data)) as container:
+            frames = [
+                frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
+                for frame in container.decode(video=0)
+            ]
+        assert np.array_equal(read_sequence(written(tmp_path / "a.mp4", data)), frames)
+
+
+def test_no_threads_are_started_for_a_video():
+    """Workers are processes, and would start as many as there are cores each."""
+    others = set(Path("/proc/self/task").iterdir())
+    count = 0
+    for _ in video._decode_rgb(encode(noise(3, 64, 64), FAST), "video"):
+        count += set(Path("/proc/self/task").iterdir()) <= others
+    assert count == 3
+
+
+def test_a_path_that_ffmpeg_would_take_for_a_protocol_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "concat:a|b.mp4", encode(waves(2, 8, 8), FAST))
+    assert len(read_sequence("concat:a|b.mp4")) == 2
+
+
+def test_a_folder_reads_in_the_order_of_its_numbers(tmp_path):
+    frames = noise(12, 6, 5)
+    for number, frame in enumerate(frames):
+        Image.fromarray(frame).save(tmp_path / f"{number}.png")
+    np.testing.assert_array_equal(read_sequence(tmp_path), frames)
+
+
+def test_an_array_is_mapped_not_read(tmp_path):
+    sequences = noise(6, 4, 4).reshape(2, 3, 4, 4, 3)
+    np.save(tmp_path / "x.npy", sequences)
+    array = read_sequence(tmp_path / "x.npy")
+    assert isinstance(array, np.memmap)
+    assert not array.flags.writeable
+    np.testing.assert_array_equal(array, sequences)
+
+
+def index_first(data):
+    """The same video with its index in front, so that a cut at the end leaves it readable."""
+    head, start = int.from_bytes(data[:4], "big"), data.index(b"moov") - 4
+    index = bytearray(data[start:])
+    table = index.index(b"stco") + 8
+    count = int.from_bytes(index[table : table + 4], "big")
+    offsets = np.frombuffer(index, ">u4", count, table + 4)
+    offsets += len(index)
+    return data[:head] + bytes(index) + data[head:start]
+
+
+def last_frame(data):
+    with av.open(io.BytesIO(data)) as container:
+        return max(packet.pos for packet in container.demux(video=0) if packet.size)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 0.3, 0.6, 0.95])
+def test_a_truncated_video_is_an_image_error_that_names_it(keep, tmp_path):
+    data = encode(noise(4, 16, 16), FAST)
+    path = written(tmp_path / "cut.mp4", data[: keep if isinstance(keep, int) else int(keep * len(data))])
+    for read in (read_sequence, count_frames):
+        with pytest.raises(ImageError, match=r"cut\.mp4: not a complete MP4"):
+            read(path)
+
+
+def test_a_video_of_an_unknown_codec_is_an_image_error():
+    data = encode(noise(4, 16, 16), FAST)
+    for old in (b"avc1", b"hvc1"):
+        data = data.replace(old, b"zzzz")
+    with pytest.raises(ImageError, match="not a complete MP4"):
+        video.read_frames(data, "x.mp4")
+
+
+def test_names_in_a_video_may_be_damaged():
+    data = encode(noise(4, 16, 16), FAST)
+    assert b"VideoHandler" in data
+    damaged = data.replace(b"VideoHandler", b"\xa6\xffdeoHandler")
+    assert np.array_equal(video.read_frames(damaged, "x.mp4"), video.read_frames(data, "x.mp4"))
+
+
+def test_a_video_cut_between_two_frames_is_an_image_error():
+    data = index_first(encode(waves(4, 16, 16), FAST))
+    assert count_frames(data) == 4
+    with pytest.raises(ImageError, match="has 3 of its 4 frames"):
+        count_frames(data[: last_frame(data)])
+
+
+def test_damage_is_not_concealed():
+    data = bytearray(encode(noise(4, 32, 32), FAST))
+    middle = last_frame(bytes(data)) + 200
+    data[middle : middle + 400] = bytes(400)
+    with pytest.raises(ImageError, match="video: not a complete MP4"):
+        count_frames(bytes(data))
+
+
+@pytest.mark.parametrize("content", [b"", b"not a video\n" * 100, b"\x89PNG\r\n\x1a\n" + bytes(99)])
+def test_another_kind_of_file_is_an_image_error_that_names_it(content, tmp_path):
+    path = written(tmp_path / "x.mp4", content)
+    with pytest.raises(ImageError, match=r"x\.mp4: not a complete MP4"):
+        read_sequence(path)
+
+
+def test_a_sound_without_pictures_is_an_image_error(tmp_path):
+    with av.open(str(tmp_path / "sound.mp4"), "w") as container:
+        stream = container.add_stream("aac", rate=8000)
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+        sound.sample_rate = 8000
+        container.mux(stream.encode(sound))
+        container.mux(stream.encode(None))
+    with pytest.raises(ImageError, match="contains no video"):
+        read_sequence(tmp_path / "sound.mp4")
+
+
+@pytest.mark.parametrize("name", ["no.mp4", "no.npy", "no"])
+def test_a_missing_file_is_an_image_error_that_names_it(name, tmp_path):
+    with pytest.raises(ImageError, match=f"{name}: .*No such file"):
+        read_sequence(tmp_path / name)
+
+
+def test_a_folder_without_frames_is_an_image_error(tmp_path):
+    with pytest.raises(ImageError, match="contains no frames"):
+        read_sequence(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [("mean.png", b"", "<number>.png"), ("1.png", b"\x89PNG", "cannot identify")],
+)
+def test_a_bad_frame_is_an_image_error_that_names_it(name, content, reason, tmp_path):
+    Image.new("RGB", (4, 4)).save(tmp_path / "0.png")
+    written(tmp_path / name, content)
+    with pytest.raises(ImageError, match=rf"{name}: .*{reason}"):
+        read_sequence(tmp_path)
+
+
+def test_a_truncated_frame_is_an_image_error_that_names_it(tmp_path):
+    Image.fromarray(noise(1, 40, 40)[0]).save(tmp_path / "0.png")
+    written(tmp_path / "0.png", (tmp_path / "0.png").read_bytes()[:2000])
+    with pytest.raises(ImageError, match=r"0\.png: "):
+        read_sequence(tmp_path)
+
+
+def test_frames_of_several_sizes_are_an_image_error(tmp_path):
+    for side in (4, 5):
+        Image.new("RGB", (side, side)).save(tmp_path / f"{side}.png")
+    with pytest.raises(ImageError, match="frames differ in size"):
+        read_sequence(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.zeros((2, 4, 4, 3), np.uint8), "is not uint8"),
+        (np.zeros((1, 2, 4, 4, 3)), "float64"),
+        (np.array([{}]), "objects"),
+    ],
+)
+def test_another_array_is_an_image_error(array, reason, tmp_path):
+    np.save(tmp_path / "x.npy", array, allow_pickle=True)
+    with pytest.raises(ImageError, match=rf"x\.npy: .*{reason}"):
+        read_sequence(tmp_path / "x.npy")
+
+
+def test_a_video_named_npy_is_an_image_error(tmp_path):
+    path = written(tmp_path / "x.npy", encode(waves(1, 4, 4), FAST))
+    with pytest.raises(ImageError, match=r"x\.npy: "):
+        read_sequence(path)
+
+
+# Digests
+
+
+def test_a_digest_depends_on_values_shape_and_type_alone():
+    frames = waves(2, 4, 6)
+    same = frames_digest(frames)
+    assert len(same) == 64
+    assert frames_digest(np.asfortranarray(frames)) == frames_digest(frames[::-1][::-1]) == same
+    others = [frames ^ 1, frames.reshape(2, 6, 4, 3), frames.view(np.int8), frames[:1], frames[::-1]]
+    assert len({same, *map(frames_digest, others)}) == 1 + len(others)
+
+
+def test_a_digest_is_that_of_what_a_video_shows(tmp_path):
+    frames = noise(2, 8, 8)
+    exact = Encoding(pixel_format="rgb24").lossless()
+    for preset in ("ultrafast", "slow"):
+        path = written(tmp_path / "x.mp4", encode(frames, dataclasses.replace(exact, preset=preset)))
+        assert frames_digest(read_sequence(path)) == frames_digest(frames)

@@ -1,0 +1,325 @@
+"""calibrate: strengths as measured by hand, and constants for other sizes that are as strong."""
+
+import csv
+import json
+import math
+from io import StringIO
+
+import numpy as np
+import pytest
+import yaml
+
+import robustgen
+from robustgen.benchmarks.corruptions import CORRUPTIONS
+from robustgen.benchmarks.kinds import Variant
+from robustgen.benchmarks.overrides import check_overrides
+from robustgen.imaging.similarity import similarity
+from robustgen.inspection.calibrate import matching
+from robustgen.inspection.calibrate.matching import Bench, Gap, propose_constants, search
+from robustgen.inspection.calibrate.strengths import draw_sample, measure_strengths
+from robustgen.inspection.calibrate.trajectories import interpolate, list_trajectories, select_numbers
+from robustgen.settings import config
+from tests.helpers import cli, cli_error, pixels_of, put_photo
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("source")
+    for seed in range(3):
+        put_photo(folder / "class" / f"photo {seed}.jpg", 256, 300, seed)
+    return folder
+
+
+def choices(source, **more):
+    return config.load(None, {"source": str(source), "edition": "imagenet", "jobs": 2} | more)
+
+
+# --- strengths -----------------------------------------------------------------------------------
+
+
+def test_strengths_are_those_of_the_api(source):
+    found = measure_strengths(choices(source, corruptions="contrast,pixelate", severities="1,5"))
+    assert [each.arm.folder for each in found.strengths] == [
+        "contrast/1",
+        "contrast/5",
+        "pixelate/1",
+        "pixelate/5",
+    ]
+    for each in found.strengths:
+        values = []
+        for path in sorted(source.rglob("*.jpg")):
+            image = robustgen.prepare(pixels_of(path), "imagenet")
+            values.append(similarity(image, robustgen.corrupt(image, each.arm.name, each.arm.level)).ms_ssim)
+        assert each.mean == pytest.approx(np.mean(values), abs=1e-9)
+        assert each.std == pytest.approx(np.std(values), abs=1e-9)
+
+
+def test_own_parameters_count(source, tmp_path):
+    (tmp_path / "my.yaml").write_text("parameters: {contrast: {1: {factor: 1.0}}}\n")
+    flags = ("--config", tmp_path / "my.yaml", "--source", source, "--corruptions", "contrast")
+    result = cli("calibrate", *flags, "--severities", 1, "--format", "json")
+    (strength,) = json.loads(result.stdout)["strengths"]
+    assert strength["ms_ssim"] > 0.999
+
+
+def test_layouts_agree(source):
+    flags = (
+        "--source",
+        source,
+        "--edition",
+        "imagenet-64",
+        "--corruptions",
+        "fog,snow",
+        "--severities",
+        "2,4",
+    )
+    strengths = json.loads(cli("calibrate", *flags, "--format", "json").stdout)["strengths"]
+    rows = [*csv.DictReader(StringIO(cli("calibrate", *flags, "--format", "csv").stdout))]
+    assert [float(row["ms_ssim"]) for row in rows] == [each["ms_ssim"] for each in strengths]
+    table = cli("calibrate", *flags).stdout
+    assert f"{source.name}, edition imagenet-64" in table
+    for each in strengths:
+        assert f"{each['ms_ssim']:.3f}" in table
+
+
+def test_the_sample_is_decided_by_seed_and_names():
+    keys = [f"a/{i}" for i in range(100)]
+    assert draw_sample(keys, 0, 10) == draw_sample(keys[::-1], 0, 10) != draw_sample(keys, 1, 10)
+    assert len(draw_sample(keys, 0, 10)) == 10 and len(draw_sample(keys[:3], 0, 10)) == 3
+
+
+def test_unreadable_images_are_named(source, tmp_path):
+    put_photo(tmp_path / "photos/good.jpg", 80, 80)
+    (tmp_path / "photos/bad.jpg").write_bytes(b"none")
+    flags = ("--source", tmp_path / "photos", "--corruptions", "contrast")
+    result = cli("calibrate", *flags, status=1)
+    assert "'bad.jpg'" in result.stderr and "mean over 1 image (" in result.stdout
+    (tmp_path / "photos/good.jpg").unlink()
+    assert "none of its images can be used" in cli_error("calibrate", *flags)
+
+
+def test_the_chart_shows_every_corruption(source, tmp_path):
+    pytest.importorskip("matplotlib")
+    flags = ("--source", source, "--edition", "imagenet-64", "--corruptions", "fog,contrast,shot_noise")
+    cli("calibrate", *flags, "--sample", 1, "--plot", tmp_path / "chart.svg")
+    text = (tmp_path / "chart.svg").read_text()
+    for label in ("fog", "contrast", "shot noise", "Weather"):
+        assert f"<!-- {label} -->" in text
+
+
+def test_wrong_use_is_answered(source, tmp_path):
+    wrong = [
+        (("--for-size", 384), "must be given together"),
+        (("--output", tmp_path / "x.yaml"), "must be given together"),
+        (("--for-size", 299, "--output", tmp_path / "x.yaml"), "have published constants"),
+        (("--for-size", 31, "--output", tmp_path / "x.yaml"), "from 32 to 1024"),
+        (("--for-size", 384, "--output", tmp_path), "is a folder"),
+        (
+            ("--for-size", 384, "--output", tmp_path / "x", "--edition", "imagenet-64"),
+            "--edition cannot be combined",
+        ),
+        (("--plot", tmp_path / "x.txt"), "must end in"),
+        (("--dataset", "demo", "--config", "x.yaml"), "not both"),
+        (("--corruptions", "frog"), "did you mean 'fog'?"),
+    ]
+    for flags, message in wrong:
+        assert message in cli_error("calibrate", *flags)
+    assert not [*tmp_path.iterdir()]
+
+
+# --- families ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+@pytest.mark.parametrize("size", [48, 96, 256, 384])
+def test_families_pass_through_the_published_constants(name, size):
+    scales = {48: (32, 64), 96: (64, 224)}.get(size, (224, 299))
+    operation = CORRUPTIONS[name]
+    for level in operation.levels:
+        for family in list_trajectories(name, level, size):
+            if family.way == "severities":
+                nearest = {48: 64, 96: 64}.get(size, 224)
+                assert family.at(level) == pytest.approx(
+                    select_numbers(operation.parameters(level, nearest)), rel=1e-3
+                )
+            else:
+                for place, scale in enumerate(scales):
+                    published = select_numbers(operation.parameters(level, scale))
+                    assert family.at(place) == pytest.approx(published, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_all_that_families_propose_can_be_written_into_a_config(name):
+    for level in CORRUPTIONS[name].levels:
+        for family in list_trajectories(name, level, 384):
+            for place in family.places:
+                check_overrides({name: {level: family.at(place)}})
+
+
+def test_numbers_move_by_factors_and_whole_ones_stay_whole():
+    low, high = (CORRUPTIONS["glass_blur"].parameters(5, scale) for scale in (224, 299))
+    assert interpolate(low, high, 2) == {"sigma": 1.707, "max_delta": 6, "iterations": 2}
+    assert interpolate(low, high, -20)["max_delta"] == 1
+
+
+def test_mud_is_not_mixed_with_water():
+    for level in CORRUPTIONS["spatter"].levels:
+        for family in list_trajectories("spatter", level, 384):
+            assert {family.at(place)["mud"] for place in family.places} == {int(level > 3)}
+
+
+def test_guesses_scale_with_the_size():
+    """Beyond 299 pixels the guess is the published trend in log size."""
+    (family, _) = list_trajectories("gaussian_blur", 1, 384)
+    guess = family.places[1]
+    assert guess == pytest.approx(math.log(384 / 224) / math.log(299 / 224))
+    assert family.at(guess)["sigma"] == pytest.approx(1.5**guess, rel=1e-3)
+
+
+# --- the search ----------------------------------------------------------------------------------
+
+
+def test_search_finds_where_a_curve_meets_the_target():
+    place, gap = search(lambda x: Gap(math.exp(-x) - 0.123, 1e-3), (0.0, 1.0, 2.0, -1.0, 4.0))
+    assert abs(math.exp(-place) - 0.123) <= 1e-3 and gap.closed
+
+
+def test_search_stays_where_it_is_if_that_will_do():
+    asked = []
+
+    def gap(place):
+        asked.append(place)
+        return Gap(0.004, 0.005)
+
+    assert search(gap, (0.0, 1.0)) == (0.0, Gap(0.004, 0.005))
+    assert asked == [0.0]
+
+
+def test_search_does_not_wander_for_nothing():
+    place, gap = search(lambda x: Gap(0.02 - 0.001 * abs(x), 0.005), (0.0, 1.0, 2.0, 3.0))
+    assert (place, gap.closed) == (0.0, False)
+
+
+def test_search_prefers_what_comes_within_the_greatest_slack():
+    place, gap = search(lambda x: Gap(0.012 - 0.003 * x, 0.005), (0.0, 1.0, 2.0))
+    assert (place, gap.closed) == (1.0, False)
+
+
+class Jumpy(Bench):
+    """A corruption whose whole number jumps over the target, and whose `sigma` helps on one side alone."""
+
+    def _values(self, arm, constants, references):
+        if not constants:
+            return np.array([0.8])
+        if constants["max_delta"] >= 4:
+            return np.array([0.77])
+        return np.array([0.83 - max(0, constants["sigma"] - 1.5) * 0.03])
+
+
+def test_constants_are_varied_from_either_side_of_the_target():
+    bench = Jumpy((), (), (), 336, 0, 0, {})
+    match = bench.match(Variant("glass_blur", 4, "glass_blur/4"))
+    assert match.gap.closed and match.constants["max_delta"] < 4
+    assert match.constants["sigma"] == pytest.approx(2.5, abs=0.2) and match.way == "sigma alone"
+
+
+def test_search_passes_over_what_cannot_be_used():
+    def gap(place):
+        return Gap(float("nan") if place > 1.5 else 0.05 - 0.02 * place, 0.005)
+
+    place, found = search(gap, (0.0, 2.0, 1.0))
+    assert place == 1.0 and found.miss == pytest.approx(0.03)
+
+
+# --- proposals -----------------------------------------------------------------------------------
+
+
+def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
+    path = tmp_path / "own folder" / "p.yaml"
+    names = "gaussian_noise,contrast,gaussian_blur"
+    flags = (
+        "--source",
+        source,
+        "--corruptions",
+        names,
+        "--severities",
+        "1,4",
+        "--for-size",
+        256,
+        "--output",
+        path,
+    )
+    result = cli("calibrate", *flags, "--format", "json")
+    matches = {(each["corruption"], each["severity"]): each for each in json.loads(result.stdout)["matches"]}
+    assert all(each["closed"] for each in matches.values())
+    first = path.read_bytes()
+    cli("calibrate", *flags, "--jobs", 1)
+    assert path.read_bytes() == first
+
+    own = yaml.safe_load(first)["parameters"]
+    assert {(name, level) for name, levels in own.items() for level in levels} == set(matches)
+    # What the file says is reached is what these constants give.
+    for (name, level), each in matches.items():
+        values = []
+        for photo in sorted(source.rglob("*.jpg")):
+            shorter = matching._find_shorter_side(256)
+            image = matching.centre_crop(matching.resize_shorter(pixels_of(photo), shorter), 256, 256)
+            recipe = matching.CorruptionRecipe("imagenet", 0, None, {name: {level: own[name][level]}})
+            key = photo.relative_to(source).as_posix()
+            values.append(similarity(image, recipe.make(Variant(name, level, ""), key, image)).ms_ssim)
+        assert np.mean(values) == pytest.approx(each["reached"], abs=1e-6)
+
+    output = tmp_path / "made"
+    cli(
+        "make-c",
+        "--config",
+        path,
+        "--source",
+        source,
+        "--corruptions",
+        names,
+        "--limit",
+        1,
+        "--jobs",
+        1,
+        "--severities",
+        "1,4",
+        "--output",
+        output,
+    )
+    settings = json.loads((output / "dataset.json").read_text())["settings"]["parameters"]
+    assert settings["contrast/4"]["224"] == own["contrast"][4]
+
+
+def test_blur_that_is_too_weak_at_a_larger_size_is_made_stronger(source):
+    found = propose_constants(choices(source, corruptions="gaussian_blur", severities="4"), 448, sample=2)
+    (match,) = found.matches
+    assert match.gap.closed
+    assert match.constants["sigma"] > 4.5
+
+
+def test_small_sizes_have_fewer_scales(source):
+    found = propose_constants(choices(source, corruptions="contrast", severities="3"), 48, sample=2)
+    assert found.scales == 3 and found.matches[0].gap.closed
+
+
+def test_what_is_not_reached_is_said(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(matching.Bench, "_gap", lambda *_: Gap(-0.3, 0.005))
+    path = tmp_path / "p.yaml"
+    flags = (
+        "--source",
+        source,
+        "--corruptions",
+        "contrast",
+        "--severities",
+        2,
+        "--for-size",
+        256,
+        "--output",
+        path,
+    )
+    result = cli("calibrate", *flags)
+    assert "0 of 1 targets reached" in result.stdout and "Not reached: contrast/2." in result.stdout
+    assert "NOT REACHED" in path.read_text()
+    # Nothing was better by far, so nothing was changed.
+    assert yaml.safe_load(path.read_text())["parameters"] == {"contrast": {2: {"factor": 0.3}}}

@@ -1,0 +1,92 @@
+"""The pages of report and compare in a browser: nothing overflows, pictures open larger."""
+
+import os
+
+import numpy as np
+from PIL import Image
+
+from tests.browser import NO_BROWSER, Browser
+from tests.helpers import cli, photo, put_photo
+
+WIDE = (
+    "(document.documentElement.scrollWidth <= innerWidth) && [...document.querySelectorAll('.scroll')].every("
+)
+WIDE += "(each) => each.scrollWidth <= each.clientWidth)"
+OPEN = "document.getElementById('larger').open"
+
+
+@NO_BROWSER
+def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp_path):
+    for seed in range(12):
+        put_photo(tmp_path / "in" / f"{seed}.JPEG", 72, 80, seed)
+    flags = (
+        "--source",
+        tmp_path / "in",
+        "--edition",
+        "imagenet-64",
+        "--corruptions",
+        "elastic_transform,frost,fog",
+    )
+    for seed, quality in ((0, 85), (1, 60)):
+        cli(
+            "make-c",
+            *flags,
+            "--jobs",
+            1,
+            "--seed",
+            seed,
+            "--quality",
+            quality,
+            "--output",
+            tmp_path / str(seed),
+        )
+    cli("compare", tmp_path / "0", tmp_path / "1", "--report", tmp_path / "page.html", status=1)
+    browser.open(tmp_path / "page.html")
+    browser.call(
+        "Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False
+    )
+    assert browser.run("innerWidth") == 1280
+    assert browser.run(WIDE)
+    browser.run("document.querySelector('.trio img').click()")
+    assert browser.run(OPEN)
+    browser.run("new Promise((done) => setTimeout(done, 100))")
+    assert browser.run("document.querySelector('#larger img').clientHeight") > 600
+    browser.run("document.getElementById('larger').click()")
+    assert not browser.run(OPEN)
+
+
+@NO_BROWSER
+def test_the_page_of_a_set_caps_tall_images_and_opens_them_larger(browser, tmp_path):
+    (tmp_path / "in").mkdir()
+    Image.fromarray(photo(900, 60)).save(tmp_path / "in" / "tall.png")
+    Image.fromarray(np.ascontiguousarray(photo(60, 900))).save(tmp_path / "in" / "wide.png")
+    flags = ("--source", tmp_path / "in", "--corruptions", "contrast", "--jobs", 1)
+    cli("make-c", *flags, "--output", tmp_path / "out")
+    cli("report", tmp_path / "out", "--output", tmp_path / "page.html")
+    browser.open(tmp_path / "page.html")
+    pictures = "[...document.querySelectorAll('.strip.photo1 img, .strip.photo1 .face')]"
+    heights = browser.run(f"{pictures}.map((each) => each.clientHeight)")
+    assert len(heights) == 6 and 100 < max(heights) <= 13 * 16
+    # The clean one is a background, shown by many elements and stored once.
+    for what in (".strip.photo1 img", ".strip.photo1 .face"):
+        browser.run(f"document.querySelector('{what}').focus()")
+        browser.press("Enter")
+        assert browser.run(OPEN)
+        assert browser.run("document.querySelector('#larger img').src.startsWith('data:image/jpeg')")
+        browser.run("document.getElementById('larger').close()")
+
+
+@NO_BROWSER
+def test_the_browser_starts_beside_many_open_files_and_tells_of_errors_in_the_page(tmp_path):
+    held = [os.dup(0) for _ in range(120)]
+    try:
+        browser = Browser(tmp_path / "home")
+        (tmp_path / "page.html").write_text("<script>setTimeout(() => { throw new Error('lost') })</script>")
+        browser.open(tmp_path / "page.html")
+        browser.run("new Promise((done) => setTimeout(done, 100))")
+        (error,) = browser.errors()
+        browser.close()
+    finally:
+        for number in held:
+            os.close(number)
+    assert "Error: lost" in error["message"]

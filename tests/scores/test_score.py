@@ -1,0 +1,787 @@
+"""`robustgen score`: the papers' numbers from files of predictions, in every format, and wrong input."""
+
+import csv
+import io
+import json
+import re
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from robustgen import metrics
+from robustgen.evaluation.predictions import ABOUT, write
+from robustgen.metrics import (
+    ALEXNET_ERROR,
+    ALEXNET_FLIP_PROBABILITY,
+    ALEXNET_TOP5_DISTANCE,
+    COMMON_CORRUPTIONS,
+    COMMON_PERTURBATIONS,
+    NOISE_PERTURBATIONS,
+)
+from robustgen.metrics.baselines import read_published
+from tests.digits import PLAIN, expected_logits, put_cifar, put_folder, put_model
+from tests.helpers import cli, cli_error, pixels_of
+
+IMAGES = 1000
+KEYS = [f"n{i % 10:08d}/{i:04d}.JPEG" for i in range(IMAGES)]
+
+
+def put_top5(path, wrong, classes=1000, keys=KEYS):
+    """Top-5 lists for images all of class 0, of which the share `wrong` is wrong."""
+    top5 = np.tile(np.arange(5, dtype=np.int32), (len(keys), 1))
+    top5[: round(wrong * len(keys)), 0] = 9
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = {"labels": np.zeros(len(keys), int), "keys": np.array(keys), "classes": np.array(classes)}
+    np.savez(path, top1=top5[:, 0], top5=top5, **known)
+
+
+def put_c(root, errors=ALEXNET_ERROR, clean=0.435, **more):
+    """Predictions of a C set with these errors, one number a corruption or one a severity."""
+    for name, error in errors.items():
+        levels = error if isinstance(error, list) else [error] * 5
+        for severity, each in enumerate(levels, 1):
+            put_top5(root / name / f"{severity}.npz", each, **more)
+    if clean is not None:
+        put_top5(root / "clean.npz", clean, **more)
+    return root
+
+
+def put_p(root, names=COMMON_PERTURBATIONS, seed=0, classes=1000, sequences=4):
+    """Logits (sequences, 31, classes) of a P set; returns them too."""
+    rng = np.random.default_rng(seed)
+    keys, labels = [f"cat/{i}.mp4" for i in range(sequences)], np.zeros(sequences, int)
+    logits = {name: rng.normal(size=(sequences, 31, classes)).cumsum(axis=1) for name in names}
+    for name, values in logits.items():
+        write(root, name, keys, labels, values)
+    return logits
+
+
+def scored(*args):
+    """What `score --format json` says, and its notes."""
+    result = cli("score", *args, "--format", "json")
+    return json.loads(result.stdout), result.stderr.splitlines()
+
+
+def means(model):
+    return {key: measure["mean"] for key, measure in model["measures"].items()}
+
+
+@pytest.fixture(scope="session")
+def alexnet(tmp_path_factory):
+    """Predictions exactly as bad as AlexNet's."""
+    return put_c(tmp_path_factory.mktemp("score") / "alexnet")
+
+
+# --- numbers -------------------------------------------------------------------------------------
+
+
+def test_alexnet_is_a_hundred_per_cent_of_itself(alexnet):
+    report, notes = scored(alexnet)
+    (model,) = report["models"]
+    assert report["baseline"] == "AlexNet" and not notes
+    found = means(model)
+    assert found["corruption_error"] == found["relative_corruption_error"] == pytest.approx(1)
+    assert found["error"] == pytest.approx(np.mean([ALEXNET_ERROR[name] for name in COMMON_CORRUPTIONS]))
+    # All nineteen are shown, and the means are over fifteen.
+    assert set(model["measures"]["error"]["values"]) == set(ALEXNET_ERROR)
+    assert model["measures"]["error"]["mean_over"] == list(COMMON_CORRUPTIONS)
+
+
+def test_scores_are_those_of_the_metrics_module(tmp_path):
+    rng = np.random.default_rng(0)
+    errors = {name: sorted(rng.integers(200, 900, 5) / 1000) for name in COMMON_CORRUPTIONS}
+    report, _ = scored(put_c(tmp_path / "model", errors, clean=0.2))
+    assert means(report["models"][0]) == pytest.approx(
+        {
+            "corruption_error": metrics.mean_corruption_error(errors),
+            "relative_corruption_error": metrics.relative_mean_corruption_error(errors, 0.2),
+            "error": metrics.unnormalised_mean_corruption_error(errors),
+            "area_under_distortion_error": metrics.mean_area_under_distortion_error(0.2, errors),
+        }
+    )
+
+
+@pytest.mark.parametrize("saved", ["logits", "top5"])
+def test_perturbations_are_those_of_the_metrics_module(tmp_path, saved):
+    logits = put_p(tmp_path / "model")
+    if saved == "top5":
+        for name, values in logits.items():
+            known = np.load(tmp_path / "model" / f"{name}.npz")
+            write(tmp_path / "model", name, list(known["keys"]), known["labels"], values, save="top5")
+    report, notes = scored(tmp_path / "model")
+    best = {name: metrics.top_classes(values) for name, values in logits.items()}
+    noise = {name: {"noise": name in NOISE_PERTURBATIONS} for name in best}
+    flips = {name: metrics.flip_probability(b[..., 0], **noise[name]) for name, b in best.items()}
+    distances = {name: metrics.unnormalised_top5_distance(b, **noise[name]) for name, b in best.items()}
+    assert means(report["models"][0]) == pytest.approx(
+        {
+            "flip_rate": metrics.mean_flip_rate(flips),
+            "flip_probability": metrics.mean_flip_probability(flips),
+            "standardised_top5_distance": metrics.mean_top5_distance(distances),
+            "top5_distance": metrics.unnormalised_mean_top5_distance(distances),
+        }
+    )
+    assert not notes
+
+
+def test_difficulty_takes_harder_noises_and_frames_further_apart(tmp_path):
+    noises = [f"{name}_2" for name in NOISE_PERTURBATIONS[:2]]
+    logits = put_p(tmp_path / "model", [*COMMON_PERTURBATIONS, *noises])
+    report, notes = scored(tmp_path / "model", "--difficulty", "2")
+    assert notes == ["not normalised: AlexNet's numbers are those of difficulty 1"]
+    found = report["models"][0]["flip_probabilities"]
+    assert list(found) == sorted(COMMON_PERTURBATIONS)
+    for name in ("tilt", "shot_noise"):
+        noise = name in NOISE_PERTURBATIONS
+        values = logits["shot_noise_2" if noise else name].argmax(axis=-1)
+        assert found[name] == metrics.flip_probability(values, noise=noise, difficulty=2)
+    assert "lacks gaussian_noise_3, shot_noise_3 (" in cli_error(
+        "score", tmp_path / "model", "--difficulty", "3"
+    )
+
+
+def test_large_files_are_read_in_pieces(alexnet, tmp_path, monkeypatch):
+    logits = put_p(tmp_path / "model", sequences=5)
+    whole, _ = scored(tmp_path / "model")
+    monkeypatch.setattr("robustgen.evaluation.predictions._CHUNK_BYTES", logits["tilt"][0].nbytes * 2)
+    assert means(scored(tmp_path / "model")[0]["models"][0]) == pytest.approx(means(whole["models"][0]))
+
+
+# --- baselines -----------------------------------------------------------------------------------
+
+
+def test_the_json_of_a_model_is_a_baseline(alexnet, tmp_path):
+    half = {name: error / 2 for name, error in ALEXNET_ERROR.items()}
+    put_c(tmp_path / "half", half, clean=0.2)
+    (tmp_path / "half.json").write_text(cli("score", tmp_path / "half", "--format", "json").stdout)
+    report, _ = scored(tmp_path / "half", alexnet, "--baseline", tmp_path / "half.json")
+    assert report["baseline"] == "half"
+    first, second = (means(model)["corruption_error"] for model in report["models"])
+    assert first == pytest.approx(1) and second == pytest.approx(2, abs=0.01)
+
+
+def test_a_baseline_can_be_written_by_hand(alexnet, tmp_path):
+    errors = "".join(f"  {name}: 0.5\n" for name in COMMON_CORRUPTIONS)
+    (tmp_path / "own.yaml").write_text(f"model: Own\nerrors:\n{errors}")
+    report, _ = scored(alexnet, "--baseline", tmp_path / "own.yaml")
+    found = means(report["models"][0])
+    assert found["corruption_error"] == pytest.approx(2 * found["error"])
+    # Without its clean error there is nothing relative.
+    assert "relative_corruption_error" not in found
+
+
+def test_without_a_baseline_nothing_is_normalised(alexnet):
+    report, notes = scored(alexnet, "--baseline", "none")
+    assert list(means(report["models"][0])) == ["error", "area_under_distortion_error"]
+    assert report["baseline"] is None and not notes
+
+
+def test_alexnet_is_for_imagenet_alone(tmp_path):
+    put_c(tmp_path / "ten", classes=10)
+    report, (note,) = scored(tmp_path / "ten")
+    assert report["baseline"] is None
+    assert note.startswith("not normalised: AlexNet's numbers are for ImageNet's 1000 classes")
+    assert "has 10; give a file, or none" in cli_error("score", tmp_path / "ten", "--baseline", "alexnet")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("errors: {fog: high}", "own.yaml: errors.fog: must be a number, not 'high'"),
+        ("errors: 3", "own.yaml: errors: must be names with numbers, not 3"),
+        ("errors: {fog: 0.5}", "the baseline has no value for"),
+        ("errors: {" + ", ".join(f"{n}: 50" for n in COMMON_CORRUPTIONS) + "}", "must be 0 to 1"),
+        (
+            "errors: {" + ", ".join(f"{n}: 0" for n in COMMON_CORRUPTIONS) + "}",
+            "nothing can be divided by it",
+        ),
+        ("clean_error: 0.2", "own.yaml: has none of errors, "),
+        ("clean_error: x\nerrors: {fog: 0.5}", "own.yaml: clean_error: must be a number, not 'x'"),
+        ("error: {fog: 1}\nerrors: {fog: 1}", "own.yaml: unknown key 'error'"),
+        ("models: [{}, {}]", "own.yaml: models: a baseline is one model"),
+        ("errors: [", "own.yaml: line"),
+    ],
+)
+def test_wrong_baselines(alexnet, tmp_path, text, says):
+    (tmp_path / "own.yaml").write_text(text)
+    assert says in cli_error("score", alexnet, "--baseline", tmp_path / "own.yaml")
+
+
+def test_a_baseline_that_is_no_file(alexnet):
+    assert "alexnett: cannot be read" in cli_error("score", alexnet, "--baseline", "alexnett")
+
+
+# --- published models ----------------------------------------------------------------------------
+
+
+def test_published_models_stand_beside_ones_own(alexnet):
+    result = cli("score", alexnet, "--compare-with", "published", "--format", "json")
+    published = {each["model"]: each for each in json.loads(result.stdout)["published"]}
+    means = {name: each["measures"]["corruption_error"]["mean"] for name, each in published.items()}
+    assert means["AlexNet"] == pytest.approx(1) and means["ResNet-50"] == 0.767
+    assert published["ResNet-50"]["measures"]["corruption_error"]["values"]["fog"] == 0.66
+    assert published["ResNet-50"]["measures"]["error"]["mean"] is None
+    assert published["AlexNet"]["measures"]["area_under_distortion_error"]["mean"] is None
+    assert len(published) == 7 + 12
+    for each in published.values():
+        assert each["source"] and each["terms"] and each["images"]
+    assert any(line.startswith("RobustBench, ImageNet-C: 5000 of") for line in result.stderr.splitlines())
+    assert f"Yours: 1,000 images, {alexnet} does not say who created them." in result.stderr.splitlines()
+    lines = cli("score", alexnet, "--compare-with", "published").stdout.splitlines()
+    start = lines.index("Means among published ones in % (yours are marked with >)")
+    found = [line.split("  ")[0] for line in lines[start + 2 :]]
+    assert found[0] == "Tian2022Deeper_DeiT-B (RobustBench)" and {"> alexnet", "SqueezeNet"} <= {*found}
+
+
+def test_published_models_in_csv(alexnet):
+    text = cli("score", alexnet, "--compare-with", "published", "--format", "csv").stdout
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["statistic"] == "published"]
+    (row,) = [row for row in rows if (row["model"], row["measure"]) == ("ResNet-50", "corruption_error")]
+    assert (row["mean"], row["fog"], row["clean_error"], row["mean_over"]) == ("0.767", "0.66", "0.239", "15")
+
+
+def test_the_table_of_robustbench_gives_its_own_means():
+    """Accuracies and mCE as its leaderboard has them, the latter normalised by its own AlexNet."""
+    content = read_published("robustbench")
+    models = {each["model"]: each for each in content["models"]}
+    own = models["AlexNet"]["errors"]
+    wanted = {
+        "Standard_R50": (39.48, 76.38),
+        "Hendrycks2020AugMix": (49.33, 64.17),
+        "Geirhos2018_SIN": (39.92, 76.67),
+        "Tian2022Deeper_DeiT-B": (67.55, 41.7),
+    }
+    for name, (accuracy, mce) in wanted.items():
+        errors = models[name]["errors"]
+        found = 100 * (1 - metrics.unnormalised_mean_corruption_error(errors))
+        assert found == pytest.approx(accuracy, abs=0.006)
+        assert 100 * metrics.mean_corruption_error(errors, own) == pytest.approx(mce, abs=0.006)
+
+
+def test_the_paper_is_consistent_with_itself():
+    for each in read_published("paper")["models"]:
+        for score in each["scores"].values():
+            values = [*score["values"].values()]
+            assert not values or np.mean(values) == pytest.approx(score["mean"], abs=0.0051)
+
+
+def test_published_perturbations(tmp_path):
+    put_p(tmp_path / "model")
+    result = cli("score", tmp_path / "model", "--compare-with", "published", "--format", "json")
+    published = {each["model"]: each["measures"] for each in json.loads(result.stdout)["published"]}
+    assert published["AlexNet"]["flip_rate"]["mean"] == pytest.approx(1)
+    assert published["AlexNet"]["top5_distance"]["values"]["tilt"] == 1.75
+    assert published["VGG-19"]["flip_rate"]["mean"] == 0.669
+    flags = ("--partial", "--compare-with", "published", "--difficulty", 2)
+    notes = cli("score", tmp_path / "model", *flags).stderr
+    assert "published values are for five severities and difficulty 1: none is compared" in notes
+
+
+# --- layout --------------------------------------------------------------------------------------
+
+
+def test_the_table_has_the_layout_of_the_paper(alexnet):
+    lines = cli("score", alexnet).stdout.splitlines()
+    assert lines[0] == "Corruption error (CE) in %, normalised by AlexNet"
+    assert re.findall(r"-+ ([A-Z][a-z ]+) -+", lines[1]) == [
+        "Noise",
+        "Blur",
+        "Weather",
+        "Digital",
+        "In no mean",
+    ]
+    heads = (
+        "Model Error mCE Gauss. Shot Impulse Defocus Glass Motion Zoom Snow Frost Fog Bright Contrast Elastic"
+    )
+    assert " ".join(lines[2].split()) == f"{heads} Pixel JPEG Speckle Gauss. blur Spatter Saturate"
+    assert lines[3].split() == ["alexnet", "43.5", *["100.0"] * 20]
+    assert "Top-1 error in %, mean over severities, unnormalised" in lines
+    assert all(len(line) < 200 for line in lines)
+
+
+def test_models_are_rows(alexnet, tmp_path):
+    put_c(tmp_path / "better", {name: error / 2 for name, error in ALEXNET_ERROR.items()}, clean=0.1)
+    lines = cli("score", alexnet, tmp_path / "better").stdout.splitlines()
+    assert [line.split()[0] for line in lines[3:9]] == ["alexnet", "95", "95", "better", "95", "95"]
+    assert lines[6].split()[:3] == ["better", "10.0", "50.0"]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"dataset": ' * 500, "{"])
+def test_a_hostile_description_is_answered_in_a_line(tmp_path, text):
+    put_c(tmp_path / "net")
+    (tmp_path / "net" / ABOUT).write_text(text)
+    assert cli_error("score", tmp_path / "net").startswith(
+        f"{tmp_path}/net/{ABOUT}: not a complete file of predictions"
+    )
+
+
+def test_models_of_one_name_go_by_their_paths(alexnet, tmp_path):
+    other = put_c(tmp_path / "alexnet")
+    report, _ = scored(alexnet, other)
+    assert [model["model"] for model in report["models"]] == [str(alexnet), str(other)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_tables_fit_the_terminal(alexnet, tmp_path, monkeypatch, width, count):
+    names = [f"network-number-{i}" for i in range(1, count)]
+    roots = [alexnet, *(Path(shutil.copytree(alexnet, tmp_path / name)) for name in names)]
+    monkeypatch.setattr("robustgen.cli.score.table_width", lambda: width)
+    lines = cli("score", *roots).stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[0].startswith("Means in %") and lines[1].split()[:3] == ["Model", "Clean", "mCE"]
+    row = " ".join(lines[2].split())
+    assert row.startswith(("alexnet 43.5 ±3.0 100.0", "alexnet 43.5 100.0"))
+    corruptions = [line.split()[:2] for line in lines if line.startswith(("fog", "glass blur"))]
+    assert len(corruptions) == (0 if count == 9 else 2)
+    assert cli("score", *roots, "--verbose").stdout.startswith("Corruption error (CE) in %, normalised by")
+
+
+def test_perturbations_fit_the_terminal(tmp_path, monkeypatch):
+    roots = [tmp_path / name for name in ("a", "b")]
+    for seed, root in enumerate(roots):
+        put_p(root, seed=seed)
+    monkeypatch.setattr("robustgen.cli.score.table_width", lambda: 70)
+    text = cli("score", *roots).stdout
+    assert max(map(len, text.splitlines())) <= 70
+    assert text.splitlines()[2].split() == ["Model", "mFR", "mFP", "mT5D", "muT5D"]
+    assert "Differences from the means of a, on the same images" in text and "translate" in text
+
+
+def test_markdown(alexnet):
+    lines = cli("score", alexnet, "--format", "markdown").stdout.splitlines()
+    assert lines[0] == "**Corruption error (CE) in %, normalised by AlexNet**"
+    assert lines[2].startswith("| Model | Error | mCE | Gauss. |")
+    assert {line.count("|") for line in lines[2:5]} == {23}
+    assert lines[4].startswith("| alexnet | 43.5 | 100.0 |")
+
+
+def test_latex(tmp_path):
+    put_c(tmp_path / "a_b", {name: ALEXNET_ERROR[name] for name in COMMON_CORRUPTIONS})
+    text = cli("score", tmp_path / "a_b", "--format", "latex").stdout
+    assert text.count(r"\begin{tabular}{l" + "r" * 17 + "}") == text.count(r"\end{tabular}") == 4
+    assert r"\multicolumn{2}{c}{} & \multicolumn{3}{c}{Noise} & \multicolumn{4}{c}{Blur}" in text
+    assert r"a\_b & 43.5 & 100.0 &" in text
+    assert {line.count("&") for line in text.splitlines() if line.startswith(("Model", "a"))} == {17}
+
+
+def test_csv_holds_fractions(alexnet):
+    rows = list(csv.DictReader(io.StringIO(cli("score", alexnet, "--format", "csv").stdout)))
+    assert [row["statistic"] for row in rows[:3]] == ["value", "low", "high"]
+    by_measure = {row["measure"]: row for row in rows if row["statistic"] == "value"}
+    assert by_measure["corruption_error"]["normalised_by"] == "AlexNet"
+    assert by_measure["error"]["normalised_by"] == ""
+    assert float(by_measure["error"]["fog"]) == pytest.approx(0.819)
+    assert float(by_measure["error"]["clean_error"]) == 0.435
+    assert {row["mean_over"] for row in rows} == {"15"}
+
+
+def test_perturbations_in_every_format(tmp_path):
+    put_p(tmp_path / "model", [*COMMON_PERTURBATIONS, "shear"])
+    text = cli("score", tmp_path / "model").stdout
+    for title in (
+        "Flip rate (FR) in %, normalised by AlexNet",
+        "Flip probability (FP) in %, unnormalised",
+        "Top-5 distance (T5D) in %, normalised by AlexNet",
+        "Top-5 distance (uT5D), 0 to 15, unnormalised",
+    ):
+        assert title in text.splitlines()
+    heads = "Model mFR Gauss. Shot Motion Zoom Snow Bright Translate Rotate Tilt Scale Shear"
+    assert text.splitlines()[2].split() == heads.split()
+    for layout in ("markdown", "csv", "latex", "json"):
+        assert "Error" not in cli("score", tmp_path / "model", "--format", layout).stdout
+
+
+def test_alexnets_perturbations_are_the_papers(tmp_path):
+    values = [{"model": "A", "flip_probabilities": dict(ALEXNET_FLIP_PROBABILITY)}]
+    values[0]["top5_distances"] = dict(ALEXNET_TOP5_DISTANCE)
+    (tmp_path / "a.json").write_text(json.dumps({"models": values}))
+    put_p(tmp_path / "model")
+    ours, _ = scored(tmp_path / "model")
+    same, _ = scored(tmp_path / "model", "--baseline", tmp_path / "a.json")
+    assert means(ours["models"][0]) == means(same["models"][0])
+
+
+# --- incomplete ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def incomplete(alexnet, tmp_path):
+    """Without fog, one severity of snow, and the clean images."""
+    root = Path(shutil.copytree(alexnet, tmp_path / "incomplete"))
+    shutil.rmtree(root / "fog")
+    (root / "snow" / "2.npz").unlink()
+    (root / "clean.npz").unlink()
+    return root
+
+
+def test_incomplete_sets_are_refused(incomplete):
+    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores the rest)"
+    assert cli_error("score", incomplete) == want
+
+
+def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
+    result = cli("score", incomplete, alexnet, "--partial")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "Corruption error (CE) in %, normalised by AlexNet (incomplete: no mCE)"
+    assert "Mean of 13" in lines[2] and "mCE " not in lines[2]
+    assert lines[3].split()[:3] == ["incomplete", "-", "100.0"] and lines[3].split().count("-") == 3
+    assert result.stderr.splitlines() == [
+        f"{incomplete}: no clean.npz, so no clean error and no score that needs it",
+        f"{incomplete}: incomplete, lacks fog, snow/2; means are over the rest",
+    ]
+    report, _ = scored(incomplete, alexnet, "--partial")
+    names = [name for name in COMMON_CORRUPTIONS if name not in ("fog", "snow")]
+    assert [m["measures"]["error"]["mean_over"] for m in report["models"]] == [names] * 2
+
+
+def random_set(root, chance, severities=(1, 2, 3, 4, 5), names=("fog", "snow"), seed=0):
+    """Predictions of 400 images that are wrong with that chance; equal seeds are wrong on the same ones."""
+    rng, keys = np.random.default_rng(seed), [f"{i:03d}" for i in range(400)]
+    for arm in ("clean", *(f"{name}/{level}" for name in names for level in severities)):
+        logits = np.eye(4)[(rng.random(400) < chance).astype(int)]
+        # The order of the rows is each file's own.
+        order = rng.permutation(400)
+        write(root, arm, [keys[i] for i in order], np.zeros(400, int), logits[order])
+    return root
+
+
+def test_severities_of_ones_own_choice_are_scored(tmp_path):
+    root = random_set(tmp_path / "a", 0.3, severities=(1, 3))
+    assert "--partial scores the rest" in cli_error("score", root)
+    result = cli("score", root, "--partial", "--format", "json")
+    report = json.loads(result.stdout)
+    assert report["severities"] == [1, 3]
+    (model,) = report["models"]
+    assert list(model["measures"]) == ["error"]
+    errors = model["errors"]["fog"]
+    assert model["measures"]["error"]["values"]["fog"] == pytest.approx(np.mean(errors)) and len(errors) == 2
+    assert "means are over severities 1 and 3 only" in result.stderr
+    table = cli("score", root, "--partial").stdout
+    assert "mean over severities 1, 3 only" in table and "mCE" not in table.replace("no mCE", "")
+    other = random_set(tmp_path / "b", 0.3, severities=(2,))
+    lone = cli("score", other, "--partial")
+    assert "mean over severity 2 only" in lone.stdout and "means are over severity 2 only" in lone.stderr
+    cli("score", root, other, "--partial", status=2)
+
+
+def test_severities_of_ones_own_choice_need_no_baseline(tmp_path):
+    """Of ImageNet's classes, where AlexNet is the baseline; the chart shows the severities that there are."""
+    for severity in (1, 3):
+        put_top5(tmp_path / "a" / "fog" / f"{severity}.npz", severity / 10)
+    put_top5(tmp_path / "a" / "clean.npz", 0.05)
+    for flags in ((), ("--baseline", "alexnet")):
+        result = cli("score", tmp_path / "a", "--partial", "--plot", tmp_path / "chart.svg", *flags)
+        assert "nothing is normalised, because baselines are means over five" in result.stderr
+        assert "Top-1 error in %, mean over severities 1, 3 only" in result.stdout
+        assert "normalised by" not in result.stdout
+    ticks = re.findall(r"<!-- (\d) -->", (tmp_path / "chart.svg").read_text())
+    assert {"0", "1", "3"} <= {*ticks} and "5" not in ticks
+
+
+def test_what_a_baseline_lacks_is_left_out_with_a_line(alexnet, tmp_path):
+    (tmp_path / "own.yaml").write_text("model: Own\nerrors: {fog: 0.819, snow: 0.4335}\n")
+    report, notes = scored(alexnet, "--partial", "--baseline", tmp_path / "own.yaml")
+    values = report["models"][0]["measures"]["corruption_error"]["values"]
+    assert values == pytest.approx({"fog": 1, "snow": 2})
+    assert any(note.startswith("Own has no value for gaussian_noise, shot_noise") for note in notes)
+
+
+def test_every_value_has_an_interval(tmp_path):
+    root = random_set(tmp_path / "a", 0.3)
+    (model,) = json.loads(cli("score", root, "--partial", "--format", "json").stdout)["models"]
+    half = 1.96 * np.sqrt(0.3 * 0.7 / 400)
+    for low, high in model["error_intervals"].values():
+        assert high - low == pytest.approx(2 * half, rel=0.25)
+    for measure in model["measures"].values():
+        assert measure["intervals"].keys() == measure["values"].keys()
+        for name, value in measure["values"].items():
+            low, high = measure["intervals"][name]
+            assert low < value < high
+        low, high = measure["mean_interval"]
+        assert low < measure["mean"] < high
+    assert "95 %" in cli("score", root, "--partial").stdout
+    assert "95 %" not in cli("score", root, "--partial", "--no-intervals").stdout
+
+
+def test_models_are_compared_image_by_image(tmp_path):
+    first, second = random_set(tmp_path / "a", 0.30), random_set(tmp_path / "b", 0.33)
+    report = json.loads(cli("score", first, second, "--partial", "--format", "json").stdout)
+    found = {each["measure"]: each for each in report["differences"]}
+    assert found.keys() == {*report["models"][0]["measures"]}
+    means = [model["measures"]["error"] for model in report["models"]]
+    difference = found["error"]
+    assert (difference["model"], difference["other"]) == ("b", "a")
+    assert difference["value"] == pytest.approx(means[1]["mean"] - means[0]["mean"])
+    low, high = difference["interval"]
+    # The second is wrong wherever the first is, which the intervals of either do not show.
+    assert 0 < low < difference["value"] < high
+    assert means[0]["mean_interval"][1] > means[1]["mean_interval"][0]
+    assert (
+        "Difference from the mean of a, on the same images" in cli("score", first, second, "--partial").stdout
+    )
+
+
+def test_a_plan_says_how_many_images_a_precision_takes(tmp_path):
+    root = random_set(tmp_path / "a", 0.3, names=("fog",))
+    (line,) = cli("score", root, "--partial", "--baseline", "none", "--plan", "1").stdout.splitlines()
+    says = re.fullmatch(r"a: Mean .* from 400 images; \+- 1 % \(95 %\) needs ([\d,]+) images", line)
+    needed = int(says[1].replace(",", ""))
+    # Five draws an image: a fifth of the variance of one.
+    assert needed == pytest.approx(0.3 * 0.7 / 5 * (1.96 / 0.01) ** 2, rel=0.25)
+
+
+def test_the_ten_of_cifar_are_named(tmp_path):
+    put_p(tmp_path / "p", classes=10)
+    (tmp_path / "p" / "predictions.json").write_text(json.dumps({"edition": "cifar-10"}))
+    notes = cli("score", tmp_path / "p").stderr
+    assert notes.count("the published cifar-p-eval has spatter instead of snow") == 1
+
+
+def test_clean_predictions_may_be_missing(tmp_path):
+    report, (note,) = scored(put_c(tmp_path / "model", clean=None))
+    assert "no clean error" in note
+    assert list(means(report["models"][0])) == ["corruption_error", "error"]
+
+
+def test_incomplete_perturbations(tmp_path):
+    put_p(tmp_path / "model", ["tilt", "snow"])
+    assert "incomplete, lacks gaussian_noise, shot_noise, motion_blur" in cli_error(
+        "score", tmp_path / "model"
+    )
+    text = cli("score", tmp_path / "model", "--partial").stdout
+    assert "Flip rate (FR) in %, normalised by AlexNet (incomplete: no mFR)" in text
+    put_p(tmp_path / "other", ["scale"])
+    line = cli_error("score", tmp_path / "model", tmp_path / "other", "--partial")
+    assert line == "the folders share no corruption or perturbation that could be scored"
+
+
+def test_fewer_than_five_classes_have_no_top5_distance(tmp_path):
+    put_p(tmp_path / "model", classes=3)
+    report, _ = scored(tmp_path / "model")
+    assert list(means(report["models"][0])) == ["flip_probability"]
+
+
+# --- charts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_charts_are_the_same_each_time(alexnet, tmp_path, suffix):
+    for name in ("a", "b"):
+        cli("score", alexnet, "--plot", tmp_path / f"{name}{suffix}")
+    data = (tmp_path / f"a{suffix}").read_bytes()
+    assert len(data) > 5000 and data == (tmp_path / f"b{suffix}").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"a{suffix}", f"b{suffix}"]
+
+
+def test_a_chart_names_models_and_categories(alexnet, tmp_path):
+    put_c(tmp_path / "another")
+    cli("score", alexnet, tmp_path / "another", "--plot", tmp_path / "chart.svg")
+    text = (tmp_path / "chart.svg").read_text()
+    for word in ("alexnet", "another", "Noise", "Blur", "Weather", "Digital", "Severity"):
+        assert f"<!-- {word} -->" in text
+
+
+def test_charts_of_perturbations_and_of_incomplete_sets(incomplete, tmp_path):
+    put_p(tmp_path / "model")
+    cli("score", tmp_path / "model", "--plot", tmp_path / "p.png")
+    cli("score", incomplete, "--partial", "--plot", tmp_path / "c.png")
+    for name in ("p.png", "c.png"):
+        assert pixels_of(tmp_path / name).std() > 10
+
+
+def test_charts_that_cannot_be_drawn(alexnet, tmp_path, monkeypatch):
+    assert "chart.gif: must end in .png, .svg, .pdf" in cli_error("score", alexnet, "--plot", "chart.gif")
+    (tmp_path / "file").write_text("")
+    result = cli("score", alexnet, "--plot", tmp_path / "file" / "chart.png", status=2)
+    assert result.stderr.startswith("Error: --plot ")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    line = cli_error("score", alexnet, "--plot", "chart.png")
+    assert line == "--plot needs matplotlib: pip install 'robustgen[plot]'"
+
+
+# --- wrong input ---------------------------------------------------------------------------------
+
+LOGITS = np.zeros((IMAGES, 10))
+GOOD = {"logits": LOGITS, "labels": np.zeros(IMAGES, int), "keys": np.array(KEYS)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"logits": np.full((IMAGES, 10), np.nan)}, "logits contain NaN or infinity"),
+        ({"logits": LOGITS[:5]}, "1000 keys for 5 predictions"),
+        ({"logits": LOGITS[:, 0]}, "logits have the shape (1000,)"),
+        ({"logits": LOGITS[0, 0]}, "logits have the shape ()"),
+        ({"logits": LOGITS[:, :0]}, "logits have the shape (1000, 0)"),
+        (
+            {"logits": np.zeros((IMAGES, 3, 10))},
+            "predictions of the shape (1000, 3, 10) are not one row per image",
+        ),
+        ({"logits": LOGITS.astype(str)}, "logits must contain numbers"),
+        ({"logits": LOGITS.astype(object)}, "3.npz: "),
+        ({"logits": None}, "has neither logits nor top1 and top5"),
+        ({"labels": np.full(IMAGES, 10)}, "labels must be 0 to 9, not 10 to 10"),
+        ({"labels": np.full(IMAGES, -1)}, "labels must be 0 to 9, not -1 to -1"),
+        ({"labels": np.zeros(IMAGES)}, "has no list of integer labels"),
+        ({"labels": np.zeros(3, int)}, "3 labels for 1000 keys"),
+        ({"labels": None}, "has no list of integer labels"),
+        ({"labels": np.ones(IMAGES, int)}, "other labels than in"),
+        ({"keys": None}, "has no list of keys"),
+        ({"keys": np.array(KEYS[:1] * IMAGES)}, "has a key twice"),
+        ({"keys": np.array(["x", *KEYS[1:]])}, "not the images of"),
+        ({"logits": np.zeros((IMAGES, 11))}, "11 classes, where"),
+        ({"logits": np.asfortranarray(LOGITS)}, "its arrays must be in C order"),
+    ],
+)
+def test_malformed_predictions(tmp_path, changes, says):
+    root = put_c(tmp_path / "model", classes=10)
+    np.savez(root / "fog" / "3.npz", **{k: v for k, v in (GOOD | changes).items() if v is not None})
+    line = cli_error("score", root)
+    assert "fog/3.npz: " in line and says in line
+
+
+def test_files_that_are_no_predictions(tmp_path):
+    root = put_c(tmp_path / "model")
+    victim = root / "fog" / "3.npz"
+    for data in (b"", b"no archive", victim.read_bytes()[:500]):
+        victim.write_bytes(data)
+        assert "fog/3.npz: not a complete file of predictions" in cli_error("score", root)
+
+
+def put_entries(path, **entries):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in entries.items():
+            archive.writestr(f"{name}.npy", data)
+
+
+def npy(shape, dtype, data=b""):
+    text = str({"descr": dtype, "fortran_order": False, "shape": shape}).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"keys": npy((2_000_000_000,), "<U1")}, "keys claim the shape (2000000000,), 4 bytes each"),
+        ({"keys": npy((30,), "<U30000000")}, "keys claim the shape (30,), 120000000 bytes each"),
+        ({"labels": npy((1 << 40,), "<i8")}, "labels claim the shape"),
+        ({"keys": b"\x93NUMPY\x02\x00" + b"\xff" * 4 + bytes(99)}, "claims a header of 4294967295 bytes"),
+        ({"keys": npy((IMAGES,), "<U4", b"x")}, "keys are cut off"),
+        ({"keys": npy((1,), "<U1", bytes(9))}, "keys are longer than they claim"),
+        ({"logits": npy((IMAGES, 10), "<U100000000")}, "logits claim 4000000000 bytes a row"),
+        ({"logits": npy((IMAGES, -1), "<f8")}, "an array of the shape (1000, -1)"),
+    ],
+)
+def test_predictions_that_promise_gigabytes(tmp_path, changes, says):
+    root = put_c(tmp_path / "model", classes=10)
+    keys = np.array(KEYS)
+    good = {
+        "logits": npy((IMAGES, 10), "<f8", bytes(80 * IMAGES)),
+        "labels": npy((IMAGES,), "<i8", bytes(8 * IMAGES)),
+        "keys": npy((IMAGES,), keys.dtype.str, keys.tobytes()),
+    }
+    put_entries(root / "fog" / "3.npz", **good | changes)
+    line = cli_error("score", root)
+    assert "fog/3.npz: " in line and says in line
+
+
+def test_predicted_classes_out_of_range(tmp_path):
+    root = put_c(tmp_path / "model", classes=10)
+    known = {"labels": GOOD["labels"], "keys": GOOD["keys"], "classes": np.array(10)}
+    top5 = np.full((IMAGES, 5), 10)
+    np.savez(root / "fog" / "3.npz", top1=top5[:, 0], top5=top5, **known)
+    assert "fog/3.npz: predicted classes 10 to 10 are out of range" in cli_error("score", root)
+    np.savez(root / "fog" / "3.npz", top1=top5[:, 0], top5=top5[:, :3], **known)
+    assert "fog/3.npz: top5 has the shape (1000, 3), not (1000, 5)" in cli_error("score", root)
+
+
+def test_folders_without_predictions(tmp_path):
+    assert "missing: no such folder of predictions" in cli_error("score", tmp_path / "missing")
+    assert "has no predictions" in cli_error("score", tmp_path)
+    put_top5(tmp_path / "clean.npz", 0)
+    assert "has no predictions" in cli_error("score", tmp_path)
+    put_top5(tmp_path / "fog" / "6.npz", 0)
+    assert "'fog/6' is not a corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
+
+
+@pytest.mark.parametrize("arm", ["clean", "tilt"])
+def test_the_folder_above_those_of_models(tmp_path, arm):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / f"{arm}.npz").write_bytes(b"")
+    message = f"{tmp_path}: has no predictions itself; are they in {tmp_path / 'model'}?"
+    assert cli_error("score", tmp_path) == message
+
+
+def test_mixed_sets(alexnet, tmp_path):
+    put_p(tmp_path / "p")
+    assert "is of a C set" in cli_error("score", alexnet, tmp_path / "p")
+    mixed = Path(shutil.copytree(alexnet, tmp_path / "mixed"))
+    put_p(mixed, ["tilt"])
+    line = cli_error("score", mixed)
+    assert line.startswith(f"{mixed}: mixes predictions of a C set (") and line.endswith(
+        "and of a P set (tilt)"
+    )
+    few = put_c(tmp_path / "few", keys=KEYS[:500])
+    line = cli_error("score", alexnet, few)
+    assert line.startswith(
+        f"{few}: not the images of {alexnet}: 500 of 1000 keys are missing, for instance 'n0"
+    )
+
+
+def test_models_on_sets_from_other_images(alexnet, tmp_path):
+    roots = [Path(shutil.copytree(alexnet, tmp_path / name)) for name in "ab"]
+    for root in roots:
+        (root / "predictions.json").write_text(json.dumps({"source_digest": root.name}))
+    assert "made from other source images than" in cli_error("score", *roots)
+
+
+# --- the whole way -------------------------------------------------------------------------------
+
+
+def test_from_cifar_to_score(tmp_path):
+    model = put_model(tmp_path / "digits.onnx")
+    source = put_cifar(tmp_path, 40)
+    few = ("--source", source, "--dataset", "cifar-10", "--jobs", "1")
+    cli("make-c", *few, "--output", tmp_path / "c")
+    cli("predict", tmp_path / "c", "--model", model, "--output", tmp_path / "preds", *PLAIN)
+    report, (note,) = scored(tmp_path / "preds", "--dataset", tmp_path / "c")
+    assert "1000 classes" in note
+    (row,) = report["models"]
+    assert row["count"] == 40 and row["missing"] == []
+    labels = np.load(tmp_path / "c" / "labels.npy").reshape(5, 40)
+    for name in COMMON_CORRUPTIONS:
+        images = np.load(tmp_path / "c" / f"{name}.npy").reshape(5, 40, 32, 32, 3)
+        wrong = expected_logits(images).argmax(axis=-1) != labels
+        assert row["errors"][name] == pytest.approx(wrong.mean(axis=1), abs=0.026)  # one on the edge
+    assert row["clean_error"] < 0.15 and max(row["errors"]["fog"]) > row["clean_error"]
+    # Its own scores as the baseline: what is divided is one.
+    (tmp_path / "own.json").write_text(json.dumps(report))
+    again, _ = scored(tmp_path / "preds", "--baseline", tmp_path / "own.json", "--partial")
+    values = again["models"][0]["measures"]["corruption_error"]["values"]
+    assert set(values.values()) == {1.0}
+
+
+def test_keys_are_held_against_the_set(tmp_path):
+    source = put_folder(tmp_path / "digits", 30)
+    few = ("--source", source, "--edition", "folder", "--scale", "32", "--jobs", "1", "--corruptions", "fog")
+    for name, limit in (("c", 30), ("smaller", 20)):
+        cli("make-c", *few, "--limit", limit, "--output", tmp_path / name)
+    model = put_model(tmp_path / "digits.onnx")
+    cli("predict", tmp_path / "c", "--model", model, "--output", tmp_path / "preds", *PLAIN)
+    common = ("score", tmp_path / "preds", "--partial", "--dataset")
+    cli(*common, tmp_path / "c")
+    assert "not the images of" in cli_error(*common, tmp_path / "smaller")
+
+
+def test_score_names_the_ten_that_it_averages_of_cifar_sequences(tmp_path):
+    put_p(tmp_path / "model", classes=10)
+    report, notes = scored(tmp_path / "model")
+    (note,) = (note for note in notes if note.startswith("means are over gaussian_noise, "))
+    assert "snow" in note and note.endswith("; the published cifar-p-eval has spatter instead of snow")
+    averaged = report["models"][0]["measures"]["flip_probability"]["mean_over"]
+    assert all(name in note for name in averaged) and "snow" in averaged and "spatter" not in averaged

@@ -1,0 +1,586 @@
+"""Configs and flags: what is wrong is told in one line that names the file or flag and the key."""
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.shell_completion import BashComplete
+
+from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
+from robustgen.benchmarks.overrides import check_overrides
+from robustgen.benchmarks.registry import DATA_SETS
+from robustgen.cli import main, options
+from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
+from robustgen.formats import FORMATS
+from robustgen.settings.config import config_folder, dataset_file, dataset_names, load
+from tests.helpers import cli, cli_error, pictures, put_photo
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Every test works in an empty folder of its own, with one photograph in `src`."""
+    monkeypatch.chdir(tmp_path)
+    put_photo(tmp_path / "src" / "cat" / "a.png")
+    return tmp_path
+
+
+def write(text, name="my.yaml"):
+    Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return Path(name)
+
+
+def error_of(text, command="make-c"):
+    """What the command line says about a config of this text."""
+    flags = ["--source", "src", "--output", "out"]
+    jobs = [] if "jobs" in str(text) else ["--jobs", "1"]
+    message = cli_error(command, "--config", write(text), *flags, *jobs)
+    assert not Path("out").exists()
+    return message
+
+
+# --- files that are wrong ------------------------------------------------------------------------
+
+WRONG = {
+    # names
+    "corruptions: [fog, frost, forst]": "corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)",
+    "corruptions: fog, Frost": "corruptions[1]: unknown corruption 'Frost' (did you mean 'frost'?)",
+    "perturbations: [rotat]": "perturbations[0]: unknown perturbation 'rotat' (did you mean 'rotate'?)",
+    "edition: imagnet": "edition: unknown edition 'imagnet' (did you mean 'imagenet'?)",
+    "source_kind: foldr": "source_kind: unknown kind of source 'foldr' (did you mean 'folder'?)",
+    "video: {preset: fats}": "video.preset: unknown preset 'fats' (did you mean 'fast'?)",
+    # keys
+    "corruption: fog": "unknown key 'corruption' (did you mean 'corruptions'?)",
+    "severity: 3": "unknown key 'severity' (did you mean 'severities'?)",
+    "video: {presett: fast}": "video: unknown key 'presett' (did you mean 'preset'?)",
+    "qqq: 1": "unknown key 'qqq' (known: dataset, source, ",
+    # types
+    "seed: '3'": "seed: must be a valid integer, not '3'",
+    "seed: 1.0": "seed: must be a valid integer, not 1.0",
+    "seed: true": "seed: must be a valid integer, not True",
+    "seed:": "seed: must be a valid integer, not None",
+    "corruptions: 3": "corruptions: ",
+    "corruptions: {fog: 1}": "corruptions: ",
+    "corruptions: [3]": "corruptions[0]: ",
+    "severities: {}": "severities: ",
+    "severities: 1.5-2.5": "severities: must be a number or a range such as 1-5, not '1.5-2.5'",
+    "severities: 0.5": "severities: severity 0.5 does not exist (1 to 5)",
+    "severities: [5.5]": "severities: severity 5.5 does not exist (1 to 5)",
+    "severities: .nan": "severities: must be a number or a range such as 1-5, not nan",
+    "severities: true": "severities: ",
+    "clean: 1": "clean: must be a valid boolean, not 1",
+    "video: 3": "video: ",
+    "video: {crf: x}": "video.crf: ",
+    "video: {lossless: 1}": "video.lossless: ",
+    "parameters: {frost: 3}": "parameters.frost: ",
+    "dataset: 3": "dataset: must be a valid string, not 3",
+    # values
+    "severities: 3-1": "severities: '3-1' runs backwards: write 1-3",
+    "severities: 6": "severities: severity 6 does not exist (1 to 5)",
+    "severities: [1, 0]": "severities: severity 0 does not exist (1 to 5)",
+    "severities: []": "severities: at least one is needed",
+    "corruptions: []": "corruptions: at least one is needed",
+    "difficulty: 4": "difficulty: difficulty 4 does not exist (1 to 3)",
+    "seed: -1": "seed: must be greater than or equal to 0, not -1",
+    "jobs: 0": "jobs: must be greater than or equal to 1, not 0",
+    "limit: 0": "limit: ",
+    "quality: 100": "quality: must be less than or equal to 95, not 100",
+    "format: avi": f"format: unknown format 'avi' (known: {', '.join(FORMATS)})",
+    "scale: 100": "scale: must be 224, 299, 64, 32, 256, 336, 384 or 448, not 100",
+    "libjpeg: mozjpeg": "libjpeg: must be 'turbo' or 'ijg', not 'mozjpeg'",
+    "motion_blur: fast": "motion_blur: must be 'exact' or 'imagemagick', not 'fast'",
+    "video: {crf: 60}": "video.crf: ",
+    "frost_dir: ${NO_SUCH_VARIABLE}": "frost_dir: environment variable NO_SUCH_VARIABLE is not set",
+    # YAML
+    "seed: 1\nseed: 2": "line 2, column 1: 'seed' occurs twice",
+    "video:\n  crf: 1\n  crf: 2": "line 3, column 3: 'crf' occurs twice",
+    "dataset: &x 1\nseed: *x": "line 2, column 7: aliases are not allowed",
+    "a: &a [*a]": "line 1, column 8: aliases are not allowed",
+    "seed: !!python/object/apply:os.system ['touch owned']": "line 1, column 7: ",
+    "seed: !!python/name:os.system": "line 1, column 7: ",
+    "seed: !mine 3": "line 1, column 7: ",
+    "seed: [1": "line 1, column 9: ",
+    "\tseed: 1": "line 1, column 1: ",
+    "seed: 1\n---\nseed: 2": "line 2, column 1: ",
+    "[1, 2]": "must contain keys and values, not a list",
+    "hello": "must contain keys and values, not a str",
+    "1: 2": "",
+    "null: 2": "",
+    "[" * 3000: "",
+    "seed: " + "9" * 5000: "",
+    b"seed: \xe9": "",
+    b"\xff\xfes\x00": "",
+    b"seed: 1\x00": "",
+    "? [a, b]\n: 1": "",
+    "? {a: 1}\n: 1": "",
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: repr(text[:40]))
+def test_a_wrong_file_is_told_in_one_line(text):
+    message = error_of(text, "make-p" if "perturb" in str(text) else "make-c")
+    assert message.startswith(f"my.yaml: {WRONG[text]}")
+    assert not Path("owned").exists()
+
+
+def test_the_place_in_a_list_is_that_in_the_file():
+    """A group is one entry, however many names it stands for."""
+    message = error_of("corruptions: [common, forst]")
+    assert message == "my.yaml: corruptions[1]: unknown corruption 'forst' (did you mean 'frost'?)"
+
+
+BAD_PARAMETERS = {
+    "{fog: {decay: 1.5}}": "parameters: fog.decay: name a severity from 1 to 5, as in fog: {3: {...}}",
+    "{fog: {true: {decay: 1.5}}}": "fog.True: name a severity",
+    "{fog: {}}": "parameters: fog: no severity given; write fog: {3: {...}}",
+    "{fog: {3: {}}}": "fog.3: name a severity",
+    "{forst: {1: {shrink: 1}}}": "unknown corruption 'forst' (did you mean 'frost'?)",
+    "{frost: {6: {shrink: 1}}}": "severity 6 of frost does not exist",
+    "{frost: {1: {shrnk: 1}}}": "unknown parameter of frost 'shrnk' (did you mean 'shrink'?)",
+    "{gaussian_noise: {1: {sigma: abc}}}": "sigma",
+    "{glass_blur: {1: {iterations: 1.5}}}": "iterations",
+    "{motion_blur: {1: {engine: fast}}}": "engine",
+    "{gaussian_noise: {1: {sigma: [1]}}}": "sigma",
+}
+
+
+@pytest.mark.parametrize("severity", ["decay", True, 2.5, None, (3,)])
+def test_parameters_without_a_severity_are_refused_in_python_too(severity):
+    with pytest.raises(ArgumentError, match=r"^fog\..*: name a severity from 1 to 5, as in fog: "):
+        check_overrides({"fog": {severity: {"decay": 2}}})
+    with pytest.raises(ArgumentError, match=r"^fog\.3: name a severity"):
+        check_overrides({"fog": {3: 2}})
+    assert check_overrides({"fog": {"3": {"decay": 2}}}) == {"fog": {3: {"decay": 2.0}}}
+
+
+@pytest.mark.parametrize("parameters", BAD_PARAMETERS)
+def test_wrong_parameters_are_told_in_one_line(parameters):
+    message = error_of(f"parameters: {parameters}")
+    assert BAD_PARAMETERS[parameters] in message
+    assert message.startswith("my.yaml: parameters")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}"])
+def test_an_empty_file_is_all_defaults(text):
+    assert load(write(text)) == load(None)
+
+
+# --- flags ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--severities", "6"], "--severities: severity 6 does not exist (1 to 5)"),
+        (["--severities", "5.5"], "--severities: severity 5.5 does not exist (1 to 5)"),
+        (["--severities", "nan"], "--severities: must be a number or a range such as 1-5, not 'nan'"),
+        (["--severities", "0-2"], "--severities: severity 0 does not exist (1 to 5)"),
+        (["--corruptions", "fog,forst"], "--corruptions: unknown corruption 'forst' (did you mean 'frost'?)"),
+        (["--corruptions", ""], "--corruptions: at least one is needed"),
+        (["--edition", "imagnet"], "--edition: unknown edition 'imagnet' (did you mean 'imagenet'?)"),
+        (["--seed", "-1"], "--seed: must be greater than or equal to 0, not -1"),
+        (["--jobs", "0"], "--jobs: must be at least 1, not 0"),
+        (["--limit", "0"], "--limit: must be greater than or equal to 1, not 0"),
+        (["--scale", "7"], "--scale: must be 224, 299, 64, 32, 256, 336, 384 or 448, not 7"),
+        (["--quality", "96"], "--quality: must be less than or equal to 95, not 96"),
+        (["--motion-blur", "fast"], "--motion-blur: must be 'exact' or 'imagemagick', not 'fast'"),
+        (["--dataset", "imagnet"], "unknown dataset 'imagnet' (did you mean 'imagenet'?)"),
+        (["--dataset", "demo", "--config", "my.yaml"], "give --dataset or --config, not both"),
+        (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
+        (["--config", "src"], "src: cannot be read: Is a directory"),
+    ],
+    ids=str,
+)
+def test_a_wrong_flag_is_told_in_one_line(flags, message):
+    assert cli_error("make-c", "--source", "src", "--output", "out", *flags) == message
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--difficulty", "7"], "--difficulty: difficulty 7 does not exist (1 to 3)"),
+        (["--format", "avi"], f"--format: unknown format 'avi' (known: {', '.join(FORMATS)})"),
+        (
+            ["--perturbations", "rotat"],
+            "--perturbations: unknown perturbation 'rotat' (did you mean 'rotate'?)",
+        ),
+    ],
+    ids=str,
+)
+def test_a_wrong_flag_of_make_p_is_told_in_one_line(flags, message):
+    assert cli_error("make-p", "--source", "src", "--output", "out", *flags) == message
+
+
+@pytest.mark.parametrize(
+    "flags", [["--seed", "x"], ["--nonsense"], ["--overwrite", "3"], ["--severities"]], ids=str
+)
+def test_flags_that_do_not_parse_end_with_status_2(flags):
+    assert "Error: " in cli("make-c", "--source", "src", *flags, status=2).stderr
+
+
+def test_nothing_to_work_on():
+    assert cli_error("make-c") == "no source: give --dataset, --config or --source"
+    assert "no source" in cli_error("make-c", "--dataset", "folder")
+
+
+@pytest.mark.parametrize("flag", ["--frost-dir", "--subset", "--labels"])
+def test_a_path_that_is_not_there_is_wrong_and_not_the_fault_of_an_image(flag):
+    message = cli_error("make-c", "--source", "src", "--output", "out", flag, "nowhere", "--jobs", "1")
+    assert "nowhere" in message
+
+
+@pytest.mark.parametrize("flag", ["--output", "--source"])
+def test_an_empty_path_is_not_the_current_folder(flag, tmp_path_factory):
+    """What a shell makes of an unset variable must neither be read from nor written to."""
+    before = sorted(Path().iterdir())
+    flags = {"--source": "src", "--output": str(tmp_path_factory.mktemp("outside") / "out")} | {flag: ""}
+    write("corruptions: contrast\nseverities: 1\njobs: 1")
+    message = cli_error("make-c", "--config", "my.yaml", *(part for pair in flags.items() for part in pair))
+    assert flag.removeprefix("--") in message
+    assert {path.name for path in Path().iterdir()} - {path.name for path in before} <= {"my.yaml"}
+
+
+# --- what comes of a config ----------------------------------------------------------------------
+
+
+def test_defaults():
+    config = load(None)
+    assert config.edition == "folder"
+    assert config.severities == (1, 2, 3, 4, 5)
+    assert config.corruptions == tuple(CORRUPTIONS)[:15]
+    assert config.perturbations == tuple(PERTURBATIONS)[:10]
+    assert (config.seed, config.quality, config.clean, config.difficulty) == (0, 85, True, (1,))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("common", tuple(CORRUPTIONS)[:15]),
+        ("extra", tuple(CORRUPTIONS)[15:]),
+        ("all", tuple(CORRUPTIONS)),
+        ("[fog, extra]", ("fog", *tuple(CORRUPTIONS)[15:])),
+        ("fog, frost , snow", ("fog", "frost", "snow")),
+        ("[fog, frost, fog]", ("fog", "frost")),
+        ("fog", ("fog",)),
+    ],
+)
+def test_ways_to_name_corruptions(written, meant):
+    assert load(write(f"corruptions: {written}")).corruptions == meant
+    assert load(None, {"corruptions": written.strip("[]")}).corruptions == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("3", (3,)),
+        ("1-5", (1, 2, 3, 4, 5)),
+        ("1,3", (1, 3)),
+        ("[2, 4]", (2, 4)),
+        ("1-2,5", (1, 2, 5)),
+        ("3,3", (3,)),
+    ],
+)
+def test_ways_to_name_severities(written, meant):
+    assert load(write(f"severities: {written}")).severities == meant
+
+
+def test_flags_win_over_the_file():
+    path = write("seed: 3\nseverities: 1\ncorruptions: fog\nquality: 50")
+    config = load(path, {"seed": 7, "severities": "2-3", "corruptions": None, "quality": None})
+    assert (config.seed, config.severities) == (7, (2, 3))
+    assert (config.corruptions, config.quality) == (("fog",), 50)
+
+
+def test_a_flag_saves_a_file_whose_variable_is_not_set():
+    path = write("source: ${NO_SUCH_VARIABLE}")
+    assert load(path, {"source": "src"}).source == "src"
+    with pytest.raises(
+        ConfigError, match=r"my\.yaml: source: environment variable NO_SUCH_VARIABLE is not set"
+    ):
+        load(path)
+
+
+def test_variables_and_the_home_folder_are_filled_in(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("WHERE", "/data/val")
+    monkeypatch.setenv("WHAT", "set")
+    config = load(write("source: ${WHERE}/${WHAT}\noutput: ~/out-{kind}\nlabels: a~b"))
+    assert (config.source, config.output, config.labels) == ("/data/val/set", "/home/me/out-{kind}", "a~b")
+
+
+@pytest.mark.parametrize("name", ["imagenet", "cifar-10", "tiny-imagenet"])
+def test_the_variable_of_a_shipped_config_is_asked_for(name, monkeypatch):
+    for variable in ("IMAGENET_VAL", "CIFAR_10", "TINY_IMAGENET"):
+        monkeypatch.delenv(variable, raising=False)
+    message = cli_error("make-c", "--dataset", name)
+    assert f"{name}.yaml: source: environment variable " in message and "is not set" in message
+
+
+# --- shipped configs -----------------------------------------------------------------------------
+
+
+def test_every_edition_has_a_config():
+    assert set(EDITIONS) <= set(dataset_names())
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
+    for variable in ("IMAGENET_VAL", "CIFAR_10", "CIFAR_100", "TINY_IMAGENET", *map(str.upper, DATA_SETS)):
+        monkeypatch.setenv(variable, "/data")
+    config = load(dataset_file(name))
+    assert config.dataset == name
+    editions = {"demo": "imagenet", "smoke": "imagenet-64", "table": "folder"}
+    assert config.edition == editions.get(name, name)
+    # Of coco-c there is no P set.
+    named = f"out/{name}-{{kind}}" if name != "coco-c" else "out/coco-c"
+    assert config.output == named or "{dataset}" in config.output
+    if name in DATA_SETS:
+        family = {each.partition(":")[0] for each in config.corruptions}
+        assert family == {"mnist-c" if name == "mnist" else "medmnist-c"}
+    elif name != "smoke":
+        assert (config.corruptions, config.severities, config.seed) == (
+            tuple(FAMILIES["laion-c"].names() if name == "laion-c" else CORRUPTIONS)[:15],
+            (1, 2, 3, 4, 5),
+            0,
+        )
+
+
+def test_configs_hold_choices_and_no_published_constants():
+    for path in config_folder().glob("*.yaml"):
+        assert "parameters" not in yaml.safe_load(path.read_text())
+
+
+def test_unknown_data_sets_are_answered_with_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'cifar-10'"):
+        dataset_file("cifar10")
+
+
+def test_a_data_set_works_from_any_folder():
+    cli(
+        "make-c",
+        "--dataset",
+        "smoke",
+        "--limit",
+        "1",
+        "--severities",
+        "1",
+        "--corruptions",
+        "fog",
+        "--jobs",
+        "1",
+    )
+    assert len(pictures("out/smoke-c")) == 2
+
+
+# --- parameters, subset, limit -------------------------------------------------------------------
+
+
+IJG_PLAIN = "corruptions: [contrast, jpeg_compression]\nseverities: 1\njobs: 1\n"
+PLAIN = "corruptions: contrast\nseverities: 1-2\nclean: false\njobs: 1\n"
+
+
+def make(*flags, text=PLAIN):
+    cli("make-c", "--config", write(text), "--source", "src", "--output", "out", *flags)
+    return {name: Path("out", name).read_bytes() for name in pictures("out")}
+
+
+def test_parameters_replace_the_published_constants_where_they_are_given():
+    published = make()
+    own = make("--overwrite", text=f"{PLAIN}parameters: {{contrast: {{2: {{factor: 0.01}}}}}}")
+    assert own["contrast/1/cat/a.JPEG"] == published["contrast/1/cat/a.JPEG"]
+    assert own["contrast/2/cat/a.JPEG"] != published["contrast/2/cat/a.JPEG"]
+
+
+def test_ijg_writes_the_files_and_jpeg_compression_is_always_its_own():
+    turbo = make(text=IJG_PLAIN)
+    settings = json.loads(Path("out/dataset.json").read_text())["settings"]
+    assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
+    ijg = make("--libjpeg", "ijg", "--overwrite", text=IJG_PLAIN)
+    assert all(ijg[name] != turbo[name] for name in turbo)
+    settings = json.loads(Path("out/dataset.json").read_text())["settings"]
+    assert settings["output"]["libjpeg"] == "ijg"
+    assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
+    assert settings["versions"]["libjpeg"].startswith("IJG libjpeg 9c")
+    assert "0 findings" in cli("verify", "out", "--deep", "2").stdout
+
+
+def test_without_jpeglib_one_line_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jpeglib", None)
+    message = error_of("libjpeg: ijg")
+    assert message == (
+        "libjpeg: ijg needs jpeglib, which includes IJG libjpeg 9c: pip install 'robustgen[ijg]'"
+    )
+
+
+def test_a_scale_replaces_the_edition_s_constants():
+    assert make("--scale", "224") != make("--scale", "32", "--overwrite")
+
+
+def test_limit_takes_the_first_images_and_subset_those_it_lists():
+    for name in ("b", "c", "d"):
+        put_photo(Path(f"src/dog/{name}.png"))
+    write("# mine\ndog/c.png\n\n  cat/a.png  \r\ndog/d.png\n", "keys.txt")
+    assert set(make("--limit", "2", "--severities", "1")) == {
+        f"contrast/1/{k}.JPEG" for k in ("cat/a", "dog/b")
+    }
+    subset = make("--subset", "keys.txt", "--severities", "1", "--output", "other", "--limit", "2")
+    assert pictures("other") == {f"contrast/1/{key}.JPEG" for key in ("cat/a", "dog/c")}
+    assert subset
+
+
+def test_a_list_of_imagenets_images_fits_a_flat_folder_too(tmp_path):
+    for number in (1, 2, 3):
+        put_photo(tmp_path / "val" / f"ILSVRC2012_val_0000000{number}.JPEG")
+    ids = tmp_path / "ids.txt"
+    ids.write_text("n01440764/ILSVRC2012_val_00000003.JPEG\nn01751748/ILSVRC2012_val_00000001.JPEG\n")
+    flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--jobs", "1")
+    cli("make-c", "--source", tmp_path / "val", "--subset", ids, "--output", tmp_path / "c", *flags)
+    made = sorted(path.stem for path in (tmp_path / "c" / "contrast" / "1").rglob("*.JPEG"))
+    assert made == ["ILSVRC2012_val_00000001", "ILSVRC2012_val_00000003"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cat/a.png\n\ncat/b.png\n", "keys.txt, line 3: the source has no image 'cat/b.png'"),
+        ("cat/a.png\na.png\n", "keys.txt, line 2: the source has no image 'a.png'"),
+        ("# nothing\n\n", "keys.txt: lists no image"),
+        ("", "keys.txt: lists no image"),
+    ],
+)
+def test_a_wrong_subset_is_told(text, message):
+    write(text, "keys.txt")
+    assert cli_error("make-c", "--source", "src", "--output", "out", "--subset", "keys.txt") == message
+
+
+def test_a_subset_takes_names_as_they_are():
+    names = ["a\fb.png", "c\u2028d.png", "#e.png", " f.png", "g\nh.png", "i\\j.png"]
+    for name in names:
+        put_photo(Path("odd", name))
+    write("# a comment\n" + "\n".join(names[:3]) + "\r\n f.png\n\\g\\nh.png\ni\\j.png\n", "keys.txt")
+    cli("make-c", "--source", "odd", "--output", "out", "--subset", "keys.txt", "--corruptions", "contrast",
+        "--severities", "1", "--no-clean", "--jobs", "1")  # fmt: skip
+    assert sorted(path.name for path in Path("out/contrast/1").glob("*.JPEG")) == [
+        " f.JPEG", "#e.JPEG", "a\fb.JPEG", "c\u2028d.JPEG", "g\nh.JPEG", "i\\j.JPEG",
+    ]  # fmt: skip
+
+
+# --- sources and outputs that cannot be ----------------------------------------------------------
+
+
+def test_wrong_sources():
+    Path("empty").mkdir()
+    write("no image", "text.txt")
+    assert "nowhere" in cli_error("make-c", "--source", "nowhere", "--output", "out")
+    assert "empty: no images" in cli_error("make-c", "--source", "empty", "--output", "out")
+    assert "text.txt: neither a folder nor an archive" in cli_error(
+        "make-c", "--source", "text.txt", "--output", "out"
+    )
+
+
+def test_wrong_outputs():
+    write("a file", "file")
+    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src/out")
+    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src")
+    assert "file: is a file" in cli_error("make-c", "--source", "src", "--output", "file")
+    assert "file: is a file" in cli_error("make-c", "--source", "src", "--output", "file/out", "--jobs", "1")
+    assert pictures("src") == {"cat/a.png"}
+
+
+def test_a_link_into_the_source_is_seen_through():
+    Path("link").symlink_to("src")
+    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "link/out")
+
+
+# --- other commands ------------------------------------------------------------------------------
+
+
+def test_list_tells_all_names():
+    text = cli("list").stdout
+    for name in [*CORRUPTIONS, *PERTURBATIONS, *EDITIONS, *dataset_names()]:
+        assert name in text
+
+
+def test_list_tells_the_constants_of_one():
+    text = cli("list", "motion_blur").stdout
+    assert "scale 224, severity 5: radius 20, sigma 15" in text
+    assert "scale  32, difficulty 1: radius 6, sigma 1.8, step 9" in text
+    assert cli_error("list", "forst").endswith("(did you mean 'frost'?)")
+    kind = "corruption, perturbation, edition, data set or family"
+    assert cli_error("list", "NOPE") == f"unknown {kind} 'NOPE' (robustgen list names all)"
+
+
+def test_the_members_of_a_group_or_family_are_listed():
+    def names(group):
+        return {each["name"] for each in json.loads(cli("list", group, "--json").stdout)}
+
+    assert names("imagenet-c") == {*CORRUPTIONS} and names("imagenet-p") == {*PERTURBATIONS}
+    assert len(json.loads(cli("list", "common", "--json").stdout)) == 25
+    assert names("all") == {*CORRUPTIONS, *PERTURBATIONS}
+    assert names("c-bar") == names("c-bar:all") == {*FAMILIES["c-bar"].corruptions}
+    lines = cli("list", "c-bar").stdout.splitlines()
+    assert lines[0] == "corruptions of ImageNet-C-bar (robustgen make-c --corruptions c-bar)"
+    assert len(lines) == 1 + len(FAMILIES["c-bar"].corruptions)
+
+
+def test_list_describes_an_edition_and_the_config_of_a_data_set():
+    text = cli("list", "imagenet").stdout
+    assert "edition imagenet: constants of 224 pixels" in text
+    assert "shorter side to 256 pixels, then the middle 224 x 224" in text
+    assert "source: ${IMAGENET_VAL}" in text
+    assert "by default  npy files" in cli("list", "cifar-10").stdout
+
+
+def test_list_gives_all_as_json():
+    found = json.loads(cli("list", "--json").stdout)
+    assert {each["kind"] for each in found} == {"corruption", "perturbation", "edition", "data set"}
+    assert {each["name"] for each in found if each["kind"] == "edition"} == set(EDITIONS)
+    (fog,) = json.loads(cli("list", "fog", "--json").stdout)
+    assert fog["parameters"]["224"]["3"] == dataclasses.asdict(CORRUPTIONS["fog"].parameters(3, 224))
+
+
+def test_the_help_names_all_choices():
+    assert set(options.EDITION_NAMES) == set(EDITIONS)
+    assert {*options.DATASET_NAMES, "smoke"} == set(dataset_names())
+    for command in ("make-c", "make-p", "make-augmix", "preview", "calibrate"):
+        text = " ".join(cli(command, "--help").stdout.split()).replace("- ", "-")
+        assert all(name in text for name in options.EDITION_NAMES)
+
+
+def proposals(*words):
+    """What bash is told when the last of `words` is to be completed."""
+    found = BashComplete(main, {}, "robustgen", "_ROBUSTGEN_COMPLETE").get_completions(
+        [*words[:-1]], words[-1]
+    )
+    return [each.value for each in found]
+
+
+def test_shells_complete_names():
+    assert "make-c" in proposals("mak")
+    assert proposals("make-c", "--dataset", "ima") == ["imagenet", "imagenet-inception", "imagenet-64"]
+    assert proposals("make-c", "--corruptions", "fog,gla") == ["fog,glass_blur"]
+    assert "tilt" in proposals("make-p", "--perturbations", "")
+    assert proposals("preview", "--edition", "tiny") == ["tiny-imagenet"]
+    assert proposals("list", "elas") == ["elastic_transform"]
+    # A perturbation too, and named once.
+    assert proposals("list", "glass") == ["glass_blur"] and proposals("list", "sno") == ["snow"]
+    for format in proposals("make-c", "--format", "") + proposals("make-p", "--format", ""):
+        assert format in FORMATS
+
+
+def test_jobs_can_be_all(tmp_path):
+    put_photo(tmp_path / "in/a.png")
+    flags = ("--source", tmp_path / "in", "--corruptions", "contrast", "--output", tmp_path / "out")
+    cli("make-c", *flags, "--jobs", "all")
+    cli("verify", tmp_path / "out", "--jobs", "all")
+    for wrong in ("0", "most", "-1"):
+        assert "--jobs: must be" in cli_error("make-c", *flags, "--jobs", wrong)
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["-h"], ["make-c", "--help"], ["make-p", "-h"], ["--version"]], ids=str
+)
+def test_help_and_version(args):
+    assert "robustgen" in cli(*args).stdout.lower() or "Usage" in cli(*args).stdout

@@ -1,0 +1,87 @@
+"""Class folders of ImageNet are WordNet ids: folders around them are never taken for classes."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from robustgen.errors import ArgumentError, SourceError
+from robustgen.torch import CorruptedDataset, SourceDataset
+from tests.helpers import cli, cli_error, put_photo
+
+FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+VAL = ("n01440764/ILSVRC2012_val_00000293.JPEG", "n01751748/ILSVRC2012_val_00000001.JPEG")
+
+
+def put(root: Path, *names: str) -> Path:
+    for name in names:
+        put_photo(root / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ImageNet as it is often unpacked: train and val, with class folders in each."""
+    names = [f"{split}/{name}" for split in ("train", "val") for name in VAL]
+    return put(tmp_path_factory.mktemp("imagenet"), *names)
+
+
+@pytest.mark.parametrize("flags", [("--dataset", "imagenet-64"), ("--edition", "imagenet-64")])
+def test_a_source_one_level_too_high_is_recognised(
+    root: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    more = (*flags, *FEW, "--output", tmp_path / "out")
+    line = cli_error("make-c", "--source", root, *more)
+    assert f"in train, val; did you mean --source {root}/val?" in line
+    assert not (tmp_path / "out").exists()
+    done = cli("make-c", "--source", root / "val", *more)
+    assert done.stderr.splitlines()[0] == "2 images, 2 classes, 2 outputs of each"
+
+
+def test_streams_and_torch_follow_the_same_rules(root: Path, tmp_path: Path) -> None:
+    line = cli_error("stream", "--setting", "continual", "--dataset", "imagenet", "--source", root)
+    assert f"did you mean --source {root}/val?" in line
+    with pytest.raises(SourceError, match="did you mean"):
+        SourceDataset(root)
+    flat = put(tmp_path / "flat", *(Path(name).name for name in VAL))
+    with pytest.raises(SourceError, match=r"not in class folders.*classes=False"):
+        SourceDataset(flat)
+    assert [label for _, label in SourceDataset(flat, classes=False)] == [0, 0]
+    assert [label for _, label in SourceDataset(root / "val")] == [0, 1]
+
+
+class DatasetFolder:
+    """What torchvision's has of images at `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.samples = [(str(path), 0) for path in sorted(root.rglob("*.JPEG"))]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Image.Image, int]:
+        return Image.open(self.samples[index][0]), 0
+
+
+def test_folders_of_torchvision_one_level_too_high_are_recognised(root: Path) -> None:
+    choices = ("contrast", 1)
+    with pytest.raises(ArgumentError, match=r"are deeper, in train, val; .* give key="):
+        CorruptedDataset(DatasetFolder(root), *choices, edition="imagenet-64")
+    data = CorruptedDataset(DatasetFolder(root / "val"), *choices, edition="imagenet-64")
+    assert [data.key(place) for place in range(len(data))] == [*VAL]
+
+
+@pytest.mark.parametrize("stray", ["stray.JPEG", "thumbnails/a.JPEG"])
+def test_images_beside_the_class_folders_shift_no_label(tmp_path: Path, stray: str) -> None:
+    source = put(tmp_path / "val", *VAL, stray)
+    flags = ("--source", source, *FEW, "--output", tmp_path / "out", "--dry-run")
+    line = cli_error("make-c", "--dataset", "imagenet-64", *flags)
+    assert f"{stray!r} is not in a class folder" in line
+    cli("make-c", "--dataset", "imagenet-64", "--no-classes", *flags)
+
+
+def test_own_photographs_are_prepared_as_imagenet_is(tmp_path: Path) -> None:
+    source = put(tmp_path / "photos", "cat/a.JPEG", "dog/b.JPEG")
+    flags = ("--edition", "imagenet-64", "--source", source, *FEW, "--output", tmp_path / "out")
+    assert "2 classes" in cli("make-c", *flags, "--dry-run").stdout
