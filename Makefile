@@ -52,7 +52,7 @@ format: $(VENV)/.installed-dev ## Format the code, and repair what ruff can repa
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-docs: $(VENV)/.installed ## Write the reference of configs and flags again
+docs: $(VENV)/.installed ## Write the reference of configs, flags and files again
 	$(BIN)/python scripts/docs_reference.py
 
 site: $(VENV)/.installed-site ## Build the pages of docs/ and the gallery as build/site-html

@@ -69,7 +69,7 @@ def corrupt(
     parameters : mapping of str to value, optional
         Replaces constants by name, as ``robustgen list CORRUPTION`` prints them: ``{"sigma": 0.1}``. Also
         ``{"library": "ijg"}`` for jpeg_compression, ``{"engine": "imagemagick"}`` for motion_blur and snow,
-        ``{"tiles": FOLDER}`` for laion-c:stickers and laion-c:mosaic.
+        and ingredients: ``{"tiles": FOLDER}`` for laion-c:stickers and laion-c:mosaic, ``{"frost": FOLDER}``.
     depth : ndarray of shape (H, W), optional
         The depth map of `image`; only for 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
@@ -86,14 +86,19 @@ def corrupt(
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
     """
     row = get_edition(_AS_IT_IS if edition is None else edition)
-    operation = get_corruption(corruption, row.dialect)
+    operation = get_corruption(corruption, row.implementation)
     pixels = check_size((as_grey if operation.grey else as_rgb)(image), operation.smallest_side)
     published = operation.parameters(severity, row.scale_for(pixels, scale, operation.table))
-    own, draws = replace_parameters(published, parameters, operation.name), as_rng(rng)
+    constants, given, needs = parameters, depth, operation.needs.name if operation.needs else ""
+    if depth is not None and needs != "depth":
+        raise ArgumentError(f"{operation.name} takes no depth map")
+    if isinstance(parameters, Mapping) and needs in parameters:
+        constants, given = {k: v for k, v in parameters.items() if k != needs}, parameters[needs]
+    own, draws = replace_parameters(published, constants, operation.name), as_rng(rng)
     try:
-        corrupted = row.corrupt(operation, pixels, own, draws, depth=depth)
+        corrupted = row.corrupt(operation, pixels, own, draws, given=given)
     except Exception as error:
-        _blame_parameters(operation, parameters, error)
+        _name_parameters_in_error(operation, parameters, error)
         raise
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
@@ -149,12 +154,12 @@ def perturb(
     try:
         frames = operation.apply(row.at_stage(pixels, stage), own, draws)
     except Exception as error:
-        _blame_parameters(operation, parameters, error)
+        _name_parameters_in_error(operation, parameters, error)
         raise
     return np.stack([*row.finish(frames, stage)])
 
 
-def _blame_parameters(operation: Operation, own: Any, error: Exception) -> None:
+def _name_parameters_in_error(operation: Operation, own: Any, error: Exception) -> None:
     """Raise an ArgumentError that names the user's `own` parameters, if any, as the cause of `error`."""
     if own and not isinstance(error, RobustgenError):
         # Each value may be valid by itself, but not together with the others or with the image.

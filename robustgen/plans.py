@@ -14,7 +14,10 @@ from robustgen.files.storage import locate
 from robustgen.files.version import __version__
 from robustgen.related.augmentation import TITLE as AUGMIX
 from robustgen.related.icons import TITLE as ICONS
-from robustgen.settings.config import Config, check, make_absolute
+from robustgen.settings.config import Config
+from robustgen.settings.fields import make_absolute
+from robustgen.settings.loading import check
+from robustgen.settings.related import AugMixChoices, ClaheChoices, IconChoices
 
 
 def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
@@ -30,15 +33,15 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
     if kind == EQUALISED:
         from robustgen.related import clahe_sets
 
-        return clahe_sets.plan_clahe(check(clahe_sets.ClaheChoices, choices, name))
+        return clahe_sets.plan_clahe(check(ClaheChoices, choices, name))
     if kind == ICONS:
         from robustgen.related.icons import icon_set
 
-        return icon_set.plan_icons(check(icon_set.IconChoices, choices, name))
+        return icon_set.plan_icons(check(IconChoices, choices, name))
     if kind == AUGMIX:
         from robustgen.related.augmentation import training_copies
 
-        return training_copies.plan_copies(check(training_copies.AugMixChoices, choices, name))
+        return training_copies.plan_copies(check(AugMixChoices, choices, name))
     raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")
 
 
@@ -103,6 +106,6 @@ def _digest(plan: Plan) -> str:
         json.dumps(plan.settings(), sort_keys=True),
         *plan.keys,
         "",
-        *(variant.folder for variant in plan.arms),
+        *(variant.folder for variant in plan.variants),
     ]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

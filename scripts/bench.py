@@ -55,8 +55,9 @@ from robustgen.imaging import video
 from robustgen.imaging.geometry import resize
 from robustgen.inspection.verify import verify
 from robustgen.models.base import Model
-from robustgen.settings import config
-from robustgen.sources import Photographs
+from robustgen.settings.config import Config
+from robustgen.settings.loading import load
+from robustgen.sources.folder import Photographs
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
 PUBLISHED = {
@@ -102,7 +103,7 @@ def cifar(folder: Path, count: int) -> Path:
 
 
 def planned(kind: Kind, **choices: object) -> Plan:
-    return plan_benchmark(config.load(None, choices), kind)
+    return plan_benchmark(load(Config, None, choices), kind)
 
 
 def timed(plan: Plan) -> float:
@@ -134,8 +135,8 @@ def codec_share(plan: Plan) -> tuple[float, float]:
     """Return the time (`_clocks`) to decode and prepare each source image once and to encode all outputs."""
     outputs = [
         [
-            np.asarray(Image.open(Path(plan.store.location, arm.path(str(plan.writer.output_name(key))))))
-            for arm in plan.arms
+            np.asarray(Image.open(Path(plan.store.location, variant.path(str(plan.writer.output_name(key))))))
+            for variant in plan.variants
         ]
         for key in plan.keys
     ]
@@ -186,7 +187,7 @@ def two_workers(folder: Path, count: int) -> dict[str, float]:
 
 def nothing_to_do(plan: Plan) -> dict[str, float]:
     """Return the processor time per file of a run on a finished output, and of `verify`."""
-    files = len(plan.keys) * len(plan.arms)
+    files = len(plan.keys) * len(plan.variants)
 
     def microseconds(call: Callable[[], object]) -> float:
         started = time.process_time()
@@ -295,7 +296,7 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
     for i in range(5):
         plan = planned("c", **choices, output=str(folder / f"ec{i}"))
         wholes.append(_clocks(partial(run, plan))[1])
-        source_choices = config.load(None, choices)
+        source_choices = load(Config, None, choices)
         output = folder / f"ev{i}"
         evaluated.append(_clocks(partial(evaluating.evaluate, source_choices, "c", ["free"], output))[1])
     return {"evaluate_to_make_c": min(evaluated) / min(wholes)}
@@ -331,16 +332,16 @@ def make_p(folder: Path) -> dict[str, Any]:
     (key,), encoder = plan.keys, plan.writer.encoder
     assert isinstance(encoder, Mp4Encoder)
     image, totals, ratios = plan.recipe.prepare(plan.source.load(key)), np.zeros(2), {}
-    for arm in plan.arms:
-        frames = plan.recipe.make(arm, key, image)
-        encoding = encoder.noise_encoding if arm.name in encoder.noises else encoder.encoding
+    for variant in plan.variants:
+        frames = plan.recipe.make(variant, key, image)
+        encoding = encoder.noise_encoding if variant.name in encoder.noises else encoder.encoding
         alone = _least(partial(video.encode, frames, encoding), 2)
-        (unit,) = plan.writer.cut(plan.keys, (arm,))
+        (unit,) = plan.writer.cut(plan.keys, (variant,))
         state = OutputState(plan.store)
         job = Production(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
         whole = _least(partial(produce, job, NOBODY), 2)
         totals += whole, alone
-        ratios[arm.name] = whole / alone
+        ratios[variant.name] = whole / alone
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}
 
 
@@ -486,7 +487,7 @@ def print_tables(figures: dict[str, Any]) -> None:
 
 # Names and units of the figures in docs/background/performance.md.
 WORDS = {
-    "fifteen_ms": ("the fifteen at 224 x 224, all severities", "ms"),
+    "fifteen_ms": ("the 15 common corruptions at 224 x 224, all severities", "ms"),
     "make_c_ms_per_image": ("`make-c`, 15 x 5 outputs of one 500 x 375 photograph, one worker", "ms"),
     "codec_ms_per_image": ("of this, decoding, preparing and encoding", "ms"),
     "ratio_to_codec_processor": ("`make-c` relative to decoding, preparing and encoding", ""),
@@ -508,7 +509,7 @@ WORDS = {
     "cifar_peak_memory_mb": ("peak memory of that process", "MB"),
     "ratio_to_x264": ("`make-p` relative to x264 alone, all ten", ""),
     "evaluate_to_make_c": ("`evaluate`, with a model that costs nothing, relative to `make-c`", ""),
-    "photographs_ms_per_megapixel": ("the fifteen for 2000 x 1500 pixels, per megapixel", "ms"),
+    "photographs_ms_per_megapixel": ("the 15 common corruptions for 2000 x 1500 pixels, per megapixel", "ms"),
     "photographs_to_224": ("the same relative to 224 x 224, per pixel", ""),
     "nothing_to_do_us_per_file": ("a run on a finished output, per file", "us"),
     "verify_us_per_file": ("`verify`, per file", "us"),

@@ -4,7 +4,8 @@
     python scripts/bench_families.py [--rounds N]
 
 Prints the table of docs/background/performance.md: processor time for all images made from one source image
-of 224 x 224 pixels (28 x 28 for MNIST-C), without decoding and encoding, and the ratio to the fifteen.
+of 224 x 224 pixels (28 x 28 for MNIST-C), without decoding and encoding, and the ratio to the common
+corruptions of ImageNet-C.
 Figures are the least of several rounds; each round has all families, so that a busy minute affects all of
 them.
 """
@@ -28,7 +29,7 @@ from robustgen.files.storage.memory import keep_freed_memory
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.tiles import TileBank
 from robustgen.related.streams.ccc import CccRun, list_corruptions
-from robustgen.sources import Photographs
+from robustgen.sources.folder import Photographs
 from robustgen.torch import CccDataset
 
 Call = tuple[str, float, dict[str, Any]]
@@ -40,8 +41,8 @@ def list_sets() -> dict[str, list[Call]]:
     keys = photographs.keys()
     pictures = [photographs.load(key) for key in keys]
     image = robustgen.prepare(pictures[0], "imagenet")
-    bank = TileBank.make(pictures, sides=(4, 6, 8, 16, 28))
     depth = np.linspace(0.02, 0.5, 224 * 224, dtype=np.float32).reshape(224, 224)
+    beside = {"tiles": TileBank.make(pictures, sides=(4, 6, 8, 16, 28)), "depth": depth}
     digit = np.asarray(Image.fromarray(image).convert("L").resize((28, 28)))
 
     def calls(names: tuple[str, ...], edition: str = "imagenet", seen: Any = image) -> Iterator[Call]:
@@ -49,18 +50,16 @@ def list_sets() -> dict[str, list[Call]]:
             operation = get_corruption(name)
             for level in filter(None, operation.levels):
                 more: dict[str, Any] = {"image": seen, "edition": edition}
-                if operation.needs_depth:
-                    more["depth"] = depth
-                if name in ("laion-c:stickers", "laion-c:mosaic"):
-                    more["parameters"] = {"tiles": bank}
+                if operation.needs and operation.needs.name in beside:
+                    more["parameters"] = {operation.needs.name: beside[operation.needs.name]}
                 if name == "laion-c:mosaic":
                     more["image"] = published_preparation(name, level).prepare(pictures[0])
                 yield name, level, more
 
     three_d = FAMILIES["3dcc"].corruptions
-    flat = tuple(name for name in three_d if not three_d[name].needs_depth)
+    flat = tuple(name for name in three_d if not three_d[name].needs)
     sets = {
-        "ImageNet-C, the fifteen": calls(IMAGENET_C.common),
+        "ImageNet-C, common corruptions": calls(IMAGENET_C.common),
         "ImageNet-C-bar": calls(FAMILIES["c-bar"].names(224)),
         "LAION-C": calls(FAMILIES["laion-c"].names()),
         "3DCC without depth": calls(flat),
@@ -133,7 +132,7 @@ def main() -> None:
     sets = list_sets()
     times = time_sets(sets, rounds)
     base = next(iter(times.values()))
-    print("| set | images | ms | relative to the fifteen | images/s |\n|---|---|---|---|---|")
+    print("| set | images | ms | relative to ImageNet-C | images/s |\n|---|---|---|---|---|")
     for title, took in times.items():
         count = len(sets[title])
         print(f"| {title} | {count} | {took:.1f} | {took / base:.2f} | {1000 * count / took:.0f} |")

@@ -25,7 +25,8 @@ from robustgen.dataset.records import Record
 from robustgen.dataset.run import run
 from robustgen.dataset.state import OutputState
 from robustgen.files.storage import Entry, Store
-from robustgen.formats import FORMATS, Order, WrittenFile
+from robustgen.formats import FORMATS
+from robustgen.formats.base import WriterSpec, WrittenFile
 from robustgen.sources.base import Items
 
 
@@ -119,9 +120,9 @@ class ManyImages(Items[Any]):
 
 def make_plan(store: Store, images: int) -> Plan:
     source = ManyImages(images)
-    variants = IMAGENET_C.arms(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
-    order = Order(benchmark=IMAGENET_C, arms=variants, keys=source.keys(), quality=85, source=source)
-    writer = FORMATS["webdataset"].writers["c"](order)
+    variants = IMAGENET_C.variants(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
+    spec = WriterSpec(benchmark=IMAGENET_C, variants=variants, keys=source.keys(), quality=85, source=source)
+    writer = FORMATS["webdataset"].writers["c"](spec)
     return Plan(
         CorruptionRecipe("imagenet"), source, source.keys(), {}, variants, writer, store, 1, "scale", {}
     )
@@ -155,12 +156,12 @@ def main() -> None:
     counts: Counter[str] = Counter()
     fast, slow = (SlowStore(latency, files, counts) for latency in (0.0, options.latency))
     plan = make_plan(fast, options.images)
-    settings, about = plan.settings(), plan.about()
+    settings, manifest = plan.settings(), plan.manifest()
     parameters = settings.pop("parameters")
     state = OutputState(fast)
-    about["source"]["digest"] = source_digest(dict.fromkeys(plan.keys, 110_000))
+    manifest["source"]["digest"] = source_digest(dict.fromkeys(plan.keys, 110_000))
     state.agree(settings)
-    state.add_plan(about, parameters)
+    state.add_plan(manifest, parameters)
     units = put_everything(plan, state, files)
     counts.clear()
 

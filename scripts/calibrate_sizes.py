@@ -20,7 +20,9 @@ from typing import Any
 from robustgen.benchmarks.parameters import read_calibrated_constants
 from robustgen.benchmarks.registry import CALIBRATED_SCALES
 from robustgen.inspection.calibrate.matching import propose_constants, remeasure_constants
-from robustgen.settings import config
+from robustgen.settings.config import Config
+from robustgen.settings.loading import load
+from robustgen.settings.yaml_files import dataset_file
 
 ROOT = Path(__file__).parents[1]
 CONSTANTS, TABLE = (
@@ -44,12 +46,12 @@ SHADES = """
 images, which contrast does not change, have more weight in a larger image: with 12.9 shades at 448 the
 MS-SSIM would be 0.437 instead of 0.364. Severities 4 and 5 cannot both keep their MS-SSIM and the number of
 shades, because severity 4 has the factor 0.05 there. To keep the shades, use the published constants:
-`--scale 224`.
+`--set constants_for=224`.
 """
 
 
 def measure(size, check):
-    choices = config.load(config.dataset_file("demo"), {"corruptions": "all"})
+    choices = load(Config, dataset_file("demo"), {"corruptions": "all"})
     if check:
         return remeasure_constants(choices, size, read_calibrated_constants()[str(size)])
     return propose_constants(choices, size)
@@ -60,16 +62,16 @@ def write(proposals):
     for proposal in proposals:
         for match in proposal.matches:
             of_size = constants.setdefault(str(proposal.size), {})
-            of_size.setdefault(match.arm.name, {})[str(match.arm.level)] = match.constants
+            of_size.setdefault(match.variant.name, {})[str(match.variant.level)] = match.constants
     CONSTANTS.write_text(json.dumps(constants, indent=1) + "\n")
     rows = [
-        f"| {first.arm.folder} | {first.target:.3f} | "
+        f"| {first.variant.folder} | {first.target:.3f} | "
         + " | ".join(f"{each.reached:.3f}" for each in (first, *others))
         + " |\n"
         for first, *others in zip(*(proposal.matches for proposal in proposals), strict=True)
     ]
     missed = ", ".join(
-        f"`{match.arm.folder}` at {proposal.size} ({match.reached - match.target:+.3f})"
+        f"`{match.variant.folder}` at {proposal.size} ({match.reached - match.target:+.3f})"
         for proposal in proposals
         for match in proposal.matches
         if not abs(match.reached - match.target) <= TOLERANCE
@@ -86,7 +88,7 @@ def main():
     if not (given.check or given.sizes):
         write(proposals)
     missed = [
-        f"{proposal.size}: {match.arm.folder} has {match.reached:.3f} instead of {match.target:.3f}"
+        f"{proposal.size}: {match.variant.folder} has {match.reached:.3f} instead of {match.target:.3f}"
         for proposal in proposals
         for match in proposal.matches
         if not abs(match.gap.miss) <= TOLERANCE

@@ -36,8 +36,8 @@ def create(source, kind, operations, folder):
     output = folder / f"{source}-{kind}-{operations}"
     command = [sys.executable, "-m", "robustgen", f"make-{kind}", "--dataset", source, "--seed", str(SEED)]
     subprocess.run([*command, *choice, "--output", str(output), "--quiet"], check=True)
-    about = json.loads((output / "dataset.json").read_text())
-    return about.get("frames_digest") or about["digest"]
+    manifest = json.loads((output / "dataset.json").read_text())
+    return manifest.get("frames_digest") or manifest["digest"]
 
 
 def make_row(source, kind, operations, digest):

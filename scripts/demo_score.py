@@ -43,7 +43,7 @@ def main():
         )
         robustgen(f"make-{kind}", "--dataset", "imagenet", "--source", photos, "--output", dataset, *limit)
         robustgen("predict", dataset, "--model", model, "--preprocessing", settings, "--output", predictions)
-        robustgen("score", predictions, "--dataset", dataset, "--plot", OUTPUT / f"chart-{kind}.png")
+        robustgen("score", predictions, "--dataset", dataset, "--output", OUTPUT / f"chart-{kind}.png")
         evaluate(kind, photos, model, settings, predictions, limit)
     print(f"\ncharts: {OUTPUT}/chart-c.png, {OUTPUT}/chart-p.png", flush=True)
 
@@ -51,7 +51,8 @@ def main():
 def evaluate(kind, photos, model, settings, predictions, limit):
     """Evaluate without a set on disk, and compare the predictions with those of `predict`."""
     output = OUTPUT / f"evaluated-{kind}"
-    source = ("--dataset", "imagenet", "--source", photos, "--kind", kind, *limit)
+    sequences = ("--perturbations", "common") if kind == "p" else ()
+    source = ("--dataset", "imagenet", "--source", photos, *sequences, *limit)
     robustgen("evaluate", *source, "--model", model, "--preprocessing", settings, "--output", output)
     evaluated = output / model.stem
     files = sorted(path.relative_to(predictions) for path in predictions.rglob("*.npz"))

@@ -24,14 +24,14 @@ from robustgen.related.streams import ccc
 MOST_BYTES = 250_000
 COFFEE, CAT = ("--dataset", "demo", "--index", "2"), ("--dataset", "demo", "--index", "1")
 SHEETS = {
-    "corruptions.jpg": (*COFFEE, "--grid", "--severity", "3", "--cell", "168", "--quality", "85"),
+    "corruptions.jpg": (*COFFEE, "--grid", "--severities", "3", "--cell", "168", "--quality", "85"),
     "severities.jpg": (*COFFEE, "--cell", "80", "--quality", "75"),
     "c-bar.jpg": (
         *CAT,
         "--corruptions",
         "c-bar",
         "--grid",
-        "--severity",
+        "--severities",
         "3",
         "--cell",
         "168",
@@ -144,7 +144,7 @@ def draw_three_d_cc():
     near = np.asarray(Image.fromarray(depth).resize(size, Image.Resampling.NEAREST))
     rows, cell = [], 112
     for name in robustgen.FAMILIES["3dcc"].names():
-        more = {"depth": near} if robustgen.FAMILIES["3dcc"].corruptions[name].needs_depth else {}
+        more = {"depth": near} if robustgen.FAMILIES["3dcc"].corruptions[name].needs else {}
         rows += compare_levels("3dcc", image, (name,), cell=cell, **more)
     rows += compare_levels("robodepth", image, ("robodepth:dark",), cell=cell)
     return draw_sheet(rows, LEVELS, cell=cell)

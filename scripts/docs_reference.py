@@ -1,65 +1,38 @@
-"""Writes docs/reference/config.md from the schema of the configs and the flags of the command line.
+"""Writes docs/reference/config.md, commands.md and files.md from models and schemas.
 
 Usage: .venv/bin/python scripts/docs_reference.py [--check]
 """
 
 import dataclasses
 import inspect
+import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
-from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticUndefined
 
-from robustgen.benchmarks.corruptions import CORRUPTIONS
-from robustgen.benchmarks.editions import EDITIONS
+from robustgen import files
+from robustgen.benchmarks.corruptions import CORRUPTIONS, FAMILIES, LATER
+from robustgen.benchmarks.ingredients import Ingredient
 from robustgen.cli import main
-from robustgen.formats import FORMATS
-from robustgen.imaging import video
-from robustgen.settings.config import GROUPS, Config, Video, dataset_file, dataset_names
-from robustgen.sources.opening import KINDS
+from robustgen.cli.flags import FieldOption
+from robustgen.settings.config import Config
+from robustgen.settings.fields import Group, Options, flag_of
+from robustgen.settings.schema import make_schema
+from robustgen.settings.yaml_files import dataset_file, dataset_names
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "config.md"
-# Limits that validators check, and that the schema lacks.
-VALUES: Mapping[str, Iterable[str]] = {
-    "edition": EDITIONS,
-    "source_kind": KINDS,
-    "corruptions": [*GROUPS, "or names"],
-    "perturbations": [*GROUPS, "or names"],
-    "severities": ["3", "1-5", "1,3,5", "all"],
-    "difficulty": ["1", "1-3", "1,3", "all"],
-    "preset": video.PRESETS,
-    "pixel_format": video.CODECS,
-    "format": FORMATS,
-    "jobs": ["whole number", "all"],
-    "depth_scale": ["positive number", "midas"],
-    "parameters": ["see below"],
-    "video": ["see below"],
-}
-DEFAULTS = {
-    "jobs": "all",
-    "difficulty": "1",
-    "video": "as published",
-    "parameters": "as published",
-    "format": "as published",
-    "scale": "the edition's",
-    "frost_dir": "the installed one",
-    "tiles": "the set itself",
-    "image_root": "that of the table",
-    "crf": "as published",
-}
+FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+SCHEMAS = Path(inspect.getfile(files)).parent / "schemas"
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
+WRITTEN = "<!-- Written by scripts/docs_reference.py from robustgen/settings; run `make docs`. -->"
 
-# The page names the file to change.
-SOURCE = Path(inspect.getfile(Config)).relative_to(PAGE.parents[2]).as_posix()
-
-INTRO = f"""\
+CONFIG = f"""\
 # Configs
 
-<!-- Written by scripts/docs_reference.py from {SOURCE}; change that, and run it again. -->
+{WRITTEN}
 
 A config is a YAML file of settings for `make-c` and `make-p`. It is checked before anything is written.
 
@@ -76,16 +49,60 @@ seed: 7
 ```console
 $ robustgen make-c --config street.yaml
 $ robustgen make-c --config street.yaml --seed 8      # flags override the file
+$ robustgen make-p --config street.yaml --set video.preset=medium --set follow_links=/data/photos
 $ robustgen make-c --dataset imagenet                 # a bundled config
 ```
 
+- `--set KEY=VALUE` sets any key, also one without a flag. A dot leads to the key of a section: `video.crf`.
 - In paths, `${{NAME}}` stands for an environment variable and a leading `~` for your home folder.
 - Lists are YAML lists or texts with commas: `[fog, snow]` or `fog,snow`.
+- Numbers and booleans are those of YAML 1.2, so `1:30`, `010`, `yes` and `no` are texts. YAML aliases are
+  refused.
 - If a key is unknown, occurs twice or has a wrong value, the command exits with status 2 and one line:
-  `street.yaml: corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)`.
-- YAML aliases are refused.
+  `street.yaml:5: corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)`.
+
+## See what a run would use
+
+`robustgen config` takes the flags of `make-c` and `make-p`. It prints every key, its value, and where the
+value comes from: a flag, a line of a file, or the default. The output is a config itself.
+
+```console
+$ robustgen config --config street.yaml --seed 8 --set shard_size=500 | grep -E '^(seed|edition|qual|shard)'
+seed: 8  # --seed
+edition: "imagenet"  # street.yaml:3
+quality: 85  # default
+shard_size: 500  # --set shard_size
+```
+
+## Check a config in an editor
+
+`robustgen config --schema` prints the JSON Schema of a config. Editors use it to complete keys and values, to
+show descriptions, and to underline mistakes:
+
+```console
+$ robustgen config --schema > robustgen.schema.json
+```
+
+In VS Code, install the extension *YAML* (`redhat.vscode-yaml`), and name the schema in the first line of the
+config, with a path relative to the config:
+
+```yaml
+# yaml-language-server: $schema=robustgen.schema.json
+```
+
+For several configs, name it in `.vscode/settings.json` instead:
+
+```json
+{{"yaml.schemas": {{"./robustgen.schema.json": ["configs/*.yaml"]}}}}
+```
+
+Other editors that use `yaml-language-server`, such as Neovim and Emacs, read the same first line. The schema
+lists names such as those of perturbations and presets. It does not know which corruptions have constants for
+an edition; the command checks that.
 
 ## Keys
+
+Keys without a flag are set in a file or with `--set`.
 """
 VIDEO = """\
 ## `video`
@@ -107,121 +124,255 @@ parameters:
 Other constants keep their published values; `robustgen list fog` prints them. Such a set is no longer the
 benchmark; `dataset.json` records all constants. The values are tested on a small image before the run begins.
 """
+WITH = """\
+## `with`
+
+What corruptions need beside the images, by name, and where it is; as a flag `--with depth=/maps,scale=midas`:
+
+```yaml
+with:
+  frost: /photographs
+  depth: {place: /maps, scale: midas}
+```
+
+If no corruption needs what you name, the command ends with an error. Plug-ins can bring others;
+`robustgen list NAME` shows what a corruption needs.
+"""
 FILES = """\
 ## Bundled configs
 
 They are in `configs/`, and inside the installed package; `--dataset NAME` reads them.
 """
-FLAGS = """\
-## Flags without a key
+COMMANDS = f"""\
+# Commands
+
+{WRITTEN}
+
+These are the flags of all commands. `robustgen COMMAND --help` shows the usual ones and `--help-all` shows
+all; both end with examples. `--set KEY=VALUE` sets keys without a flag; [Configs](config.md) lists all keys.
 """
 
 
-class _Schema(GenerateJsonSchema):
-    """Schema without types that only a function checks, which old releases of pydantic refuse to describe."""
+JSON_TYPES = TYPES | {
+    "array": "list",
+    "object": "object",
+    "null": "null",
+    "int": "whole number",
+    "str": "text",
+}
 
-    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> dict[str, Any]:
-        return {}
+FILES_INTRO = """\
+# Files
+
+<!-- Written by scripts/docs_reference.py from robustgen/files/schemas; change those, and run it again. -->
+
+The files that describe sets, the output state and predictions. The package contains their
+[JSON Schemas](https://json-schema.org/draft/2020-12) (draft 2020-12):
+
+```python
+import json
+from importlib.resources import files
+
+schema = json.loads((files("robustgen") / "files" / "schemas" / "dataset.json").read_text())
+```
+
+`dataset.json`, `settings.json` and `predictions.json` begin with the number of their schema. A file with
+another number, or without one, was written by another version: every command refuses it and says which file
+it is.
+`--overwrite` replaces such an output.
+"""
+DESCRIBED = ("dataset", "errors", "predictions", "arrays", "settings", "plan", "record")
 
 
-def page() -> str:
-    """Return the whole reference."""
-    flags = _flags()
-    del flags["dataset"]  # the flag names a config, the key a set
-    keys = [(key, *_described(key, field), flags.pop(key, "")) for key, field in _fields(Config)]
-    parts = [
-        INTRO,
-        _table(("key", "values", "default", "meaning", "flag"), keys),
-        VIDEO,
-        _table(("key", "values", "default", "meaning"), [(k, *_described(k, f)) for k, f in _fields(Video)]),
-        PARAMETERS,
-        _table(("corruption", "parameters", "meaning"), map(_parameters, CORRUPTIONS)),
-        FILES,
-        _table(("name", "of"), [(f"`{name}`", _first_comment(name)) for name in dataset_names()]),
-        FLAGS,
-        _table(("flag", "meaning"), _other_flags()),
-    ]
+class Row(NamedTuple):
+    """A flag or an argument of a command."""
+
+    group: Group
+    key: str
+    spelled: str
+    value: str
+    meaning: str
+    default: str
+
+
+def make_files_page() -> str:
+    """Return the reference of the files that describe outputs."""
+    parts = [FILES_INTRO]
+    for name in DESCRIBED:
+        schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+        parts.append(f"## `{schema['title']}`\n\n`files/schemas/{name}.json`: {schema['description']}\n")
+        parts.append(_table("key type meaning", _rows(schema)))
     return "\n".join(parts)
 
 
-def _fields(model: type[BaseModel]) -> Iterable[tuple[str, dict[str, Any]]]:
-    properties: dict[str, dict[str, Any]] = model.model_json_schema(schema_generator=_Schema)["properties"]
-    return properties.items()
+def _rows(schema: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, str, str]]:
+    """Yield key, type and meaning of every described part of a JSON Schema."""
+    for key, part in schema["properties"].items():
+        kinds = part.get("type") or type(part.get("const", part.get("enum", [""])[0])).__name__
+        named = " or ".join(JSON_TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
+        if description := part.get("description"):
+            yield f"{prefix}{key}", named + ", optional" * (key not in schema["required"]), description
+        for inner, separator in ((part, "."), (part.get("items") or {}, "[].")):
+            if "properties" in inner:
+                yield from _rows(inner, f"{prefix}{key}{separator}")
 
 
-def _described(key: str, field: dict[str, Any]) -> tuple[str, str, str]:
-    values = ", ".join(map(_code, VALUES[key])) if key in VALUES else _values(field)
-    default = DEFAULTS.get(key, field.get("default"))
-    return values, "" if default in (None, "") else _code(_plain(default)), field["description"]
+def make_pages() -> dict[str, str]:
+    """Return the text of each page."""
+    schema = make_schema(Config)
+    keys, video = schema["properties"], schema["$defs"]["Video"]["properties"]
+    commands = dict(_list_commands())
+    flags = {row.key: f"`{row.spelled}`" for row in _list_flags(commands["config"])}
+    config = (
+        CONFIG,
+        _table(
+            "key values default meaning flag",
+            ((*_describe_key(*e), flags.get(e[0], "")) for e in keys.items()),
+        ),
+        VIDEO,
+        _table("key values default meaning", (_describe_key(*each) for each in video.items())),
+        PARAMETERS,
+        _table("corruption parameters meaning", map(_describe_constants, CORRUPTIONS)),
+        WITH,
+        _table("name of without_it settings", map(_ingredient, _list_ingredients())),
+        FILES,
+        _table("name content", ((f"`{name}`", _first_comment(name)) for name in dataset_names())),
+    )
+    sections = (_describe_command(name, command) for name, command in commands.items())
+    return {
+        "config.md": "\n".join(config),
+        "commands.md": "\n".join((COMMANDS, *sections)),
+        "files.md": make_files_page(),
+    }
 
 
-def _values(field: dict[str, Any]) -> str:
-    """Return what the schema allows: single values, or a type and its limits."""
+# --- configs -------------------------------------------------------------------------------------
+
+
+def _describe_key(key: str, field: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return the cells of a key: name, values, default, meaning."""
+    stated = field.get("default")
+    stated = str(stated).lower() if isinstance(stated, bool) else stated
+    meaning, default = _split(field["description"], stated)
     kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
-    kind = kinds[0]
-    if "enum" in kind:
-        return ", ".join(_code(value) for value in kind["enum"])
+    if any(kind.get("type") == "array" for kind in kinds):
+        # The schema also allows a text with commas.
+        return f"`{key}`", "list", default, meaning
+    return f"`{key}`", ", ".join(word for kind in kinds for word in _list_values(key, kind)), default, meaning
+
+
+def _list_values(key: str, kind: dict[str, Any]) -> list[str]:
+    """Return what a type of the schema allows: single values, or a type and its limits."""
+    flag = flag_of(Config, key) if key in Config.model_fields else None
+    if words := kind.get("enum") or ([*flag.complete()] if flag and flag.complete else None):
+        return [f"`{word}`" for word in words]
+    if "const" in kind:
+        return [f"`{kind['const']}`"]
+    if "$ref" in kind or "additionalProperties" in kind:
+        return ["see below"]
     low, high = kind.get("minimum"), kind.get("maximum")
     limits = "" if low is None else f" from {low:g}" + (f" to {high:g}" if high is not None else "")
-    return TYPES.get(kind.get("type", ""), "") + limits
+    return [TYPES[kind["type"]] + limits] if "type" in kind else []
 
 
-def _plain(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _code(value: Any) -> str:
-    text = str(value)
-    return text if " " in text else f"`{text}`"
-
-
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [" | ".join(heads), "|".join("---" for _ in heads)]
-    keyed = heads[0] == "key"
-    lines += [" | ".join((_code(row[0]) if keyed else row[0], *row[1:])) for row in rows]
-    return "".join(f"| {line} |\n" if "---" not in line else f"|{line}|\n" for line in lines)
-
-
-def _parameters(name: str) -> tuple[str, str, str]:
+def _describe_constants(name: str) -> tuple[str, str, str]:
     kind = type(CORRUPTIONS[name].parameters(1, 224))
-    names = [f.name for f in dataclasses.fields(kind) if f.name not in ("engine", "directory")]
-    meaning = " ".join((kind.__doc__ or "").split("\n\n")[0].split())
-    return f"`{name}`", ", ".join(map(_code, names)), meaning
+    names = [f"`{f.name}`" for f in dataclasses.fields(kind) if f.name != "engine"]
+    return f"`{name}`", ", ".join(names), " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+
+
+def _list_ingredients() -> list[Ingredient]:
+    families = [FAMILIES[name] for name in ("imagenet-c", *LATER)]
+    needs = [corruption.needs for family in families for corruption in family.corruptions.values()]
+    return [*dict.fromkeys(each for each in needs if each)]
+
+
+def _ingredient(ingredient: Ingredient) -> tuple[str, str, str, str]:
+    absent = {"refused": "an error", "installed": "the installed ones", "own": "the images of the set"}
+    settings = ", ".join(f"`{each}`" for each in ingredient.settings)
+    return f"`{ingredient.name}`", ingredient.sentence, absent[ingredient.absent], settings
 
 
 def _first_comment(name: str) -> str:
     return dataset_file(name).read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
-def _options() -> dict[str, tuple[click.Option, set[str]]]:
-    """Return the options of both commands by key, with the commands that have them."""
-    found: dict[str, tuple[click.Option, set[str]]] = {}
-    for name in ("make-c", "make-p"):
-        for option in main.commands[name].params:
-            if isinstance(option, click.Option) and option.name:
-                found.setdefault(option.name, (option, set()))[1].add(name)
-    return found
+# --- commands ------------------------------------------------------------------------------------
 
 
-def _flags() -> dict[str, str]:
-    return {key: f"`{'/'.join([*o.opts, *o.secondary_opts])}`" for key, (o, _) in _options().items()}
+def _list_commands() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command
+        yield name, command
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {each}", command.commands[each]) for each in command.commands)
 
 
-def _other_flags() -> Iterable[tuple[str, str]]:
-    keys = {key for key, _ in _fields(Config)} - {"dataset"}
-    for key, (option, _) in _options().items():
-        if key not in keys:
-            yield f"`{option.opts[0]}{_metavar(option)}`", option.help or ""
+def _describe_command(name: str, command: click.Command) -> str:
+    """Return the section of a command; the name of a group stands in its first row."""
+    rows: list[tuple[str, ...]] = []
+    group = None
+    for row in _list_flags(command):
+        flag = f"{row.spelled} {row.value}".strip().replace("|", "\\|")
+        rows.append(("" if row.group == group else row.group.value, f"`{flag}`", row.meaning, row.default))
+        group = row.group
+    text = f"## `{name}`\n\n{inspect.cleandoc(command.help or '')}\n"
+    return f"{text}\n{_table('group flag meaning default', rows)}" if rows else text
 
 
-def _metavar(option: click.Option) -> str:
-    if option.is_flag:
+def _list_flags(command: click.Command) -> list[Row]:
+    """Return the arguments and flags of a command, in the order of the help."""
+    models = inspect.get_annotations(inspect.unwrap(command.callback or main))
+    rows = []
+    for each in command.params:
+        name, _, key = (each.name or "").partition("__")
+        if name in models:
+            rows.append(_describe_flag(each, models[name], key))
+    return sorted(rows, key=lambda row: ([*Group].index(row.group), row.spelled != ""))
+
+
+def _describe_flag(flag: click.Parameter, model: type[Options], key: str) -> Row:
+    spelled = "/".join((*flag.opts, *flag.secondary_opts)) if isinstance(flag, click.Option) else ""
+    value = flag.metavar or ""
+    if field := model.model_fields.get(key):
+        meaning, default = _split(field.description or "", field.get_default())
+        group = getattr(flag_of(model, key), "group", Group.SOURCE)
+        return Row(group, key, spelled, value, meaning, "required" if field.is_required() else default)
+    assert isinstance(flag, FieldOption)
+    text = (flag.help or "").removesuffix(".")
+    return Row(
+        flag.group, key, spelled, value, text if text[:2].isupper() else text[0].lower() + text[1:], ""
+    )
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def _split(description: str, default: Any) -> tuple[str, str]:
+    """Return a description without its statement about the default, and the default."""
+    meaning, _, stated = description.rpartition("; default ")
+    return (meaning, stated) if meaning else (description, _format_default(default))
+
+
+def _format_default(default: Any) -> str:
+    """Return a default as code; nothing for one that changes nothing."""
+    if default in (None, (), [], {}, PydanticUndefined) or default is False:
         return ""
-    choices = getattr(option.type, "choices", None)
-    return " " + ("\\|".join(choices) if choices else option.metavar or "FILE")
+    return f"`{'on' if default is True else default}`"
+
+
+def _table(heads: str, rows: Iterable[tuple[str, ...]]) -> str:
+    cells = [tuple(heads.split()), *rows]
+    lines = [f"| {' | '.join(row)} |\n" for row in cells]
+    return "".join((lines[0], f"|{'---|' * len(cells[0])}\n", *lines[1:]))
 
 
 if __name__ == "__main__":
-    if "--check" in sys.argv:
-        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else f"{PAGE} is not current")
-    PAGE.write_text(page(), encoding="utf-8")
+    for name, text in make_pages().items():
+        page = FOLDER / name
+        if "--check" not in sys.argv:
+            page.write_text(text, encoding="utf-8")
+        elif page.read_text(encoding="utf-8") != text:
+            sys.exit(f"{page} is not current")

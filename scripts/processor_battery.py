@@ -75,7 +75,7 @@ def perturbations(edition, shape, kinds):
                 yield f"{edition} {label} P {name}", robustgen.perturb(image, name, edition=edition, rng=5)
 
 
-def dialect(shape, severities):
+def implementation(shape, severities):
     for label, image in make_images(*shape).items():
         for name in imagecorruptions.get_corruption_names("all"):
             for severity in severities:
@@ -113,15 +113,14 @@ def weights():
 def families():
     """Yield outputs of the later families, with tiles and depth from whole numbers, and the crops of CCC."""
     pictures = make_images(224, 224)
-    bank = TileBank.make([*pictures.values()], sides=(4, 6, 8, 16, 28))
     depth = (np.arange(224 * 224, dtype=np.float32) % 1000 + 20).reshape(224, 224) / 2048
+    beside = {"tiles": TileBank.make([*pictures.values()], sides=(4, 6, 8, 16, 28)), "depth": depth}
     editions = {name: MEDMNIST if name == "medmnist-c" else ("imagenet",) for name in LATER}
     for family, edition in ((name, each) for name, those in editions.items() for each in those):
         for name in FAMILIES[family].names(edition if family == "medmnist-c" else None):
             operation = get_corruption(name)
-            more: dict[str, Any] = {"depth": depth} if operation.needs_depth else {}
-            if name in ("laion-c:stickers", "laion-c:mosaic"):
-                more["parameters"] = {"tiles": bank}
+            needs = operation.needs.name if operation.needs else ""
+            more: dict[str, Any] = {"parameters": {needs: beside[needs]}} if needs in beside else {}
             for severity in (0.25, 2.75, 4.5) if family == "ccc" else (1, 5):
                 for label in ("half white", "noise"):
                     for kind, rng in rngs().items():
@@ -145,7 +144,7 @@ def battery(quick):
     every = (*flat, "ramps", "noise")
     yield from corruptions("cifar-10", (32, 32), (1, 3, 5), every)
     yield from perturbations("cifar-10", (32, 32), ("half white", "grey waves"))
-    yield from dialect((40, 51), (2, 5))
+    yield from implementation((40, 51), (2, 5))
     yield from others((83, 61))
     yield from weights()
     if not quick:

@@ -20,7 +20,6 @@ from robustgen.benchmarks.registry import Corruption
 from robustgen.imaging.decode import as_grey
 
 SIDE, SHOWN = 224, 150
-NEED_TILES = ("laion-c:stickers", "laion-c:mosaic")
 FRAMES = (1, 8, 15, 22, 29)
 
 
@@ -90,7 +89,7 @@ def main() -> None:
         family = FAMILIES[name]
         lines += [f"## {family.title}", "", family.citation, ""]
         for row in family.corruptions.values():
-            if not (row.needs_depth or row.name in NEED_TILES):
+            if not (row.needs and row.needs.absent != "installed"):
                 lines += describe_corruption(row, photo)
     lines += ["## ImageNet-P", ""]
     for name in IMAGENET_P.names:

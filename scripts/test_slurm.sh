@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs `robustgen make-c --slurm` on a real SLURM of this machine alone, which it starts and stops: one task is
+# Runs `robustgen make-c --on slurm:...` on a real SLURM of this machine alone, which it starts and stops: one task is
 # cancelled, the same command resumes it, and the set has the bytes of a run without SLURM.
 #
 #     scripts/test_slurm.sh
@@ -41,13 +41,13 @@ trap 'kill $(cat "$home"/*.pid); sleep 2; rm -rf "$home"' EXIT
 make() {
     "$robustgen" make-c --dataset demo --limit 4 --severities 1,3 --output "$home/$1" "${@:2}"
 }
-slurm=(--slurm "partition=cpu,cpus-per-task=1,time=0:10:00" --shards 4)
-make out "${slurm[@]}"
+slurm=slurm:partition=cpu,cpus-per-task=1,time=0:10:00,shards=4
+make out --on "$slurm"
 # The fourth task waits for a core, or has just begun.
 scancel "$(squeue --noheader --format %F | head -1)_4"
 while [[ -n $(squeue --noheader) ]]; do sleep 1; done
-make out "${slurm[@]}" --dry-run | grep --line-regexp '#SBATCH --array=4'
-make out "${slurm[@]}" --wait
+make out --on "$slurm" --dry-run | grep --line-regexp '#SBATCH --array=4'
+make out --on "$slurm,wait"
 make here --quiet
 diff -r -x .robustgen -x dataset.json "$home/out" "$home/here"
 echo "the same bytes with SLURM $(sbatch --version)"

@@ -25,7 +25,7 @@ FIXED_CORRUPTIONS = {
 }
 # A small run, and what it makes.
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
-FEW_ARMS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
+FEW_VARIANTS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
 CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
 _BEGINNING = re.compile(r"\d+ images?, \d+ class(es)?, \d+ outputs? of each|compiling loops, once")
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
@@ -104,6 +104,30 @@ def spawn(*args, **environment):
     return process
 
 
+def install(site, package, entries, modules, group="robustgen.corruptions"):
+    """Lay out what pip would: modules, and a dist-info with the entry points."""
+    info = site / f"{package.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in entries]
+    (info / "entry_points.txt").write_text(f"[{group}]\n" + "\n".join(lines) + "\n")
+    for name, text in modules.items():
+        (site / f"{name}.py").write_text(text)
+
+
+def run_with(site, *args, status=0):
+    """Run the command line in a process that finds the packages in `site`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "robustgen", *map(str, args)],
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
 def give_way(process):
     """Let the tests go before the run that they watch, so that they catch it midway on a busy machine too."""
     with contextlib.suppress(ProcessLookupError):
@@ -167,9 +191,9 @@ def errors_of(output):
     return [json.loads(line) for line in (output / "errors.jsonl").read_text().splitlines()]
 
 
-def records_of(output):
+def records_of(output, state=".robustgen"):
     """Name to content of the records in the state of an output."""
-    folder = Path(output) / ".robustgen" / "records"
+    folder = Path(output) / state / "records"
     paths = {path.relative_to(folder).with_suffix("").as_posix(): path for path in folder.rglob("*.json")}
     return {name: json.loads(path.read_bytes().split(b"\n")[1]) for name, path in sorted(paths.items())}
 

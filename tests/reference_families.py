@@ -1,4 +1,4 @@
-"""C-bar and the dialect of imagecorruptions once more, slowly, straight from what was published.
+"""C-bar and the implementation of imagecorruptions once more, slowly, straight from what was published.
 
 `C_BAR` and `IMAGECORRUPTIONS` map names to functions of an image, a strength or a severity, and a
 RandomState, so that results can be compared pixel by pixel on images and at sizes of which there are no

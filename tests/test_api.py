@@ -541,7 +541,7 @@ WRONG_PARAMETERS = [
         "iterations: must be a whole number of at least 0, not 1.5",
     ),
     ("jpeg_compression", {"library": "mozjpeg"}, "library: must be 'turbo' or 'ijg', not 'mozjpeg'"),
-    ("frost", {"directory": 3}, "frost.directory: must be a string, not 3"),
+    ("frost", {"frost": 3}, "parameters: frost: cannot be used: "),
     ("pixelate", {"fraction": 0}, "parameters: pixelate: cannot be used: fraction 0 leaves no pixel"),
     ("pixelate", {"fraction": 1.5}, "parameters: pixelate.fraction: must be from 0 to 1, not 1.5"),
     ("jpeg_compression", {"quality": 0}, "jpeg_compression.quality: must be from 1 to 100, not 0"),

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import re
 import shlex
 import sys
@@ -9,10 +10,15 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import click
+import jsonschema
 import pytest
 import yaml
 
-from robustgen.cli import main
+from robustgen.cli import flags, main
+from robustgen.errors import ConfigError
+from robustgen.settings.config import Config
+from robustgen.settings.schema import make_schema
+from tests.helpers import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -40,12 +46,20 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
+# What is on the reader's machine only: files, the variables of a SLURM array, the families of the guides.
+ABSENT = r"cannot be read|No such file|SLURM_ARRAY_TASK_ID|unknown corruption '(shades|lamps)"
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
 def commands(text):
     """The words of each call of robustgen in the console and shell blocks of `text`."""
     for language, block in BLOCK.findall(text):
         lines = block.replace("\\\n", " ").splitlines()
         if language == "console":
-            lines = [line[2:] for line in lines if line.startswith("$ ")]
+            lines = [line[2:] for line in lines if line.startswith("$ ") and "<TAB>" not in line]
         elif language not in ("bash", "sh"):
             continue
         for line in lines:
@@ -62,6 +76,18 @@ def split(line):
     words = shlex.shlex(re.sub(r"\$\w+", "1", line), posix=True, punctuation_chars=True)
     words.whitespace_split = True
     return [*words]
+
+
+def parse(words):
+    """Parse a command and check the values of its flags; raises click's errors and robustgen's."""
+    command = main.get_command(click.Context(main), words[0])
+    assert command, f"no command {words[0]}"
+    while isinstance(command, click.Group) and [*words[1:2]] in [[name] for name in command.commands]:
+        command, words = command.commands[words[1]], words[1:]
+    given = command.make_context(words[0], words[1:]).params
+    for argument, model in inspect.get_annotations(inspect.unwrap(command.callback)).items():
+        if argument != "return":
+            flags._load(model, argument, given, demo=True)
 
 
 CALLS = [(name(page), words) for page in PAGES for words in commands(page.read_text(encoding="utf-8"))]
@@ -105,26 +131,45 @@ def test_the_documents_are_full_of_commands():
 @pytest.mark.parametrize(
     ("page", "words"), CALLS, ids=lambda value: value if isinstance(value, str) else " ".join(value)
 )
-def test_commands_can_be_given_as_they_stand(page, words):
+def test_commands_can_be_given_as_they_stand(page, words, monkeypatch):
+    for variable in re.findall(r"\$\{(\w+)\}", "".join(map(read, sorted((ROOT / "configs").iterdir())))):
+        monkeypatch.setenv(variable, "source")
     if words[0] in ("--help", "-h", "--version"):
         return
-    assert words[0] in main.commands, f"{page}: robustgen {' '.join(words)}"
     try:
-        main.commands[words[0]].make_context(words[0], words[1:])
+        parse(words)
     except click.exceptions.Exit as done:  # --help
         assert done.exit_code == 0
     except click.UsageError as error:
         pytest.fail(f"{page}: robustgen {' '.join(words)}: {error.format_message()}")
+    except ConfigError as error:
+        if not re.search(ABSENT, str(error)):
+            pytest.fail(f"{page}: robustgen {' '.join(words)}: {error}")
 
 
-def test_wrong_commands_would_be_found():
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (["make-c", "--corruption", "fog"], "No such option"),
+        (["make-c", "--format", "webdatset"], "webdataset"),
+        (["make-p", "--set", "video.presett=fast"], "preset"),
+        (["stream", "ccc", "--accuracy-table", "a.json", "--speed", "fast"], "--speed"),
+        (["score-ood", "--id", "a.npz"], "--ood is missing"),
+    ],
+)
+def test_wrong_commands_would_be_found(command, problem):
+    with pytest.raises((click.UsageError, ConfigError)) as caught:
+        parse(command)
+    assert problem in getattr(caught.value, "format_message", caught.value.__str__)()
+    assert not re.search(ABSENT, str(caught.value))
+
+
+def test_commands_are_found_in_blocks():
     block = (
         "$ robustgen make-c --corruption fog  # no such flag\nmade\n$ (cd a && robustgen verify b) | less\n"
     )
     text = f"```console\n{block}```\n"
     assert [*commands(text)] == [["make-c", "--corruption", "fog"], ["verify", "b"]]
-    with pytest.raises(click.UsageError):
-        main.commands["make-c"].make_context("make-c", ["--corruption", "fog"])
 
 
 def script(name):
@@ -158,7 +203,68 @@ def test_the_site_names_every_page():
     assert named == pages | {"gallery.md"}
 
 
-def test_the_config_reference_is_current():
-    reference = script("docs_reference")
-    written = (ROOT / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
-    assert written == reference.page(), "run .venv/bin/python scripts/docs_reference.py"
+def test_the_reference_is_current():
+    written = {
+        page: read(ROOT / "docs" / "reference" / page) for page in ("config.md", "commands.md", "files.md")
+    }
+    assert written == script("docs_reference").make_pages(), "run .venv/bin/python scripts/docs_reference.py"
+
+
+def test_the_reference_has_every_command_and_flag():
+    text = read(ROOT / "docs" / "reference" / "commands.md")
+    sections = dict(re.findall(r"^## `(.*?)`\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    assert {"make-c", "stream ccc", "preprocess clahe", "list"} <= {*sections}
+    for words, section in sections.items():
+        usual = cli(*words.split(), "--help").output
+        shown = cli(*words.split(), "--help-all").output if "--help-all" in usual else usual
+        flags_shown = {*re.findall(r"^  (--[\w-]+)", shown, re.MULTILINE)} - {"--help", "--help-all"}
+        assert flags_shown == {*re.findall(r"^\|.*?\| `(--[\w-]+)", section, re.MULTILINE)}, words
+
+
+@pytest.fixture
+def street(tmp_path, monkeypatch):
+    """The config of the page, in the current folder."""
+    (text,) = re.findall(
+        r"```yaml\n(# street.yaml\n.*?)```", read(ROOT / "docs/reference/config.md"), re.DOTALL
+    )
+    (tmp_path / "street.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STREET_PHOTOS", "photos")
+    return tmp_path / "street.yaml"
+
+
+def test_the_page_on_configs_shows_what_the_command_prints(street):
+    page = read(ROOT / "docs/reference/config.md")
+    (call, pattern, shown) = re.search(
+        r"\$ robustgen (config .*?) \| grep -E '(.*?)'\n(.*?)```", page, re.DOTALL
+    ).groups()
+    printed = cli(*call.split()).output
+    assert [line for line in printed.splitlines() if re.match(pattern, line)] == shown.splitlines()
+    assert shown.count("\n") == 4
+
+
+def test_the_output_of_config_is_a_config(street):
+    printed = cli("config", "--config", street).output
+    Path("printed.yaml").write_text(printed)
+    again = cli("config", "--config", "printed.yaml").output
+    assert yaml.safe_load(again) == yaml.safe_load(printed)
+
+
+def test_the_page_on_configs_shows_the_message_of_a_mistake(street):
+    street.write_text(street.read_text().replace("frost", "forst"))
+    (message,) = re.findall(r"`(street.yaml:5: .*?)`", read(ROOT / "docs/reference/config.md"))
+    assert cli("make-c", "--config", "street.yaml", status=2).stderr == f"Error: {message}\n"
+
+
+def test_the_schema_accepts_every_config(street):
+    validator = jsonschema.Draft7Validator(make_schema(Config))
+    for path in (street, *sorted((ROOT / "configs").glob("*.yaml"))):
+        validator.validate(yaml.safe_load(read(path)))
+    for wrong in (
+        {"libjpeg": "9c"},
+        {"seed": "3"},
+        {"jobs": "most"},
+        {"corruption": "fog"},
+        {"mirror": "move"},
+    ):
+        assert not validator.is_valid(wrong), wrong

@@ -72,7 +72,7 @@ def test_the_names_of_imagecorruptions():
     assert made["corrupted"].shape == (64, 64, 3) and "fog" in made["get_corruption_names"]()
 
 
-def test_coco_reads_the_annotations_of_an_arm(folder):
+def test_coco_reads_the_annotations_of_an_variant(folder):
     put_photo(folder / "coco/val2017/000000000139.jpg")
     annotations = folder / "coco/annotations/instances_val2017.json"
     annotations.parent.mkdir()

@@ -1,5 +1,6 @@
 """The guides of CONTRIBUTING.md and docs/background/architecture.md, followed in a copy of the checkout."""
 
+import json
 import os
 import re
 import shutil
@@ -9,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from tests.helpers import put_photo
+from tests.helpers import install, put_photo
 
 ROOT = Path(__file__).parent.parent
+FOLDERS = ("stamps.stamped/5", "clean")
 
 
 def run(copy, *words):
-    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(copy), str(ROOT)])}
     done = subprocess.run(
         [sys.executable, "-m", *words], cwd=copy, env=environment, capture_output=True, text=True, timeout=600
     )
@@ -25,11 +28,10 @@ def run(copy, *words):
 
 
 def read_examples(page, heading):
-    """The module and the row of the section under `heading`."""
+    """The blocks of Python of the section under `heading`: a module, a row, and perhaps a test."""
     text = (ROOT / page).read_text(encoding="utf-8")
     section = re.split(r"^## ", text.partition(f"\n## {heading}\n")[2], flags=re.MULTILINE)[0]
-    module, row = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    return module, row
+    return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
 
 
 def insert(path, after, text):
@@ -49,28 +51,35 @@ def copy(tmp_path):
     return tmp_path
 
 
-def make(copy, *words):
-    run(
-        copy,
-        "robustgen",
-        "make-c",
-        "--corruptions",
-        "contrast",
-        "--severities",
-        "1",
-        "--output",
-        "out",
-        *words,
-    )
-    assert ", 0 findings" in run(copy, "robustgen", "verify", "out", "--deep", "all")
+def make(folder, *words):
+    few = ("--corruptions", "contrast", "--severities", "1", "--output", "out")
+    run(folder, "robustgen", "make-c", *few, *words)
+    assert ", 0 findings" in run(folder, "robustgen", "verify", "out", "--deep", "all")
+    shutil.rmtree(folder / "out")
 
 
-def follow(copy, heading, module, table, after, line, rows):
-    """Add the example under `heading`: its module, and in `table` its import `after` a line and its row."""
-    text, row = read_examples("docs/background/architecture.md", heading)
-    (copy / "robustgen" / module).write_text(text, encoding="utf-8")
-    insert(copy / "robustgen" / table, after, f"{line}\n")
-    insert(copy / "robustgen" / table, rows, f"{row.rstrip().removesuffix(',')},\n")
+def use_what_is_added(folder, heading):
+    """Use the example of a guide on the command line, and run the test that the guide ends with."""
+    if heading == "How to add a source":
+        images = np.random.default_rng(0).integers(0, 256, (3, 40, 40, 3), np.uint8)
+        np.save(folder / "x.stack.npy", images)
+        make(folder, "--source", "x.stack.npy", "--jobs", "2")
+    elif heading == "How to add a format":
+        make(folder, "--source", "photos", "--format", "bmp")
+        make(folder, "--source", "photos", "--format", "webdataset:bmp")
+    else:
+        make(folder, "--source", "photos", "--on", "threads")
+    (folder / "test_added.py").write_text(read_examples(GUIDES, heading)[2], encoding="utf-8")
+    assert "1 passed" in run(folder, "pytest", "-q", "-p", "no:cacheprovider", "test_added.py")
+
+
+GUIDES = "docs/background/architecture.md"
+# Heading of a guide to its module in this package, and its group of entry points.
+ADDED = {
+    "How to add a source": ("sources/stack.py", "robustgen.sources"),
+    "How to add a format": ("formats/bmp.py", "robustgen.formats"),
+    "How to add an executor": ("execution/threads.py", "robustgen.executors"),
+}
 
 
 def test_a_family_added_by_the_guide_passes_the_tests(copy):
@@ -85,45 +94,40 @@ def test_a_family_added_by_the_guide_passes_the_tests(copy):
     assert " passed" in run(copy, "pytest", "-q", "-k", chosen, "tests/benchmarks/test_families.py")
 
 
-def test_a_source_added_by_the_guide_is_recognised(copy):
-    follow(
-        copy,
-        "How to add a source",
-        "sources/stack.py",
-        "sources/opening.py",
-        "from robustgen.sources.places import Place, find_place",
-        "from robustgen.sources.stack import Stack",
-        "_KINDS: Final[Mapping[str, KnownSource]] = {",
-    )
-    np.save(copy / "x.stack.npy", np.random.default_rng(0).integers(0, 256, (3, 40, 40, 3), np.uint8))
-    make(copy, "--source", "x.stack.npy", "--jobs", "2")
-    assert len([*copy.glob("out/contrast/1/*.JPEG")]) == 3
+def test_an_ingredient_added_by_the_guide_is_part_of_the_settings(copy):
+    module, row = read_examples("docs/background/architecture.md", "How to add an ingredient")
+    (copy / "robustgen" / "benchmarks" / "corruptions" / "stamps.py").write_text(module, encoding="utf-8")
+    insert(copy / "robustgen" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
+    words = ("--source", "photos", "--corruptions", "stamps", "--severities", "5", "--format", "png")
+    stamp = put_photo(copy / "stamp.png", 8, 50, seed=1)
+    run(copy, "robustgen", "make-c", *words, "--with", "stamp=stamp.png", "--output", "out", "--jobs", "2")
+    made, image = (np.asarray(Image.open(copy / "out" / name / "a" / "b.png")) for name in FOLDERS)
+    assert np.array_equal(made[:8], np.asarray(Image.open(stamp))[:, :40])
+    assert np.array_equal(made[8:], image[8:])
+    assert ", 0 findings" in run(copy, "robustgen", "verify", "out", "--deep", "all")
+    held = json.loads((copy / "out" / "dataset.json").read_text())
+    assert len(held["settings"]["parameters"]["stamps.stamped/5"]["224"]["stamp"]) == 16
+    assert held["licence"].endswith("The stamp remains under its own terms.")
 
 
-def test_a_format_added_by_the_guide_passes_the_tests(copy):
-    follow(
-        copy,
-        "How to add a format",
-        "formats/bmp.py",
-        "formats/__init__.py",
-        "from robustgen.formats.base import parse_variant as parse_variant",
-        "from robustgen.formats.bmp import BmpEncoder",
-        "FORMATS: Final[Mapping[str, Format]] = {",
-    )
-    make(copy, "--source", "photos", "--format", "bmp")
-    shutil.rmtree(copy / "out")
-    make(copy, "--source", "photos", "--format", "webdataset", "--sample-format", "bmp")
-    assert " passed" in run(copy, "pytest", "-q", "-k", "bmp", "tests/formats/test_formats.py")
+@pytest.mark.parametrize("heading", ADDED)
+def test_a_row_added_by_the_guide_is_used(copy, heading):
+    (path, _), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
+    (copy / "robustgen" / path).write_text(module, encoding="utf-8")
+    insert((copy / "robustgen" / path).with_name("__init__.py"), "    {", row)
+    use_what_is_added(copy, heading)
 
 
-def test_an_executor_added_by_the_guide_does_the_work(copy):
-    follow(
-        copy,
-        "How to add an executor",
-        "execution/threads.py",
-        "execution/running.py",
-        "from robustgen.execution.progress import Progress",
-        "from robustgen.execution.threads import Threads",
-        "_CLUSTERS: Final[Mapping[str, Callable[[str | None], Executor]]] = {",
-    )
-    make(copy, "--source", "photos", "--backend", "threads")
+@pytest.mark.parametrize("heading", ADDED)
+def test_a_row_of_another_package_is_used(tmp_path, heading):
+    (_, group), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
+    name, attribute = re.fullmatch(r' *"(\w+)": "[\w.]+:(\w+)",\n', row).groups()
+    entries = [(name, f"robustgen_{name}:{attribute}")]
+    install(tmp_path, "example", entries, {f"robustgen_{name}": module}, group)
+    put_photo(tmp_path / "photos" / "a" / "b.png")
+    use_what_is_added(tmp_path, heading)
+
+
+def test_the_entry_point_of_the_guide_is_that_of_its_format():
+    text = (ROOT / GUIDES).read_text(encoding="utf-8")
+    assert '[project.entry-points."robustgen.formats"]\nbmp = "robustgen_bmp:BMP"\n' in text

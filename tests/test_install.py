@@ -135,7 +135,7 @@ from robustgen.dataset import open_dataset
 
 image = np.zeros((224, 224, 3), np.uint8)
 robustgen.corrupt(image, "fog", 3, rng=0).shape
-open_dataset("out/demo-c").arms[0].folder.upper()
+open_dataset("out/demo-c").variants[0].folder.upper()
 robustgen.corrupt(image, 5, 3)
 robustgen.corrupt(image, "fog", 3).shap
 robustgen.corupt(image)

@@ -46,7 +46,7 @@ for name in "SIGHUP SIGALRM SIGUSR1 SIGUSR2 SIGSTOP SIGCONT SIGPIPE pthread_sigm
     if hasattr(signal, name):
         delattr(signal, name)
 """
-FEW = ("--edition", "folder", "--scale", "32", "--corruptions", "gaussian_noise,fog", "--severities", "3,1")
+FEW = ("--set", "constants_for=32", "--corruptions", "gaussian_noise,fog", "--severities", "3,1")
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ preparation has two steps, because some perturbations act on the image between t
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -28,7 +28,16 @@ from robustgen.imaging.decode import as_grey, as_rgb
 from robustgen.imaging.geometry import blacken_gap
 from robustgen.imaging.jpeg import Subsampling
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.imaging.preparation import Chain, CheckSide, Crop, CropMost, Keep, ResizeShorter, Squeeze, Step
+from robustgen.imaging.preparation import (
+    Chain,
+    CheckSide,
+    Crop,
+    CropMost,
+    Keep,
+    PreparationStep,
+    ResizeShorter,
+    Squeeze,
+)
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy", "npz"]
@@ -44,16 +53,16 @@ class Edition:
     name : str
     scale : int or None
         Image size of the constants; None uses the scale nearest to the image's shorter side.
-    prepared : Step
+    prepared : PreparationStep
         Source image to the image for corruptions, uint8 (H, W, 3) or a Pillow image of mode RGB to
         uint8 (H', W', 3).
-    resized, cropped : Step
+    resized, cropped : PreparationStep
         The two steps of the preparation for perturbations: `raw` to `resized` to `cropped`.
-    finished : Step
+    finished : PreparationStep
         Last step for a frame computed from the `raw` image.
     format : {"jpeg", "npy", "npz"}
         Default format.
-    dialect : str or None
+    implementation : str or None
         The package whose port of the nineteen corruptions is used; it has no perturbations.
     preparation : str
         The preparation, in words.
@@ -77,12 +86,12 @@ class Edition:
 
     name: str
     scale: int | None
-    prepared: Step = _KEEP
-    resized: Step = _KEEP
-    cropped: Step = _KEEP
-    finished: Step = _KEEP
+    prepared: PreparationStep = _KEEP
+    resized: PreparationStep = _KEEP
+    cropped: PreparationStep = _KEEP
+    finished: PreparationStep = _KEEP
     format: Format = "jpeg"
-    dialect: str | None = None
+    implementation: str | None = None
     preparation: str = "as they are"
     side: int | None = None
     data_set: str | None = None
@@ -134,7 +143,7 @@ class Edition:
 
     def check_perturbations(self) -> None:
         """Raise an ArgumentError if the edition has no perturbations."""
-        if self.dialect or self.data_set or self.by_corruption:
+        if self.implementation or self.data_set or self.by_corruption:
             raise ArgumentError(f"edition {self.name} has no perturbations, only corruptions")
 
     def start(self, image: Decoded, scale: int | None = None, smallest: int = SMALLEST_SIDE) -> Rgb:
@@ -218,15 +227,9 @@ def _imagenet_inception(name: str, size: int) -> Edition:
 def _imagenet_64(name: str, size: int) -> Edition:
     # Frames computed from the raw image kept their aspect ratio in the scripts, unlike all others at 64.
     finished = Chain(ResizeShorter(size), Crop(size))
-    words = f"squeezed to {size} x {size} pixels"
+    squeezed, words = Squeeze(size), f"squeezed to {size} x {size} pixels"
     return Edition(
-        name,
-        64,
-        prepared=Squeeze(size),
-        resized=Squeeze(size),
-        finished=finished,
-        preparation=words,
-        side=size,
+        name, 64, prepared=squeezed, resized=squeezed, finished=finished, preparation=words, side=size
     )
 
 
@@ -247,39 +250,31 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
     )
 
 
-def _cifar(name: str, size: int) -> Edition:
-    if size != 32:
-        raise ArgumentError(f"{name} is 32 x 32 pixels, and has no other size")
+def _cifar(name: str) -> Edition:
     whole, words = CheckSide("CIFAR", 32), "as they are, 32 x 32 pixels"
     return Edition(
-        name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=size
+        name, 32, prepared=whole, cropped=whole, finished=whole, format="npy", preparation=words, side=32
     )
 
 
-def _medmnist(name: str, size: int) -> Edition:
-    if size != 224:
-        raise ArgumentError(f"{name} is 224 x 224 pixels, and has no other size")
+def _medmnist(name: str) -> Edition:
     grey = name not in ("pathmnist", "bloodmnist", "dermamnist", "retinamnist")
     whole, words = CheckSide("MedMNIST+", 224), "as they are, 224 x 224 pixels"
     return Edition(
-        name, 224, prepared=whole, format="npz", preparation=words, side=size, data_set=name, grey=grey
+        name, 224, prepared=whole, format="npz", preparation=words, side=224, data_set=name, grey=grey
     )
 
 
-def _mnist(name: str, size: int) -> Edition:
-    if size != 28:
-        raise ArgumentError(f"{name} is 28 x 28 pixels, and has no other size")
+def _mnist() -> Edition:
     whole, words = CheckSide("MNIST", 28), "as they are, 28 x 28 pixels"
     return Edition(
-        name, 32, prepared=whole, format="npy", preparation=words, side=size, data_set=name, grey=True
+        "mnist", 32, prepared=whole, format="npy", preparation=words, side=28, data_set="mnist", grey=True
     )
 
 
-def _laion_c(name: str, size: int) -> Edition:
-    if size != 224:
-        raise ArgumentError(f"{name} is 224 x 224 pixels, and has no other size")
+def _laion_c() -> Edition:
     return replace(
-        _imagenet(name, size),
+        _imagenet("laion-c", 224),
         preparation="shorter side to 256 pixels, of mosaics to a multiple of the tile, then the middle 224",
         by_corruption=True,
         quality=100,
@@ -287,37 +282,23 @@ def _laion_c(name: str, size: int) -> Edition:
     )
 
 
-def _folder(name: str, size: int) -> Edition:
-    return _imagenet(name, size, scale=None)
-
-
-def _coco_c(name: str, size: int) -> Edition:
-    raise ArgumentError(f"{name} keeps the size of each image")
-
-
 _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "imagenet": _imagenet,
     "imagenet-inception": _imagenet_inception,
     "imagenet-64": _imagenet_64,
     "tiny-imagenet": _tiny_imagenet,
-    "cifar-10": _cifar,
-    "cifar-100": _cifar,
-    "folder": _folder,
-    "coco-c": _coco_c,
-    "laion-c": _laion_c,
-    "mnist": _mnist,
-    **dict.fromkeys(MEDMNIST, _medmnist),
+    "folder": partial(_imagenet, scale=None),
 }
 _SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
-_SIZES |= {"cifar-10": 32, "cifar-100": 32}
 _ROWS = (
     *(_AT_SIZE[name](name, size) for name, size in _SIZES.items()),
+    *map(_cifar, ("cifar-10", "cifar-100")),
     Edition("folder", None),
     # With the constants for 224 pixels at every size.
-    Edition("coco-c", 224, dialect="imagecorruptions"),
-    _laion_c("laion-c", 224),
-    _mnist("mnist", 28),
-    *(_medmnist(name, 224) for name in MEDMNIST),
+    Edition("coco-c", 224, implementation="imagecorruptions"),
+    _laion_c(),
+    _mnist(),
+    *map(_medmnist, MEDMNIST),
 )
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})
@@ -343,7 +324,13 @@ def get_edition(name: str) -> Edition:
 def _at_size(base: str, size: str) -> Edition:
     if not size.isdecimal() or not SMALLEST_SIDE <= int(size) <= MOST_SIDE:
         raise ArgumentError(f"size of {base}: must be {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {size!r}")
-    return _AT_SIZE[base](f"{base}@{size}", int(size))
+    name, side = f"{base}@{size}", EDITIONS[base].side
+    if base in _AT_SIZE:
+        return _AT_SIZE[base](name, int(size))
+    if int(size) != side:
+        own = f"is {side} x {side} pixels, and has no other size" if side else "keeps the size of each image"
+        raise ArgumentError(f"{name} {own}")
+    return replace(EDITIONS[base], name=name)
 
 
 def prepare(image: Any, edition: str = "imagenet") -> Rgb:

@@ -1,7 +1,7 @@
 """The two benchmarks as data: all facts in which ImageNet-C and ImageNet-P differ.
 
     benchmark = BENCHMARKS["p"]
-    benchmark.arms(("tilt", "shot_noise"), (1, 2))    # folders tilt, shot_noise, shot_noise_2
+    benchmark.variants(("tilt", "shot_noise"), (1, 2))    # folders tilt, shot_noise, shot_noise_2
 
 The functions of the operations are in a registry, which `Benchmark.operations` loads on demand: reading and
 scoring a set needs only the names.
@@ -31,7 +31,7 @@ class Variant:
     name : str
         Corruption or perturbation, or ``"clean"`` for the prepared image itself.
     level : int or float
-        Severity or difficulty; 0 for the clean arm. A whole level is an int.
+        Severity or difficulty; 0 for the clean variant. A whole level is an int.
     folder : str
         Folder of its files below the output, for instance ``"fog/3"``, ``"fog/2.5"`` or
         ``"shot_noise_2"``; empty for the output itself.
@@ -46,7 +46,7 @@ class Variant:
         return f"{self.folder}/{name}" if self.folder else name
 
 
-CLEAN_ARM: Final = Variant(CLEAN, 0, CLEAN)
+CLEAN_VARIANT: Final = Variant(CLEAN, 0, CLEAN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Benchmark:
     array_shape : str
         Shape of its arrays, as messages show it.
     has_clean : bool
-        Whether the clean images are a separate arm; otherwise each sequence begins with them.
+        Whether the clean images are a separate variant; otherwise each sequence begins with them.
     level_mark : str
         Separator of operation and level in the name of a folder.
     bare_level : int
@@ -123,44 +123,44 @@ class Benchmark:
         """Return the number of axes of its arrays."""
         return self.array_shape.count(",") + 1
 
-    # --- arms
+    # --- variants
 
-    def arm(self, name: str, level: float) -> Variant:
-        """Return the arm of the operation `name` at `level`."""
+    def variant(self, name: str, level: float) -> Variant:
+        """Return the variant of the operation `name` at `level`."""
         # Not every file system allows the colon between a plug-in's family and its corruption.
         stem = name.replace(":", ".")
         return Variant(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
 
-    def arms(
+    def variants(
         self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False
     ) -> tuple[Variant, ...]:
-        """Return the arms of a set: the clean one first if `clean`, then all `levels` of all `names`.
+        """Return the variants of a set: the clean one first if `clean`, then all `levels` of all `names`.
 
         An operation that has none of the levels is included at its first one.
         """
         wanted, known = tuple(levels), self.operations
-        arms = [
-            self.arm(name, level)
+        variants = [
+            self.variant(name, level)
             for name in names
             for level in [level for level in wanted if known[name].has_level(level)] or [1]
         ]
-        return (*[CLEAN_ARM] * clean, *arms)
+        return (*[CLEAN_VARIANT] * clean, *variants)
 
-    def published_arm(self, arm: Variant) -> Variant:
-        """Return the arm in the published folder; for LAION-C ``glitched/intensity_level_3``."""
-        family, _, name = arm.name.partition(":")
+    def published_variant(self, variant: Variant) -> Variant:
+        """Return the variant in the published folder; for LAION-C ``glitched/intensity_level_3``."""
+        family, _, name = variant.name.partition(":")
         if family != "laion-c":
-            return arm
-        return Variant(arm.name, arm.level, f"{name}{_LAION_C_LEVEL}{arm.level}")
+            return variant
+        return Variant(variant.name, variant.level, f"{name}{_LAION_C_LEVEL}{variant.level}")
 
-    def usual_folder(self, arm: Variant) -> str:
-        """Return the folder of `arm` in layouts other than that of a published set."""
-        return arm.folder if arm.name == CLEAN else self.arm(arm.name, arm.level).folder
+    def usual_folder(self, variant: Variant) -> str:
+        """Return the folder of `variant` in layouts other than that of a published set."""
+        return variant.folder if variant.name == CLEAN else self.variant(variant.name, variant.level).folder
 
-    def arm_in(self, folder: str) -> Variant | None:
-        """Return the arm of `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if it is not one."""
+    def variant_in(self, folder: str) -> Variant | None:
+        """Return the variant of `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if it is not one."""
         if folder == CLEAN:
-            return CLEAN_ARM
+            return CLEAN_VARIANT
         name, published, level = folder.partition(_LAION_C_LEVEL)
         if published and self.finer and (number := self.read_level(level)):
             return Variant(f"laion-c:{name}", number, folder)
@@ -180,9 +180,9 @@ class Benchmark:
         canonical = str(level) == text and not level.is_integer()
         return level if canonical and self.levels[0] < level < self.levels[-1] else None
 
-    def array_name(self, arm: Variant) -> str:
-        """Return the name, without suffix, of the array that contains `arm`."""
-        return arm.folder.partition("/")[0] if self.shares_arrays else arm.folder
+    def array_name(self, variant: Variant) -> str:
+        """Return the name, without suffix, of the array that contains `variant`."""
+        return variant.folder.partition("/")[0] if self.shares_arrays else variant.folder
 
 
 IMAGENET_C: Final = Benchmark(

@@ -10,8 +10,8 @@ from robustgen.errors import ArgumentError
 Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
 """Operation to level to parameter to value."""
 
-# Config keys of their own choose these, and they change no pixel.
-NOT_CONSTANTS = ("engine", "directory", "masks")
+# A config key of its own chooses it, and it changes no pixel.
+NOT_CONSTANTS = ("engine",)
 
 
 def check_overrides(overrides: Overrides) -> Overrides:

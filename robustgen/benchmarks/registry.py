@@ -20,7 +20,8 @@ from robustgen.benchmarks.parameters import interpolate_parameters, read_calibra
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 
 if TYPE_CHECKING:
-    from robustgen.imaging.geometry import Preparation
+    from robustgen.benchmarks.ingredients import Ingredient
+    from robustgen.imaging.preparation import Preparation
 
 SCALES = (224, 299, 64, 32)
 # For these scales we computed the constants by `calibrate --for-size`; they are used only if named.
@@ -91,13 +92,17 @@ class Operation:
 
         Only the shared part of the latest operation is cached: its levels are computed one after the other.
         """
+        return self.function(image, parameters, rng, *self._share(image, shared))
+
+    def _share(self, image: Any, shared: dict[str, Any] | None) -> tuple[Any, ...]:
+        """Return the shared part of `image` as further arguments of `function`."""
         if self.shares is None:
-            return self.function(image, parameters, rng)
+            return ()
         shared = {} if shared is None else shared
         if self.name not in shared:
             shared.clear()
             shared[self.name] = self.shares(image)
-        return self.function(image, parameters, rng, shared[self.name])
+        return (shared[self.name],)
 
     def check_level(self, level: Any) -> float:
         """Return `level`, an int.
@@ -165,11 +170,11 @@ class Corruption(Operation):
         Minimal side of an image in pixels.
     grey : bool
         Whether it acts on images of one channel, uint8 (H, W).
-    needs_depth : bool
-        Whether its function takes a depth map of the image, float32 (H, W), as last argument.
+    needs : Ingredient or None
+        What it needs beside the image; its function takes it as last argument.
     requires : callable or None
-        ``requires(parameters, side)`` raises an error if files or packages are missing, or if images of
-        `side` x `side` pixels (None for images of any size) cannot be used.
+        ``requires(parameters, side)`` raises an error if a package is missing, or if images of `side` x
+        `side` pixels (None for images of any size) cannot be used.
     prepared : callable or None
         ``prepared(parameters)`` returns the `Preparation` of the published images, if each corruption has
         its own.
@@ -182,7 +187,7 @@ class Corruption(Operation):
     linear: bool = False
     smallest_side: int = SMALLEST_SIDE
     grey: bool = False
-    needs_depth: bool = False
+    needs: "Ingredient | None" = None
     requires: Callable[[Any, int | None], object] | None = None
     prepared: "Callable[[Any], Preparation] | None" = None
 
@@ -197,7 +202,7 @@ class Corruption(Operation):
     def preparation(self, parameters: Any) -> "Preparation":
         """Return the preparation of its published images, if each corruption has its own."""
         # This import loads Pillow, which is not needed for names alone.
-        from robustgen.imaging.geometry import Preparation
+        from robustgen.imaging.preparation import Preparation
 
         return self.prepared(parameters) if self.prepared else Preparation()
 
@@ -207,7 +212,7 @@ class Corruption(Operation):
         parameters: Any,
         rng: Any,
         shared: dict[str, Any] | None = None,
-        depth: Any = None,
+        given: Any = None,
     ) -> Any:
         """Call `function`. A plug-in's function cannot change the image, and its result is checked.
 
@@ -215,67 +220,44 @@ class Corruption(Operation):
         ----------
         shared : dict, optional
             As in `Operation.apply`.
-        depth : ndarray of shape (H, W), optional
-            Depth map of the image, if the corruption needs one.
+        given : object, optional
+            What the ingredient gives for the image, if the corruption needs one.
 
         Raises
         ------
         ArgumentError
             A plug-in did not return an image of the same shape, drew from another generator than `rng`, or
-            ended the program; or `depth` is missing, not needed, or has another shape.
+            ended the program; or `given` is missing, or does not fit the image.
         """
         if self.function.__module__.startswith("robustgen."):
-            return self._call(image, parameters, rng, shared, depth)
+            return self._call(image, parameters, rng, shared, given)
         seen = np.asarray(image).view()
         seen.flags.writeable = False
         case = self.name, repr(parameters)
         if case not in _repeatable:
             # Another generator, such as NumPy's global one, gives different values in each call.
-            twice = [self._guard(seen, parameters, copy.deepcopy(rng), shared, depth) for _ in range(2)]
+            twice = [self._guard(seen, parameters, copy.deepcopy(rng), shared, given) for _ in range(2)]
             _repeatable[case] = np.array_equal(*twice)
-        result = self._guard(seen, parameters, rng, shared, depth)
+        result = self._guard(seen, parameters, rng, shared, given)
         if not _repeatable[case]:
             raise ArgumentError(f"{self.name} gave two images from the same rng: it may draw only from rng")
         # The result may be the image itself.
         return result if result.flags.writeable else result.copy()
 
-    def _call(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, depth: Any) -> Any:
-        if self.needs_depth:
-            return self.function(image, parameters, rng, self._check_depth(image, depth))
-        self._check_depth(image, depth)
-        return super().apply(image, parameters, rng, shared)
+    def _call(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, given: Any) -> Any:
+        more = self._share(image, shared)
+        if self.needs:
+            more = (*more, self.needs.take(given, image, self.name))
+        return self.function(image, parameters, rng, *more)
 
-    def _guard(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, depth: Any) -> Any:
+    def _guard(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, given: Any) -> Any:
         try:
-            result = self._call(seen, parameters, rng, shared, depth)
+            result = self._call(seen, parameters, rng, shared, given)
         except SystemExit as error:
             raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
         if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):
             raise ArgumentError(f"{self.name} gave {_describe(result)}, not {_describe(seen)}")
         return result
-
-    def _check_depth(self, image: Any, depth: Any) -> Any:
-        """Return `depth` as float32 (H, W); None if the corruption needs none."""
-        if depth is None:
-            if self.needs_depth:
-                raise ArgumentError(
-                    f"{self.name} needs a depth map: corrupt(..., depth=array of shape (H, W))"
-                )
-            return None
-        if not self.needs_depth:
-            raise ArgumentError(f"{self.name} takes no depth map")
-        values = np.asarray(depth)
-        if values.dtype.kind not in "fiu" or values.shape != image.shape[:2]:
-            raise ArgumentError(
-                f"depth must hold numbers in the shape {image.shape[:2]} of the image, "
-                f"not {values.dtype} in {values.shape}"
-            )
-        values = np.ascontiguousarray(values, np.float32)
-        if not np.isfinite(values).all():
-            raise ArgumentError("depth holds NaN or infinity")
-        if values.min() < 0:
-            raise ArgumentError(f"depth must not be negative, not {values.min():g}")
-        return values
 
     def check_level(self, level: Any) -> float:
         """Return `level`, from the lowest to the highest, as an int if it is whole, otherwise as a float."""
@@ -462,7 +444,7 @@ def corruption(
     displaces: bool = False,
     smallest_side: int = SMALLEST_SIDE,
     grey: bool = False,
-    needs_depth: bool = False,
+    needs: "Ingredient | None" = None,
     requires: Callable[[Any, int | None], object] | None = None,
     prepared: "Callable[[Any], Preparation] | None" = None,
 ) -> Callable[[Function], Function]:
@@ -479,7 +461,7 @@ def corruption(
     family : Family
         Family that it was published in.
     common : bool
-        Whether it is in the family's mean, as the fifteen are in the benchmark's.
+        Whether the family's mean includes it, as that of the benchmark includes the common corruptions.
     random : bool
         Whether it draws from the random stream.
     shares : callable, optional
@@ -492,8 +474,8 @@ def corruption(
         Minimal side of an image in pixels.
     grey : bool
         Whether the function takes and returns uint8 (H, W).
-    needs_depth : bool
-        Whether the function takes a depth map, float32 (H, W), as last argument.
+    needs : Ingredient, optional
+        What the corruption needs beside the image; the function takes it as last argument.
     requires : callable, optional
         ``requires(parameters, side)``, called before a run; raises if something is missing.
     prepared : callable, optional
@@ -516,28 +498,10 @@ def corruption(
         if wrong := [scale for scale, row in rows.items() if len(row) != levels]:
             each = f"each of the {levels} severities" if levels > 1 else "its only severity"
             raise ArgumentError(f"table of {name}: scale {wrong[0]} needs a row for {each}")
-        full_name = family.full_name(name)
-        family.add(
-            Corruption(
-                full_name,
-                category,
-                common,
-                random,
-                function,
-                rows,
-                shares,
-                family.name,
-                breaks or {},
-                displaces,
-                family.severities,
-                family.linear,
-                smallest_side,
-                grey,
-                needs_depth,
-                requires,
-                prepared,
-            )
-        )
+        of_operation = family.full_name(name), category, common, random, function, rows, shares
+        of_family = family.name, breaks or {}, displaces, family.severities, family.linear
+        of_images = smallest_side, grey, needs, requires, prepared
+        family.add(Corruption(*of_operation, *of_family, *of_images))
         return function
 
     return register

@@ -4,12 +4,14 @@ import errno
 import os
 import re
 import shlex
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Any, TypeVar
+from importlib import import_module
+from typing import Any, Final
 
 import click
 
@@ -21,10 +23,11 @@ from robustgen.files.name_lists import escape_name
 from robustgen.files.storage.host import open_closed_streams
 from robustgen.files.storage.memory import collect_garbage_rarely
 from robustgen.files.version import __version__
+from robustgen.settings.fields import Group
 
-Made = TypeVar("Made", bound=click.Command)
 _Function = Callable[..., None]
-_HELP = {"help_option_names": ["-h", "--help"]}
+_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_HELP_ALL = "robustgen.help_all"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict", "stream")
 
@@ -38,17 +41,42 @@ class Section(Enum):
     FAMILY = "Related benchmarks"
 
 
+# Names of the commands to their sections and modules, in the order of the help.
+_COMMANDS: Final = {
+    Section.MAKE: {
+        **{"make-c": "make", "make-p": "make", "run": "run", "verify": "verify", "list": "list"},
+        **{"config": "config", "croissant": "croissant", "fetch": "fetch", "warm": "warm"},
+    },
+    Section.SEE: {"preview": "preview", "report": "report", "compare": "compare", "calibrate": "calibrate"},
+    Section.SCORE: {
+        **{"evaluate": "evaluate", "predict": "predict", "score": "score", "score-ood": "score"},
+        **{"score-detection": "score_detection", "score-segmentation": "score_segmentation"},
+        "stream": "stream",
+    },
+    Section.FAMILY: {
+        **{"make-augmix": "augmix", "filter-a": "filter", "filter-o": "filter", "make-icons": "icons"},
+        **{"make-subtypes": "subtypes", "preprocess": "preprocess"},
+    },
+}
+_MODULES: Final = {name: module for rows in _COMMANDS.values() for name, module in rows.items()}
+
+
 class _App(click.Group):
     """Lists commands by section, and turns robustgen's own errors into one line and an exit status."""
 
-    def __init__(self, *args: Any, **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
-        self.sections: dict[Section, list[click.Command]] = {section: [] for section in Section}
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*_MODULES]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _MODULES:
+            import_module(f"robustgen.cli.{_MODULES[cmd_name]}")
+        return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, commands in self.sections.items():
+        for section, names in _COMMANDS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, (each.help or "").splitlines()[0]) for name, each in commands if each]
             with formatter.section(section.value):
-                rows = [(command.name or "", (command.help or "").splitlines()[0]) for command in commands]
                 formatter.write_dl(rows, col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
@@ -92,26 +120,50 @@ class _App(click.Group):
 
 
 class Command(click.Command):
-    """Ends its help with examples; suggests the intended option for an unknown one."""
+    """Groups its flags in the help, ends it with examples; suggests the intended flag for an unknown one."""
+
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        if not all(getattr(each, "usual", True) for each in self.params):
+            self.params.append(
+                click.Option(
+                    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_print_all
+                )
+            )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usual flags by group, or with ``--help-all`` every flag."""
+        everything = ctx.meta.get(_HELP_ALL, False)
+        rows: dict[Group | None, list[tuple[str, str]]] = {group: [] for group in (*Group, None)}
+        for each in self.get_params(ctx):
+            if (everything or getattr(each, "usual", True)) and (row := each.get_help_record(ctx)):
+                name, text = row
+                rows[getattr(each, "group", None)].append(
+                    (name, "Show every flag." if name == "--help-all" else text)
+                )
+        for group, records in rows.items():
+            if records:
+                with formatter.section(group.value if group else "Help"):
+                    formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
         with formatter.section("Examples"):
-            for example in EXAMPLES[self.name or ""]:
+            for example in EXAMPLES[_name_of(ctx)]:
                 formatter.write(f"  {example}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; suggest the intended ones in place of wrong ones."""
-        takes_source = any("--source" in each.opts for each in self.params)
-        ctx.allow_extra_args = takes_source
+        source = next((each.name for each in self.params if "--source" in each.opts), None)
+        ctx.allow_extra_args = source is not None
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if not (meant := _MEANT.get((self.name or "", error.option_name))):
                 raise
             raise ConfigError(f"{self.name} has no {error.option_name}; did you mean {meant}?") from error
-        if rest and takes_source and not ctx.resilient_parsing:
-            if len(rest) == 1 and not ctx.params["source"]:
+        if rest and source and not ctx.resilient_parsing:
+            if len(rest) == 1 and not ctx.params[source]:
                 named = f"--source {shlex.quote(rest[0])}"
                 raise ConfigError(f"{rest[0]}: name the images with --source: {named}")
             raise ConfigError(
@@ -119,6 +171,31 @@ class Command(click.Command):
                 "put a pattern into quotes: --source 'val-*.tar'"
             )
         return rest
+
+
+class CommandGroup(Command, click.Group):
+    """A command with commands of its own."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the flags, and the commands."""
+        Command.format_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments of the group; a command follows, or none."""
+        return click.Group.parse_args(self, ctx, args)
+
+
+def _name_of(ctx: click.Context) -> str:
+    """Return the name of a command as users type it, without ``robustgen``."""
+    return ctx.command_path.partition(" ")[2]
+
+
+def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_HELP_ALL] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
 
 
 # Options that make-c and make-p call by different names.
@@ -170,6 +247,11 @@ def echo_keys(keys: Iterable[str]) -> None:
         echo(key) if terminal else _print("".join(escape_name(key)))
 
 
+def table_width() -> int:
+    """Return the number of columns of the terminal; 0 in a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
 @click.group(cls=_App, context_settings=_HELP)
 @click.version_option(__version__, prog_name="robustgen")
 def main() -> None:
@@ -179,17 +261,24 @@ def main() -> None:
         interruption.remember(signal.SIGINT)
 
 
-def command(name: str, section: Section) -> Callable[[_Function], click.Command]:
-    """Declare a function as the command `name`; its docstring's first line is its summary in `section`."""
-    return lambda function: _add(click.command(name, cls=Command, context_settings=_HELP)(function), section)
+def command(name: str) -> Callable[[_Function], click.Command]:
+    """Declare a function as the command `name`; its docstring's first line is its summary."""
+    return main.command(name, cls=Command, context_settings=_HELP)
 
 
-def group(name: str, section: Section) -> Callable[[_Function], click.Group]:
+def group(name: str, **attributes: Any) -> Callable[[_Function], CommandGroup]:
     """Declare a function as a group of commands, like `command`."""
-    return lambda function: _add(click.group(name, context_settings=_HELP)(function), section)
 
+    def declare(function: _Function) -> CommandGroup:
+        made = CommandGroup(
+            name,
+            callback=function,
+            params=getattr(function, "__click_params__", [])[::-1],
+            help=function.__doc__,
+            context_settings=_HELP,
+            **attributes,
+        )
+        main.add_command(made)
+        return made
 
-def _add(made: Made, section: Section) -> Made:
-    main.add_command(made)
-    main.sections[section].append(made)
-    return made
+    return declare

@@ -24,6 +24,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
         "robustgen list glass_blur",
         "robustgen list --keys /data/imagenet/val",
     ),
+    "config": (
+        "robustgen config --dataset imagenet --source /data/imagenet/val",
+        "robustgen config --schema",
+    ),
     "croissant": (
         "robustgen croissant out/imagenet-c --rai fields.yaml",
         "robustgen croissant s3://bucket/imagenet-c",
@@ -38,7 +42,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "preview": (
         "robustgen preview photo.jpg --output photo.png",
-        "robustgen preview photo.jpg --page photo.html",
+        "robustgen preview photo.jpg --output photo.html",
     ),
     "report": (
         "robustgen report out/imagenet-c",
@@ -46,7 +50,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "compare": (
         "robustgen compare out/imagenet-c /data/ImageNet-C",
-        "robustgen compare out/imagenet-c /data/ImageNet-C --report compare.html",
+        "robustgen compare out/imagenet-c /data/ImageNet-C --output compare.html",
     ),
     "calibrate": (
         "robustgen calibrate --dataset imagenet",
@@ -62,7 +66,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "score": (
         "robustgen score preds/resnet50",
-        "robustgen score preds/resnet50 preds/vgg19 --report scores.html --compare-with published",
+        "robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published",
     ),
     "score-detection": (
         "robustgen score-detection --annotations boxes.json --results 'preds/{corruption}/{severity}.json'"
@@ -74,6 +78,18 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
         "robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' --clean clean",
         "robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' --clean clean"
         " --reference deeplab.json",
+    ),
+    "stream ccc": (
+        "robustgen stream ccc --source val --accuracy-table accuracies.json",
+        "robustgen stream ccc --source val --accuracy-table accuracies.json --format webdataset",
+    ),
+    "stream measure": (
+        "robustgen stream measure --source val --model resnet50.onnx",
+        "robustgen stream measure --source val --model resnet50.onnx --output accuracies.json",
+    ),
+    "score-ood": (
+        "robustgen score-ood --id preds/mine/clean.npz --ood preds/ood/clean.npz",
+        "robustgen score-ood --id preds/mine/clean.npz --ood preds/ood/clean.npz --confidence energy",
     ),
     "stream": (
         "robustgen stream --dataset cifar-10 --setting continual",
@@ -99,7 +115,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
         "robustgen make-subtypes /data/imagenet22k --output out/subtypes",
         "robustgen make-subtypes /data/imagenet22k --links --output out/subtypes",
     ),
-    "clahe": (
+    "preprocess": (
+        "robustgen preprocess clahe out/imagenet-c out/imagenet-c-clahe",
+        "robustgen preprocess clahe --help",
+    ),
+    "preprocess clahe": (
         "robustgen preprocess clahe out/imagenet-c out/imagenet-c-clahe",
         "robustgen preprocess clahe photos out/photos-clahe --clip-limit 4 --tiles 16",
     ),

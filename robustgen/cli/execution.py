@@ -1,191 +1,125 @@
 """The last step of every command that writes a set: show its plan, or run it and print the result."""
 
 import json
-import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from robustgen import interruption
 from robustgen.cli.app import echo, echo_text
 from robustgen.display.text import format_count, format_path, format_size, format_time
-from robustgen.errors import ConfigError
+from robustgen.errors import ArgumentError, ConfigError
+from robustgen.settings.fields import spell
+from robustgen.settings.running import Running, read_shard
 
 if TYPE_CHECKING:
     from robustgen.dataset.plan import Plan
     from robustgen.dataset.produce import Outcome
     from robustgen.dataset.run import RunResult, UnitLog
-    from robustgen.execution import Executor
-    from robustgen.formats import WorkUnit
+    from robustgen.execution import Executor, Launcher
+    from robustgen.formats.units import WorkUnit
 
 _MOST_EXAMPLES, _MOST_NAMED = 3, 10
-# Environment of a job of a SLURM array.
-_SLURM = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
 
 
-@dataclass(frozen=True)
-class Array:
-    """A SLURM array.
+def carry_out(plan: "Plan", running: Running) -> None:
+    """Run `plan` and print the result, or print the plan; exit with 1 if images failed."""
+    on = _read_executor(running)
+    from robustgen.execution import Launcher
 
-    Attributes
-    ----------
-    options : dict of str to str
-        Options of sbatch.
-    shards : int
-        Number of tasks.
-    wait : bool
-        Whether to wait for the end of the array.
-    flags : list of str
-        Flags for each task.
-    """
-
-    options: dict[str, str]
-    shards: int
-    wait: bool
-    flags: list[str]
-
-    def launch(self, plan: "Plan", *, dry_run: bool) -> None:
-        """Submit tasks for the unfinished shards; with `wait`, exit with 1 if some are still unfinished."""
+    if isinstance(on, Launcher):
+        _launch(plan, on, running)
+        return
+    if running.dry_run:
+        if not running.quiet:
+            _tell_of_compiling()
+        _show_plan(plan)
+        return
+    if running.plan:
         from robustgen import plans
-        from robustgen.dataset.run import list_waiting
-        from robustgen.execution import slurm
         from robustgen.files.storage import save
 
-        name = Path(plan.store.location).name
-        folder = f"{plan.store.location if plan.store.is_local else Path.cwd() / name}.slurm"
-        waiting = list_waiting(plan, self.shards)
-        if not waiting:
-            echo(f"nothing to do: all {self.shards} shards are in {format_path(plan.store.location)}")
+        save(running.plan, plans.to_bytes(plan))
+        echo(f"{running.plan}: the plan of {format_count(len(plan.keys), 'image')}")
+        return
+    from robustgen.dataset.run import run
+    from robustgen.display import progress
+
+    def announce() -> None:
+        if running.quiet:
             return
-        command = [sys.executable, "-m", "robustgen", "run", f"{folder}/plan.json", *self.flags]
-        options = {"job-name": name} | self.options
-        script = slurm.compose_script(command, waiting, self.shards, folder, options)
-        if dry_run:
-            echo_text(script.rstrip())
-            return
-        save(f"{folder}/plan.json", plans.to_bytes(plan))
-        save(f"{folder}/array.sh", script.encode())
-        job = slurm.submit(f"{folder}/array.sh", wait=self.wait)
-        count = f"{format_count(len(waiting), 'shard')} of {self.shards}"
-        echo(f"SLURM job {job}: {count}; logs in {format_path(folder)}")
-        if not self.wait:
-            return
-        if waiting := list_waiting(plan, self.shards):
-            shards = ", ".join(map(str, waiting))
-            echo(
-                f"unfinished shards: {shards}; see {folder}/{job}-*.log, and run the same command to resume",
-                err=True,
-            )
-            sys.exit(1)
-        echo(f"all shards are in {format_path(plan.store.location)}")
+        echo(f"{_describe_images(plan)}, {format_count(len(plan.variants), 'output')} of each", err=True)
+        for line in _describe_mirror(plan):
+            echo(line, err=True)
+
+    stop_in_order()
+    with progress.quiet(running.quiet), _open_log(running.log_json) as log:
+        result = run(
+            plan,
+            overwrite=running.overwrite,
+            shard=read_shard(running.shard) if running.shard else None,
+            cluster=on,
+            log=log,
+            on_begin=announce,
+        )
+    if not running.quiet:
+        _show_result(result, plan)
+    _show_failures(result, plan)
+    sys.exit(1 if result.failures and not running.allow_failures else 0)
 
 
-@dataclass(frozen=True)
-class Execution:
-    """Settings for the execution of a plan.
+def _launch(plan: "Plan", launcher: "Launcher", running: Running) -> None:
+    """Start the unfinished shards; if the launcher waits, exit with 1 if some are still unfinished."""
+    from robustgen import plans
+    from robustgen.dataset.run import list_waiting
+    from robustgen.files.storage import save
 
-    Attributes
-    ----------
-    overwrite : bool
-        Whether the output may be replaced.
-    dry_run : bool
-        Whether to print the plan without running it.
-    quiet : bool
-        Whether to print only failures, no progress and no result.
-    shard : tuple of int or None
-        Part and number of parts; (3, 16) is the third of sixteen.
-    cluster : Executor or None
-        Executor of a cluster; None for worker processes on this machine.
-    allow_failures : bool
-        Whether to exit with status 0 although images failed.
-    plan_file : str or None
-        File to write the plan to, instead of running it.
-    log_file : str or None
-        File to append one line of JSON to for each work unit.
-    array : Array or None
-        SLURM array that runs the plan.
-    """
-
-    overwrite: bool
-    dry_run: bool
-    quiet: bool = False
-    shard: tuple[int, int] | None = None
-    cluster: "Executor | None" = None
-    allow_failures: bool = False
-    plan_file: str | None = None
-    log_file: str | None = None
-    array: "Array | None" = None
-
-    def carry_out(self, plan: "Plan") -> None:
-        """Run `plan` and print the result, or print the plan; exit with 1 if images failed."""
-        if self.array:
-            self.array.launch(plan, dry_run=self.dry_run)
-            return
-        if self.dry_run:
-            if not self.quiet:
-                _tell_of_compiling()
-            _show_plan(plan)
-            return
-        if self.plan_file:
-            from robustgen import plans
-            from robustgen.files.storage import save
-
-            save(self.plan_file, plans.to_bytes(plan))
-            echo(f"{self.plan_file}: the plan of {format_count(len(plan.keys), 'image')}")
-            return
-        from robustgen.dataset.run import run
-        from robustgen.display import progress
-
-        def announce() -> None:
-            if self.quiet:
-                return
-            echo(f"{_describe_images(plan)}, {format_count(len(plan.arms), 'output')} of each", err=True)
-            for line in _describe_mirror(plan):
-                echo(line, err=True)
-
-        stop_in_order()
-        with progress.quiet(self.quiet), _open_log(self.log_file) as log:
-            result = run(
-                plan,
-                overwrite=self.overwrite,
-                shard=self.shard,
-                cluster=self.cluster,
-                log=log,
-                on_begin=announce,
-            )
-        if not self.quiet:
-            _show_result(result, plan)
-        _show_failures(result, plan)
-        sys.exit(1 if result.failures and not self.allow_failures else 0)
+    location, kind = plan.store.location, launcher.kind
+    folder = f"{location if plan.store.is_local else Path.cwd() / Path(location).name}.{kind.lower()}"
+    waiting = list_waiting(plan, launcher.shards)
+    if not waiting:
+        echo(f"nothing to do: all {launcher.shards} shards are in {format_path(location)}")
+        return
+    flags = [*["--allow-failures"] * running.allow_failures, *["--quiet"] * running.quiet]
+    command = [sys.executable, "-m", "robustgen", "run", f"{folder}/plan.json", *flags]
+    script = launcher.compose_script(command, waiting, folder)
+    if running.dry_run:
+        echo_text(script.rstrip())
+        return
+    save(f"{folder}/plan.json", plans.to_bytes(plan))
+    save(f"{folder}/array.sh", script.encode())
+    job = launcher.submit(f"{folder}/array.sh")
+    count = f"{format_count(len(waiting), 'shard')} of {launcher.shards}"
+    echo(f"{kind} job {job}: {count}; logs in {format_path(folder)}")
+    if not launcher.wait:
+        return
+    if waiting := list_waiting(plan, launcher.shards):
+        shards = ", ".join(map(str, waiting))
+        echo(
+            f"unfinished shards: {shards}; see {folder}/{job}-*.log, and run the same command to resume",
+            err=True,
+        )
+        sys.exit(1)
+    echo(f"all shards are in {format_path(location)}")
 
 
-def take_execution(flags: dict[str, Any]) -> Execution:
-    """Remove the `run_options` and `shard_options` from `flags` and return them; settings of the set remain.
+def _read_executor(running: Running) -> "Executor | Launcher | None":
+    """Return what --on names."""
+    if running.on is None:
+        return None
+    from robustgen.execution import Launcher, parse_executor
 
-    Raises
-    ------
-    ConfigError
-        The shard or the scheduler is invalid.
-    """
-    from robustgen.execution import open_cluster
-
-    array = _read_array(flags)
-    return Execution(
-        flags.pop("overwrite"),
-        flags.pop("dry_run"),
-        flags.pop("quiet"),
-        _read_shard(flags.pop("shard", None)),
-        open_cluster(flags.pop("backend", "loky"), flags.pop("address", None)),
-        flags.pop("allow_failures", False),
-        flags.pop("plan_file", None),
-        flags.pop("log_file", None),
-        array,
-    )
+    try:
+        on = parse_executor(running.on)
+    except ArgumentError as error:
+        raise ConfigError(f"--on: {error}") from error
+    if isinstance(on, Launcher) and (given := sorted(running.flagged & {"overwrite", "shard", "plan"})):
+        raise ConfigError(f"--on {running.on.partition(':')[0]} and {spell(given[0])} cannot be combined")
+    return on
 
 
 @contextmanager
@@ -211,47 +145,6 @@ def _open_log(path: str | None) -> "Iterator[UnitLog]":
             append(json.dumps(values))
 
         yield add
-
-
-def _read_array(flags: dict[str, Any]) -> Array | None:
-    """Remove the flags of SLURM from `flags` and return them."""
-    options, shards, wait = flags.pop("slurm", None), flags.pop("shards", None), flags.pop("wait", False)
-    if (options is None) != (shards is None) or (wait and options is None):
-        raise ConfigError("--slurm OPTIONS and --shards N must be given together; --wait needs both")
-    if options is None or shards is None:
-        return None
-    excluded = {"overwrite": "--overwrite", "shard": "--shard", "address": "--address", "plan_file": "--plan"}
-    for name, flag in excluded.items():
-        if flags.get(name):
-            raise ConfigError(f"--slurm and {flag} cannot be combined")
-    from robustgen.execution import slurm
-
-    passed_on = [f"--{name.replace('_', '-')}" for name in ("allow_failures", "quiet") if flags.get(name)]
-    return Array(slurm.parse_options(options), shards, wait, passed_on)
-
-
-def _read_shard(text: str | None) -> tuple[int, int] | None:
-    """Return ``"3/16"`` as (3, 16), and for ``"auto"`` the values in SLURM's environment."""
-    if text is None:
-        return None
-    if text == "auto":
-        missing = [name for name in _SLURM if not os.environ.get(name, "").isdecimal()]
-        if missing:
-            raise ConfigError(f"--shard auto: {missing[0]} is not set; it is meant for jobs of a SLURM array")
-        task, first, count = (int(os.environ[name]) for name in _SLURM)
-        step = int(os.environ.get("SLURM_ARRAY_TASK_STEP") or 1)
-        place, rest = divmod(task - first, max(1, step))
-        if rest or not 0 <= place < count:
-            raise ConfigError(
-                f"--shard auto: task {task} is not one of {count} consecutive tasks starting at {first}"
-            )
-        return place + 1, count
-    part, slash, parts = text.partition("/")
-    if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise ConfigError(
-            f"--shard: must be I/N with I from 1 to N, for instance 3/16, or auto, not {text!r}"
-        )
-    return int(part), int(parts)
 
 
 def stop_in_order() -> None:
@@ -285,7 +178,7 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
         return
     chosen = {*names}
     size = sum(entry.size for entry in plan.mirror.source.list() if entry.path in chosen)
-    count, folders = format_count(len(names), "file"), len(plan.arms)
+    count, folders = format_count(len(names), "file"), len(plan.variants)
     how = (
         "hard links, which take no space"
         if plan.mirror.link
@@ -306,11 +199,12 @@ def _show_plan(plan: "Plan") -> None:
     for remark in plan.source.remarks():
         echo(f"         {remark}")
     echo(
-        f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, {len(plan.arms)} of each image"
+        f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, "
+        f"{len(plan.variants)} of each image"
     )
     levels: dict[str, list[str]] = {}
-    for arm in plan.arms:
-        levels.setdefault(arm.name, []).append(str(arm.level or ""))
+    for variant in plan.variants:
+        levels.setdefault(variant.name, []).append(str(variant.level or ""))
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
     echo(f"of each  {'; '.join(named)}")
     judged = format_count(cost.images, "image")

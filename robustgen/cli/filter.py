@@ -1,109 +1,29 @@
 """filter-a and filter-o: natural adversarial examples."""
 
-import math
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import click
-
-from robustgen.cli.app import Section, command, echo
+from robustgen.cli.app import command, echo
 from robustgen.cli.execution import stop_in_order
-from robustgen.cli.options import (
-    PATH,
-    PREPROCESSING,
-    combine,
-    inference_options,
-    pop_runtime,
-    preprocessing_options,
-)
+from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_time
 from robustgen.errors import ConfigError
+from robustgen.settings.fields import spell
+from robustgen.settings.models import Runtime
+from robustgen.settings.related import AdversarialFiltering, Filtering, OutlyingFiltering
 
 if TYPE_CHECKING:
     from robustgen.related.filtration.filtering import FilterResult
     from robustgen.related.filtration.rules import Rule
 
 _MOST_NAMED = 10
+# What --accept alone needs.
+_OF_ACCEPTING = frozenset({"candidates", "output", "accept", "overwrite"})
 
 
-class _Probability(click.FloatRange):
-    """A number from 0 to 1; rejects NaN, which click accepts."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a number from 0 to 1.", param, ctx)
-        return number
-
-
-_PROBABILITY = _Probability(0, 1)
-
-
-_of_both = combine(
-    click.argument("candidates"),
-    click.option(
-        "--model",
-        "models",
-        metavar="NAME",
-        multiple=True,
-        help="model.onnx, model.pt2, timm:NAME[@FILE], ...; repeatable.",
-    ),
-    click.option(
-        "--output", metavar="DIR", required=True, help="Folder or URL for the shortlist and the page."
-    ),
-    click.option(
-        "--classes",
-        metavar="FILE",
-        multiple=True,
-        help="Class folders in the order of the outputs; once, or once per model.",
-    ),
-    click.option("--only", metavar="FILE", type=PATH, help="The relevant classes, one per line."),
-    click.option("--names", metavar="FILE", type=PATH, help="Class names for the page: n01440764 tench ..."),
-    click.option(
-        "--preprocessing",
-        metavar="NAME",
-        multiple=True,
-        help="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once per model.",
-    ),
-    preprocessing_options,
-    click.option(
-        "--resize",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Shorter side before the crop; default input size / 0.875.",
-    ),
-    click.option(
-        "--outputs",
-        type=click.Choice(["logits", "probabilities"]),
-        help="Kind of the models' outputs; default: detected.",
-    ),
-    click.option(
-        "--batch", type=click.IntRange(1), metavar="N", help="Images per batch; default 2, for filter-o 16."
-    ),
-    inference_options,
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="Use only the first N candidates."),
-    click.option("--overwrite", is_flag=True, help="Replace results created with different settings."),
-    click.option(
-        "--accept",
-        "lists",
-        metavar="LIST",
-        type=PATH,
-        multiple=True,
-        help="Write the final tree of the images in this list from the review page; repeatable.",
-    ),
-)
-
-
-@command("filter-a", Section.FAMILY)
-@_of_both
-@click.option(
-    "--max-confidence", type=_PROBABILITY, metavar="P", help="Limit for the true class; default 0.15."
-)
-@click.option(
-    "--per-confusion", type=click.IntRange(1), metavar="N", help="Images per confused pair; default 15."
-)
-def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: Any) -> None:
+@command("filter-a")
+@takes(options=AdversarialFiltering, runtime=Runtime)
+def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
     """Find images as in ImageNet-A.
 
     Finds images of known classes that the models do not recognise. CANDIDATES has a folder of images for each
@@ -111,16 +31,13 @@ def filter_a(max_confidence: float | None, per_confusion: int | None, **flags: A
     """
     from robustgen.related.filtration.rules import Adversarial
 
-    own = _drop_missing(max_confidence=max_confidence, per_confusion=per_confusion)
-    _filter(Adversarial(**own), own, flags, batch=2)
+    rule = Adversarial(max_confidence=options.max_confidence, per_confusion=options.per_confusion)
+    _filter(rule, options, runtime, options.batch_size)
 
 
-@command("filter-o", Section.FAMILY)
-@_of_both
-@click.option(
-    "--min-confidence", type=_PROBABILITY, metavar="P", help="Limit for the prediction; default 0.9."
-)
-def filter_o(min_confidence: float | None, **flags: Any) -> None:
+@command("filter-o")
+@takes(options=OutlyingFiltering, runtime=Runtime)
+def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
     """Find images as in ImageNet-O.
 
     Finds images of unknown classes that the models take for known ones. CANDIDATES has a folder of images for
@@ -128,48 +45,49 @@ def filter_o(min_confidence: float | None, **flags: Any) -> None:
     """
     from robustgen.related.filtration.rules import Outlying
 
-    own = _drop_missing(min_confidence=min_confidence)
-    _filter(Outlying(**own), own, flags, batch=16)
+    _filter(Outlying(min_confidence=options.min_confidence), options, runtime, options.batch_size)
 
 
-def _drop_missing(**flags: Any) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if value not in (None, ())}
-
-
-def _filter(rule: "Rule", own: dict[str, Any], flags: dict[str, Any], batch: int) -> None:
-    candidates, output = flags.pop("candidates"), flags.pop("output")
-    lists, overwrite = flags.pop("lists"), flags.pop("overwrite")
+def _filter(rule: "Rule", options: Filtering, runtime: Runtime, batch: int) -> None:
     failures = 0
-    if flags["models"] or not lists:
-        failures = _run(rule, candidates, output, _drop_missing(**flags), overwrite, batch)
-    elif idle := {**own, **_drop_missing(**flags)}:
-        name = next(iter(idle)).replace("_", "-")
-        raise ConfigError(f"--accept uses the existing shortlist; without --model, omit --{name}")
-    if lists:
-        _accept(rule, candidates, output, lists, overwrite)
+    if options.model:
+        failures = _run(rule, options, runtime, batch)
+    elif not options.accept:
+        raise ConfigError("give --model, or --accept with the list of a review")
+    elif idle := sorted((options.flagged | runtime.flagged) - _OF_ACCEPTING):
+        raise ConfigError(f"--accept uses the existing shortlist; without --model, omit {spell(idle[0])}")
+    if options.accept:
+        _accept(rule, options)
     sys.exit(1 if failures else 0)
 
 
-def _run(
-    rule: "Rule", candidates: str, output: str, flags: dict[str, Any], overwrite: bool, batch: int
-) -> int:
+def _run(rule: "Rule", options: Filtering, runtime: Runtime, batch: int) -> int:
     """Write the shortlist and print a summary; return the number of unusable images."""
-    if "models" not in flags:
-        raise ConfigError("give --model, or --accept with the list of a review")
     from robustgen.related.filtration.ensemble import EnsembleOptions
     from robustgen.related.filtration.filtering import filter_images
 
     stop_in_order()
-    own = {name: flags.pop(name, None) for name in PREPROCESSING}
-    flags["runtime"] = pop_runtime(flags)
-    run: dict[str, Any] = {name: flags.pop(name) for name in ("limit", "names") if name in flags}
-    run["batch"] = flags.pop("batch", batch)
-    if "resize" in flags:
-        flags["shorter"] = flags.pop("resize")
-    summary = filter_images(
-        rule, candidates, EnsembleOptions(flags=own, **flags), output, overwrite=overwrite, **run
+    ensemble = EnsembleOptions(
+        options.model,
+        options.preprocessing,
+        options.classes,
+        options.overrides(),
+        options.only,
+        options.outputs,
+        options.resize,
+        runtime,
     )
-    _show(summary, output)
+    summary = filter_images(
+        rule,
+        options.candidates,
+        ensemble,
+        options.output,
+        limit=options.limit,
+        names=options.names,
+        batch=batch,
+        overwrite=options.overwrite,
+    )
+    _show(summary, options.output)
     return len(summary.failures)
 
 
@@ -190,9 +108,9 @@ def _show(summary: "FilterResult", output: str) -> None:
             echo(f"  {key!r}: {reason}", err=True)
 
 
-def _accept(rule: "Rule", candidates: str, output: str, lists: tuple[Path, ...], overwrite: bool) -> None:
+def _accept(rule: "Rule", options: Filtering) -> None:
     from robustgen.related.filtration.accepting import accept
 
-    done = accept(rule, candidates, output, lists, overwrite)
+    done = accept(rule, options.candidates, options.output, options.accept, options.overwrite)
     what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"
     echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")

@@ -5,50 +5,50 @@ from dataclasses import asdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from robustgen.cli.app import Section, command, echo, echo_keys, echo_text
-from robustgen.cli.options import complete_operations
+from robustgen.cli.app import command, echo, echo_keys, echo_text
+from robustgen.cli.flags import takes
 from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.settings.inspecting import Listing
 
 if TYPE_CHECKING:
     from robustgen.benchmarks.editions import Edition
     from robustgen.benchmarks.registry import Family, Operation
 
 
-@command("list", Section.MAKE)
-@click.argument("name", required=False, shell_complete=complete_operations)
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-@click.option("--keys", metavar="SOURCE", help="List the image keys of a source, for --subset.")
-@click.option("--labels", metavar="FILE", help="File of labels, if SOURCE has no class folders.")
-@click.option("--labels-are-classes", is_flag=True, help="Numbers in --labels are your own classes.")
-def list_(
-    name: str | None, as_json: bool, keys: str | None, labels: str | None, labels_are_classes: bool
-) -> None:
+@command("list")
+@takes(options=Listing)
+def list_(options: Listing) -> None:
     """List corruptions, perturbations, editions, data sets.
 
     NAME shows all details: constants, preparation, or the config of a data set. For a group or family,
     such as common or c-bar, lists the members. Without NAME, lists everything.
     """
-    if keys:
+    name = options.name
+    if options.keys:
         from robustgen.sources.base import Options
         from robustgen.sources.opening import open_source
 
-        options = Options(labels=labels, labels_are_classes=labels_are_classes)
-        echo_keys(open_source(keys, options=options).keys())
+        reading = Options(labels=options.labels, labels_are_classes=options.labels_are_classes)
+        echo_keys(open_source(options.keys, options=reading).keys())
         return
     from robustgen.benchmarks.corruptions import FAMILIES
     from robustgen.display.text import format_json
+    from robustgen.execution import EXECUTORS
+    from robustgen.formats import FORMATS
+    from robustgen.sources import SOURCES
 
     found = [*(_find(name) if name else _list_all(FAMILIES))]
-    if as_json:
+    if options.as_json:
         echo_text(format_json(found))
     elif name in (each["name"] for each in found):
         echo_text("\n\n".join(map(_describe, found)))
     else:
         echo_text(_summarise(found))
-    for problem in [] if name else FAMILIES.problems():
-        echo(problem, err=True)
+    if not name:
+        for problem in (
+            each for table in (FAMILIES, FORMATS, SOURCES, EXECUTORS) for each in table.problems()
+        ):
+            echo(problem, err=True)
     if name and name in FAMILIES:
         for corruption, reason in FAMILIES[name].not_made.items():
             echo(f"{name}:{corruption} cannot be made: it {reason}", err=True)
@@ -94,7 +94,7 @@ def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
     """Yield all corruptions of `families`, perturbations, editions and data sets, in a form for JSON."""
     from robustgen.benchmarks.editions import EDITIONS
     from robustgen.benchmarks.perturbations import PERTURBATIONS
-    from robustgen.settings.config import dataset_file, dataset_names
+    from robustgen.settings.yaml_files import dataset_file, dataset_names
 
     for family in families.values():
         for operation in family.corruptions.values():
@@ -117,6 +117,7 @@ def _read_operation(operation: "Operation") -> dict[str, Any]:
         "random": operation.random,
         "summary": operation.summary,
         "level": operation.level_name,
+        "needs": {each.name: each.sentence for each in [getattr(operation, "needs", None)] if each},
         "parameters": {
             scale: {level: asdict(operation.parameters(level, scale)) for level in operation.levels}
             for scale in operation.table
@@ -170,6 +171,7 @@ def _describe(each: dict[str, Any]) -> str:
         lines = [f"edition {each['name']}: {scale}", f"  images      {each['preparation']}"]
         return "\n".join([*lines, f"  by default  {each['format']} files"])
     lines = [f"{each['kind']} {each['name']}" + f": {each['summary']}" * bool(each["summary"])]
+    lines += [f"  needs {name}: {what} (--with {name}=PLACE)" for name, what in each["needs"].items()]
     for scale, levels in each["parameters"].items():
         for level, values in levels.items():
             constants = ", ".join(f"{key} {_format_value(value)}" for key, value in values.items())

@@ -1,33 +1,27 @@
 """preprocess: CLAHE for whole sets."""
 
-from typing import Any
-
-import click
-
-from robustgen.cli.app import Command, Section, group
-from robustgen.cli.execution import take_execution
-from robustgen.cli.options import run_options, shard_options
+from robustgen.cli.app import Command, group
+from robustgen.cli.execution import carry_out
+from robustgen.cli.flags import takes
+from robustgen.settings.related import ClaheChoices, ClaheCommand
+from robustgen.settings.running import Running
 
 
-@group("preprocess", Section.FAMILY)
+@group("preprocess")
 def preprocess() -> None:
     """Apply CLAHE to a data set."""
 
 
 @preprocess.command(cls=Command)
-@click.argument("source", metavar="SRC")
-@click.argument("destination", metavar="DST")
-@click.option("--clip-limit", type=float, metavar="X", help="Limit of the contrast; default 2.")
-@click.option("--tiles", type=int, metavar="N", help="Tiles along each side; default 8.")
-@click.option("--quality", type=int, help="Quality of JPEG files; default 95.")
-@click.option("--limit", type=int, metavar="N", help="Use only the first N images.")
-@run_options
-@shard_options
-def clahe(source: str, destination: str, **flags: Any) -> None:
+@takes(
+    places=ClaheCommand,
+    choices=ClaheChoices,
+    running=Running,
+    hide=("_", "source", "split", "labels", "sample", "subset", "seed", "output"),
+)
+def clahe(places: ClaheCommand, choices: ClaheChoices, running: Running) -> None:
     """Apply CLAHE to all images of SRC and write them to DST, under the same names."""
-    from robustgen.related.clahe_sets import ClaheChoices, plan_clahe
-    from robustgen.settings import config
+    from robustgen.related.clahe_sets import plan_clahe
 
-    execution = take_execution(flags)
-    given = flags | {"source": source, "output": destination}
-    execution.carry_out(plan_clahe(config.load_as(ClaheChoices, None, given)))
+    own = {"source": places.source, "output": places.destination}
+    carry_out(plan_clahe(choices.model_copy(update=own)), running)

@@ -1,42 +1,31 @@
 """make-subtypes: seen and unseen subtypes of broad types."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import PATH
+from robustgen.cli.app import command, echo
+from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path
+from robustgen.settings.related import SubtypeChoices
 
 if TYPE_CHECKING:
     from robustgen.related.subtypes.splitting import Summary
 
 
-@command("make-subtypes", Section.FAMILY)
-@click.argument("imagenet22k", type=PATH)
-@click.option(
-    "--wordnet",
-    metavar="DIR",
-    type=PATH,
-    default="/usr/share/wordnet",
-    help="Folder with WordNet 3.0's data.noun; default: that of Debian's wordnet-base.",
-)
-@click.option("--output", metavar="DIR", default="out/subtypes", help="Output folder.")
-@click.option("--links", is_flag=True, help="Also create folders of links: <split>/<type>/<id>.")
-def make_subtypes(imagenet22k: Path, wordnet: Path, output: str, links: bool) -> None:
+@command("make-subtypes")
+@takes(options=SubtypeChoices)
+def make_subtypes(options: SubtypeChoices) -> None:
     """List seen and unseen subtypes of broad types.
 
     Splits the subtypes of 25 types by WordNet. IMAGENET22K has a folder for each noun.
     """
     from robustgen.related.subtypes import splitting
 
-    summary = splitting.make(imagenet22k, wordnet, output, links=links)
+    summary = splitting.make(options.imagenet22k, options.wordnet, options.output, links=options.links)
     for split in splitting.SPLITS:
         _show(summary, split)
     _show_left_out(summary)
-    echo(f"in {format_path(output)}")
+    echo(f"in {format_path(options.output)}")
     sys.exit(1 if summary.refused else 0)
 
 

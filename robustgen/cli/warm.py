@@ -3,26 +3,25 @@
 import time
 from dataclasses import dataclass
 
-import click
-
-from robustgen.cli.app import Section, command, echo
-from robustgen.cli.options import Jobs
+from robustgen.cli.app import command, echo
+from robustgen.cli.flags import takes
 from robustgen.display.text import format_count
 from robustgen.errors import MissingDependencyError
 from robustgen.execution.progress import Progress, Reporter
+from robustgen.settings.inspecting import Warming
 
 # One edition on each side of the thresholds that choose between loops.
 _EDITIONS = {"imagenet": 224, "cifar-10": 32}
 
 
 @dataclass(frozen=True)
-class Warming:
+class WarmingJob:
     """One corruption or perturbation, as a job for an executor."""
 
     kind: str
     name: str
 
-    def run(self, reporter: Reporter) -> tuple["Warming", str]:
+    def run(self, reporter: Reporter) -> tuple["WarmingJob", str]:
         """Apply the operation to small images; return the reason if that fails, else an empty text."""
         import numpy as np
 
@@ -41,9 +40,9 @@ class Warming:
         return self, ""
 
 
-@command("warm", Section.MAKE)
-@click.option("--jobs", type=Jobs(), help="Worker processes; default all: one a core.")
-def warm(jobs: int | str | None) -> None:
+@command("warm")
+@takes(options=Warming)
+def warm(options: Warming) -> None:
     """Compile the loops in advance.
 
     Otherwise the first run of make-c or make-p compiles them. numba caches them. A container image
@@ -53,9 +52,9 @@ def warm(jobs: int | str | None) -> None:
     from robustgen.benchmarks.perturbations import PERTURBATIONS
     from robustgen.execution import carry_out, count_cores
 
-    works = [Warming("corruption", name) for name in CORRUPTIONS]
-    works += [Warming("perturbation", name) for name in PERTURBATIONS]
-    workers, started = jobs if isinstance(jobs, int) else count_cores(), time.monotonic()
+    works = [WarmingJob("corruption", name) for name in CORRUPTIONS]
+    works += [WarmingJob("perturbation", name) for name in PERTURBATIONS]
+    workers, started = options.jobs or count_cores(), time.monotonic()
     lacking = dict[str, None]()
     with Progress() as progress:
         for _, reason in carry_out({work: work for work in works}, lambda done: done[0], workers, progress):

@@ -53,7 +53,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     settings = manifest["settings"]
     versions = settings.get("versions", {})
     sums: _Sums = {}
-    for prefix in ("", *(f"{arm}/" for arm in manifest["arms"] if arm)):
+    for prefix in ("", *(f"{variant}/" for variant in manifest["variants"] if variant)):
         with suppress(FileNotFoundError):
             sums[prefix] = store.read(f"{prefix}{SUMS}")
     name = settings.get("output", {}).get("format")
@@ -69,7 +69,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": re.sub(r"[^\w.-]+", "-", f"{manifest['dataset']}-{manifest['kind']}"),
         "description": f"{manifest['kind']} of {manifest['dataset']}: {manifest['images']} images, each in"
-        f" {len(manifest['arms'])} variants, created by robustgen.",
+        f" {len(manifest['variants'])} variants, created by robustgen.",
         "license": manifest["licence"],
         "citeAs": manifest["citation"],
         "keywords": ["robustness", "benchmark", manifest["kind"]],
@@ -182,23 +182,25 @@ def _type_of(name: str) -> tuple[str, str]:
 def _describe_tree(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield the files and records of a tree: `fog/3/<class>/<name>.JPEG`, `tilt/<class>/<name>.mp4`."""
     encoding, suffix = _type_of(manifest["settings"]["output"]["format"])
-    leveled = sorted({arm.partition("/")[0] for arm in manifest["arms"] if "/" in arm})
-    others = sorted(arm for arm in manifest["arms"] if "/" not in arm)
-    for name, arms, depth in (("levels", leveled, 2), ("variants", others, 1)):
-        if not arms:
+    leveled = sorted({variant.partition("/")[0] for variant in manifest["variants"] if "/" in variant})
+    others = sorted(variant for variant in manifest["variants"] if "/" not in variant)
+    for name, variants, depth in (("levels", leveled, 2), ("variants", others, 1)):
+        if not variants:
             continue
         files, head = f"{name}-files", "[^/]+/" * depth
         # The names of the checksum files next to the images have no dot.
-        yield _file_set(files, encoding, [f"{arm}/*.{suffix}" if arm else f"*.{suffix}" for arm in arms])
+        yield _file_set(
+            files, encoding, [f"{variant}/*.{suffix}" if variant else f"*.{suffix}" for variant in variants]
+        )
         if encoding not in _READABLE:
             continue
         fields = _read_fields(files)
-        if any(arms):
+        if any(variants):
             fields["corruption"] = (_TEXT, _from_file(files, "fullpath", "^([^/]+)/"))
         if depth == 2:
             fields["severity"] = (_TEXT, _from_file(files, "fullpath", "^[^/]+/([^/]+)/"))
         if manifest["config"].get("classes", True):
-            fields["label"] = (_TEXT, _from_file(files, "fullpath", f"^{head * any(arms)}([^/]+)/"))
+            fields["label"] = (_TEXT, _from_file(files, "fullpath", f"^{head * any(variants)}([^/]+)/"))
         yield _record_set(name, "path", fields)
 
 
@@ -245,8 +247,8 @@ def _describe_files(_manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node
 
 def _describe_folders(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]:
     """Yield a pattern for the files of each variant, which are too many to list and of any type."""
-    for arm in manifest["arms"]:
-        yield _file_set(config_name(arm), "application/octet-stream", [f"{arm}/*"])
+    for variant in manifest["variants"]:
+        yield _file_set(config_name(variant), "application/octet-stream", [f"{variant}/*"])
 
 
 _DESCRIPTIONS: Final = {

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from robustgen.dataset.ingredients import find_fitting
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.recipes import rank
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
@@ -79,8 +80,8 @@ def estimate(plan: Plan) -> Estimate:
                 typical.append(math.prod(plan.source.dimensions(key)))
         factor = sum(typical) / max(1, len(typical)) / pixels
         seconds, size = seconds * factor, size * factor
-    outputs, images = len(plan.keys) * len(plan.arms), len(plan.keys)
-    file = size / len(plan.arms)
+    outputs, images = len(plan.keys) * len(plan.variants), len(plan.keys)
+    file = size / len(plan.variants)
     disk = images * size if plan.writer.joint else outputs * -(-file // _BLOCK) * _BLOCK
     jobs = min(plan.jobs or count_cores(), count_cores())
     return Estimate(outputs, round(images * size), round(disk), images * seconds / jobs, len(costs))
@@ -92,11 +93,10 @@ def _measure(plan: Plan, key: str) -> tuple[float, float, float]:
     started, shared = time.process_time(), dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
     opened, size, part = time.process_time(), 0, prepared
-    # Depth maps fit whole images only.
-    if plan.recipe.keeps_size and not getattr(plan.recipe, "depth", None):
+    if plan.recipe.keeps_size and not find_fitting(plan.recipe, plan.variants):
         height, width = prepared.shape[:2]
         part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
-    for variant in plan.arms:
+    for variant in plan.variants:
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.arrays:
             # A part of an image is no row.

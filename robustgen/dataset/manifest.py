@@ -16,7 +16,7 @@ from typing import Any, Final
 from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croissant
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.records import Coverage, Failure, find_folder
-from robustgen.dataset.state import OutputState, find_largest
+from robustgen.dataset.state import SCHEMA, OutputState, find_largest, read_described
 from robustgen.errors import OutputError, WriteError
 from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import escape_name
@@ -78,13 +78,13 @@ class Summary:
                 self.damaged.append(name)
                 continue
             self.attempted.add(record.images, record.variants)
-            failures |= {(each["key"], each.get("arm", "")): each for each in record.failures}
+            failures |= {(each["key"], each.get("variant", "")): each for each in record.failures}
             if files:
                 folders = {*record.variants}
                 # Bytes sort like their texts; names may contain bytes that are not UTF-8.
                 rows = (
-                    (find_folder(path, folders), path.encode("utf-8", "surrogatepass"), *about)
-                    for path, *about in record.files
+                    (find_folder(path, folders), path.encode("utf-8", "surrogatepass"), *described)
+                    for path, *described in record.files
                 )
                 files.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?)", rows)
         self.failures = sorted(failures.values(), key=lambda failure: failure["key"])
@@ -121,11 +121,11 @@ def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str,
                 # --mirror also repeats checksum files of the source.
                 digests[path.rpartition("/")[2]][path] = sums[0]
             count, size = count + 1, size + length
-        for about, content in lines.items():
+        for name, content in lines.items():
             if content:
                 data = bytes(content)
-                store.put(f"{prefix}{about}", data)
-                digests[about][f"{prefix}{about}"] = _sha256(data)
+                store.put(f"{prefix}{name}", data)
+                digests[name][f"{prefix}{name}"] = _sha256(data)
     return digests, count, size
 
 
@@ -137,7 +137,7 @@ def finish(state: OutputState) -> list[Failure]:
     OutputError
         The output state is damaged.
     """
-    store, fingerprint, about = state.root, state.fingerprint(), hide_paths(describe(state))
+    store, fingerprint, manifest = state.root, state.fingerprint(), hide_paths(describe(state))
     # A database without a name is a temporary file: a whole set has millions of files.
     try:
         with closing(sqlite3.connect("")) as files:
@@ -151,11 +151,11 @@ def finish(state: OutputState) -> list[Failure]:
         store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())
     else:
         store.delete(ERRORS)
-    made = summary.count(about["arms"], {failure["key"] for failure in failures})
-    manifest = about | {
+    made = summary.count(manifest["variants"], {failure["key"] for failure in failures})
+    manifest = manifest | {
         "counts": {"files": count, "bytes": size},
         "failures": len(failures),
-        "complete": min(store.sizes(about["arrays"]), default=0) >= 0 and made >= about["images"],
+        "complete": min(store.sizes(manifest["arrays"]), default=0) >= 0 and made >= manifest["images"],
         "digest": _combine(digests[SUMS]),
     }
     if digests[FRAMES]:
@@ -179,14 +179,16 @@ def describe(state: OutputState) -> dict[str, Any]:
     plans = state.plans()
     if not plans:
         raise OutputError(f"{state.location}: contains no plan; run the same make command again")
-    abouts = [plan["about"] for plan in plans]
+    parts = [plan["manifest"] for plan in plans]
     parameters: dict[str, Any] = {}
     for plan in plans:
         parameters |= plan["parameters"]
-    largest: dict[str, Any] = find_largest(plans)["about"]
+    largest: dict[str, Any] = find_largest(plans)["manifest"]
     return largest | {
-        "arms": sorted({arm for about in abouts for arm in about["arms"]}),
-        "arrays": sorted({array for about in abouts for array in about["arrays"]}),
+        "schema": SCHEMA,
+        "variants": sorted({variant for part in parts for variant in part["variants"]}),
+        "arrays": sorted({array for part in parts for array in part["arrays"]}),
+        "licence": " ".join(dict.fromkeys(sentence for part in parts for sentence in part["licence"])),
         "settings": state.settings() | {"parameters": parameters},
     }
 
@@ -206,7 +208,7 @@ _TYPES: Final = {
     **dict.fromkeys(("citation", "dataset", "digest", "kind", "licence"), str),
     **dict.fromkeys(("config", "counts", "settings", "source"), dict),
     **dict.fromkeys(("failures", "images"), int),
-    **dict.fromkeys(("arms", "arrays"), list),
+    **dict.fromkeys(("variants", "arrays"), list),
     "complete": bool,
 }
 
@@ -219,23 +221,17 @@ def read_manifest(store: Store) -> dict[str, Any]:
     FileNotFoundError
         There is no manifest.
     OutputError
-        The manifest is damaged, or was not written by robustgen.
+        The manifest is damaged, or was not written by this version of robustgen.
     """
-    path = f"{store.location}/{MANIFEST}"
-    try:
-        manifest = parse_object(store.read(MANIFEST))
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{path}: cannot be read ({error})") from error
+    manifest = read_described(store, MANIFEST)
     wrong = [name for name, kind in _TYPES.items() if not isinstance(manifest.get(name), kind)]
     if not wrong:
         settings = manifest["settings"]
         wrong = [name for name in ("output", "versions") if not isinstance(settings.get(name), dict)]
-        lists = {name: manifest[name] for name in ("arms", "arrays")}
+        lists = {name: manifest[name] for name in ("variants", "arrays")}
         wrong += [name for name, held in lists.items() if not all(isinstance(each, str) for each in held)]
     if wrong:
-        raise OutputError(f"{path} is not robustgen's: it has no {wrong[0]!r}")
+        raise OutputError(f"{store.location}/{MANIFEST} is not robustgen's: it has no {wrong[0]!r}")
     return manifest
 
 

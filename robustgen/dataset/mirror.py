@@ -13,7 +13,7 @@ from robustgen.dataset.names import FRAMES, SUMS
 from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.records import Failure, Record
 from robustgen.files.storage import Store
-from robustgen.formats import WrittenFile
+from robustgen.formats.base import WrittenFile
 
 
 def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Opening of a finished set, recognised by its manifest or its layout."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind
@@ -11,22 +11,17 @@ from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.files.storage import Store, open_store
-from robustgen.formats import Dataset, parse_variant
+from robustgen.formats import FORMATS
 from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
+from robustgen.formats.base import Dataset, parse_variant
 from robustgen.formats.parquet import FOLDER, ParquetShards
-from robustgen.formats.shards import Shards, SourceSet
-from robustgen.formats.table import TableSet
+from robustgen.formats.shards import Shards
 from robustgen.formats.trees import Tree
 from robustgen.formats.webdataset import WebDatasetShards
 
 EQUALISED = "CLAHE"
 """Kind of a set that `robustgen preprocess clahe` created from another set."""
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
-_ARRAYS = (".npy", ARCHIVE)
-# Format in the manifest to the reader of its layout; all other formats are trees.
-_LAYOUTS: Mapping[str, type[Tree | SourceSet]] = {
-    each.format: each for each in (WebDatasetShards, ParquetShards, TableSet)
-}
 
 
 def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None) -> Dataset:
@@ -50,33 +45,32 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     """
     store = root if isinstance(root, Store) else open_store(root)
     check_folder(store)
-    about = read_about(store)
-    kind, folders = _from_manifest(store, about) if about.get("kind") in TITLES else _from_layout(store)
+    manifest = read_manifest_of(store)
+    kind, folders = _from_manifest(store, manifest) if manifest.get("kind") in TITLES else _from_layout(store)
     # Sort clean first, then in the order of the paper's tables, then others; levels as in arrays.
     ranks = {name: i for i, name in enumerate((CLEAN, *BENCHMARKS[kind].names))}
-    variants = (parse_variant(folder, kind) for folder in folders)
-    arms = tuple(sorted(variants, key=lambda variant: ranks.get(variant.name, len(ranks))))
+    named = (parse_variant(folder, kind) for folder in folders)
+    variants = tuple(sorted(named, key=lambda variant: ranks.get(variant.name, len(ranks))))
     first = next(iter(folders.values()))
-    if about.get("arrays") or (not about and first.endswith(_ARRAYS)):
-        if classes:
-            raise ConfigError(
-                f"a class list needs class folders; {store.location} has arrays with labels.npy"
-            )
-        if not first.endswith(ARCHIVE):
-            return Arrays(store, kind, arms, about)
+    places = {variant: folders[variant.folder] for variant in variants}
+    layout: type[Dataset] = Tree
+    if manifest:
+        row = FORMATS.get(manifest["settings"]["output"].get("format"))
+        layout = (row and row.reader) or Tree
+    elif first.endswith(ARCHIVE):
         # The folder of published archives has the name of the data set.
         name = store.location.rpartition("/")[2]
-        return Archives(store, "c", arms, about or ({"edition": name} if name in MEDMNIST else {}))
-    places = {arm: folders[arm.folder] for arm in arms}
-    if about:
-        layout = _LAYOUTS.get(about["settings"]["output"].get("format"), Tree)
+        layout, manifest = Archives, {"edition": name} if name in MEDMNIST else {}
+    elif first.endswith(".npy"):
+        layout = Arrays
     else:
-        folder = places[arms[0]]
+        folder = places[variants[0]]
         inside = {entry.path for entry in store.list(folder) if entry.path.rpartition("/")[0] == folder}
         shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
-        found = (each for each in shards if any(path.endswith(each.suffix) for path in inside))
-        layout = next(found, Tree)
-    return layout(store, kind, arms, about, places, classes)
+        layout = next((each for each in shards if any(path.endswith(each.suffix) for path in inside)), Tree)
+    if classes and (manifest.get("arrays") or issubclass(layout, Arrays)):
+        raise ConfigError(f"a class list needs class folders; {store.location} has arrays with labels.npy")
+    return layout(store, kind, variants, manifest, places, classes)
 
 
 def check_folder(store: Store) -> None:
@@ -88,7 +82,7 @@ def check_folder(store: Store) -> None:
         raise SourceError(f"{store.location}: contains no files")
 
 
-def read_about(store: Store) -> dict[str, Any]:
+def read_manifest_of(store: Store) -> dict[str, Any]:
     """Return the content of the manifest of a set; empty if there is none.
 
     For a set processed with CLAHE, kind and source digest are those of the original set, so that both can be
@@ -99,29 +93,28 @@ def read_about(store: Store) -> dict[str, Any]:
     SourceError
         The set is unfinished, or the manifest cannot be read.
     """
+    state = OutputState(store)
     try:
-        about = read_manifest(store)
-    except FileNotFoundError:
-        if OutputState(store).exists:
-            raise SourceError(
-                f"{store.location}: has no {MANIFEST} because its run has not finished; "
-                f"{name_command(_find_kind(store))} resumes it"
-            ) from None
-        return {}
+        manifest = read_manifest(store) if store.exists(MANIFEST) else {}
+        plans = [] if manifest else state.plans()
     except OutputError as error:
         raise SourceError(str(error)) from error
-    if not about["complete"] and not about["failures"]:
+    if not manifest and state.exists:
+        command = name_command(plans[0]["manifest"]["kind"] if plans else "")
         raise SourceError(
-            f"{store.location}: is not complete; {name_command(_find_kind(store))} resumes its run"
+            f"{store.location}: has no {MANIFEST} because its run has not finished; {command} resumes it"
         )
-    if about["kind"] == EQUALISED:
-        config = about["config"]
-        about |= {
+    if manifest and not manifest["complete"] and not manifest["failures"]:
+        command = name_command(manifest["kind"])
+        raise SourceError(f"{store.location}: is not complete; {command} resumes its run")
+    if manifest.get("kind") == EQUALISED:
+        config = manifest["config"]
+        manifest |= {
             "kind": config.get("benchmark"),
-            "source": about["source"] | {"digest": config.get("origin")},
-            EQUALISED: about["settings"].get("clahe"),
+            "source": manifest["source"] | {"digest": config.get("origin")},
+            EQUALISED: manifest["settings"].get("clahe"),
         }
-    return about
+    return manifest
 
 
 _COMMANDS = {
@@ -132,32 +125,26 @@ _COMMANDS = {
 }
 
 
-def _find_kind(store: Store) -> str:
-    """Return the kind of a set without a manifest, from its state."""
-    plans = OutputState(store).plans()
-    return str(plans[0]["about"].get("kind")) if plans else ""
-
-
 def name_command(kind: str) -> str:
     """Return the command that creates or resumes a set of this `kind`."""
     return f"the same '{_COMMANDS.get(kind, 'robustgen make-...')} ...' command"
 
 
-def _from_manifest(store: Store, about: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:
+def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:
     """Return the kind of a set and the location of each variant, without listing the whole set."""
-    arms = about["arms"]
-    array = next(iter(about["arrays"]), "")
-    suffix = ARCHIVE if array.endswith(ARCHIVE) else ".npy"
-    places = {arm: file_of(arm, suffix) if array else arm for arm in arms}
-    missing = [arm for arm, place in places.items() if not _exists(store, place)]
-    if len(missing) == len(arms) and not array:
-        places = {arm: f"{FOLDER}/{place}" for arm, place in places.items()}
-        missing = [arm for arm, place in places.items() if not _exists(store, place)]
-    if missing or not arms:
+    variants = manifest["variants"]
+    array = next(iter(manifest["arrays"]), "")
+    suffix = PurePosixPath(array).suffix
+    places = {variant: file_of(variant, suffix) if array else variant for variant in variants}
+    missing = [variant for variant, place in places.items() if not _exists(store, place)]
+    if len(missing) == len(variants) and not array:
+        places = {variant: f"{FOLDER}/{place}" for variant, place in places.items()}
+        missing = [variant for variant, place in places.items() if not _exists(store, place)]
+    if missing or not variants:
         raise SourceError(
             f"{store.location}: lacks {', '.join(missing[:5]) or 'all variants'}, which its {MANIFEST} lists"
         )
-    return TITLES[about["kind"]].kind, places
+    return TITLES[manifest["kind"]].kind, places
 
 
 def _exists(store: Store, path: str) -> bool:
@@ -189,7 +176,7 @@ def _find_archives(files: Sequence[str]) -> dict[str, str]:
 
     known = FAMILIES["medmnist-c"].corruptions
     folders = [
-        IMAGENET_C.arm(name, level).folder
+        IMAGENET_C.variant(name, level).folder
         for name in known
         if name.partition(":")[2] in stems
         for level in IMAGENET_C.levels

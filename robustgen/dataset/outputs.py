@@ -29,7 +29,7 @@ def open_output(location: str | Path, source: str) -> Iterator[Store]:
     if f"{store.location}/".startswith(f"{source}/"):
         raise OutputError(f"{store.location}: is inside the source {source}; choose another --output")
     refuse_files(store)
-    with blame_output(store):
+    with name_output_in_errors(store):
         try:
             yield store
         finally:
@@ -37,7 +37,7 @@ def open_output(location: str | Path, source: str) -> Iterator[Store]:
 
 
 @contextmanager
-def blame_output(store: Store) -> Iterator[None]:
+def name_output_in_errors(store: Store) -> Iterator[None]:
     """Convert OSErrors of the block to WriteErrors that name the `store`."""
     try:
         yield

@@ -5,7 +5,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,47 +13,35 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmarks.corruptions import get_corruption, get_family
 from robustgen.benchmarks.editions import EDITIONS
-from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_ARM, Benchmark, Kind, Variant
-from robustgen.benchmarks.registry import SMALLEST_SIDE, Operation
-from robustgen.dataset.depth import DepthMaps, open_depth
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, Benchmark, Kind, Variant
+from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption
+from robustgen.dataset.ingredients import open_ingredients
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.outputs import refuse_files
-from robustgen.dataset.recipes import (
-    RECIPES,
-    BenchmarkRecipe,
-    CorruptionRecipe,
-    Recipe,
-    find_tile_side,
-    lacks_tiles,
-)
+from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, CorruptionRecipe, Recipe
 from robustgen.dataset.selection import check_classes, match_keys, open_chosen_source, select_keys
 from robustgen.dataset.state import OutputState
-from robustgen.dataset.tiles import Tiles, read_tiles
 from robustgen.dataset.versions import list_versions
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.files.storage import Store, is_url, open_store
-from robustgen.formats import DEFAULTS, FORMATS, Order, WorkUnit, Writer, open_writer
+from robustgen.formats import DEFAULTS, FORMATS, open_writer, parse_format
+from robustgen.formats.base import Writer, WriterSpec
+from robustgen.formats.units import WorkUnit
 from robustgen.imaging import video
-from robustgen.imaging.frost import check_frost
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
-from robustgen.imaging.tiles import TileBank
-from robustgen.settings.config import USUAL_SCALE, Choices, Config, make_absolute
-from robustgen.sources.base import Items, Loaded, Options, Source
-from robustgen.sources.opening import open_source
+from robustgen.settings.config import USUAL_SCALE, Choices, Config
+from robustgen.settings.fields import make_absolute
+from robustgen.sources.base import Items, Loaded, Source
 from robustgen.sources.table import Table
 
 CITATION = (
     "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
     "and Perturbations. International Conference on Learning Representations, 2019."
 )
-LICENCE = (
-    "The images derive from the source images and remain under their terms; windows of frost derive "
-    "from the photographs in the package imagecorruptions."
-)
+LICENCE = "The images derive from the source images and remain under their terms."
 
 
 @dataclass(frozen=True)
@@ -68,7 +56,7 @@ class Plan:
         Keys of the source images, in the order of the source.
     refused : dict
         Images that must be skipped, with the reasons.
-    arms : tuple of Variant
+    variants : tuple of Variant
     writer : Writer
     store : Store
         The output.
@@ -78,8 +66,9 @@ class Plan:
         Name of the data set.
     choices : dict
         Choices that the plan follows from, as JSON values with absolute paths.
-    citation, licence : str
-        Citation and licence of the set.
+    citation : str
+    licence : tuple of str
+        Sentences about the terms of the set.
     mirror : Mirror, optional
         Links or copies other files of the source into every variant.
     """
@@ -88,22 +77,22 @@ class Plan:
     source: Items[Any]
     keys: tuple[str, ...]
     refused: dict[str, str]
-    arms: tuple[Variant, ...]
+    variants: tuple[Variant, ...]
     writer: Writer
     store: Store
     jobs: int | None
     dataset: str
     choices: dict[str, Any]
     citation: str = CITATION
-    licence: str = LICENCE
+    licence: tuple[str, ...] = (LICENCE,)
     mirror: Mirror | None = None
 
     @property
-    def is_beside(self) -> bool:
+    def has_state_beside(self) -> bool:
         """Return whether every folder of the output is a class; its state then lies next to the output."""
-        return any(not variant.folder for variant in self.arms)
+        return any(not variant.folder for variant in self.variants)
 
-    def about(self) -> dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """Return the content of `dataset.json` except for settings and counts."""
         return {
             "dataset": self.dataset,
@@ -111,23 +100,23 @@ class Plan:
             "edition": self.choices.get("edition"),
             "source": {"location": self.source.location, "images": len(self.source.keys())},
             "images": len(self.keys),
-            "arms": [variant.folder for variant in self.arms],
+            "variants": [variant.folder for variant in self.variants],
             "arrays": list(self.writer.arrays),
             "config": self.choices,
-            "licence": self.licence,
+            "licence": list(self.licence),
             "citation": self.citation,
         }
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
-        return self.recipe.settings(self.arms) | {
+        return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
         }
 
     def cut(self) -> Iterator[WorkUnit]:
         """Yield the work units, which depend only on the plan."""
-        return self.writer.cut(self.keys, self.arms)
+        return self.writer.cut(self.keys, self.variants)
 
     def list_incomplete(self) -> list[str]:
         """Return the arrays that were not written because some of their images failed."""
@@ -137,8 +126,8 @@ class Plan:
 
 def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return the `choices` that decide bytes, with paths made absolute."""
-    plain = choices.model_dump(mode="json", exclude={"output", "jobs"})
-    paths = {"source", "labels", "subset", "frost_dir", "tiles", "depth_maps", "image_root"}
+    plain = choices.model_dump(mode="json", exclude={"output", "jobs"}, by_alias=True)
+    paths = {"source", "labels", "subset", "image_root"}
     absolute = {k: make_absolute(v) if k in paths and isinstance(v, str) else v for k, v in plain.items()}
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
@@ -162,108 +151,111 @@ def plan_benchmark(
     ConfigError, SourceError, OutputError
         The request cannot be met; the message names the key.
     """
-    benchmark, row = BENCHMARKS[kind], EDITIONS[config.edition]
-    try:
-        if kind == "p":
-            row.check_perturbations()
-    except ArgumentError as error:
-        raise ConfigError(f"edition: {error}") from error
+    benchmark, row, variants = BENCHMARKS[kind], EDITIONS[config.base_edition], config.variants(kind)
+    recipe = _open_recipe(config, kind, variants)
     store = store or open_store(config.resolve_output(kind))
     refuse_files(store)
     source = open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
     check_classes(source, config)
     keys = select_keys(source, config)
-    edition = config.edition if config.size is None else f"{config.edition}@{config.size}"
-    arms = config.arms(kind)
-    names = dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)
-    operations = [benchmark.operations[name] for name in names]
-    smallest = min((each.smallest_side for each in operations), default=SMALLEST_SIDE)
-    recipe = RECIPES[kind](edition, config.seed, config.scale, _overrides(config, kind), smallest)
-    _check_needs(arms, operations, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
-    name = config.format or ("table" if kind == "c" and isinstance(source, Table) else usual)
+    usual = "table" if kind == "c" and isinstance(source, Table) else usual
+    name, sample_format = parse_format(config.format or usual)
     if FORMATS[name].stacked:
         _check_rows(recipe, source, keys)
     if FORMATS[name].joint and not overwrite:
-        arms = _add_existing(arms, store, benchmark, stacked=FORMATS[name].stacked)
+        variants = _add_existing(variants, store, benchmark, stacked=FORMATS[name].stacked)
+    citation, terms = CITATION, list[str]()
     if isinstance(recipe, CorruptionRecipe):
-        tiles = _open_tiles(config, recipe, arms, source, store)
-        depth = _open_depth(config, arms, source, keys, store)
-        recipe = dataclasses.replace(recipe, tiles=tiles, depth=depth)
-    order = Order(
+        ingredients = open_ingredients(config, recipe, variants, source, keys, store)
+        recipe = dataclasses.replace(recipe, ingredients=ingredients)
+        citation = recipe.cite(variants) or CITATION
+        terms = [each.licence for each in ingredients.values() if each.licence]
+    spec = WriterSpec(
         benchmark=benchmark,
-        arms=arms,
+        variants=variants,
         keys=keys,
         quality=config.quality,
         libjpeg=config.libjpeg,
         subsampling=row.subsampling,
         encodings=lambda: _encodings(config),
-        sample_format=config.sample_format,
+        sample_format=sample_format,
         shard_size=config.shard_size,
         grey=row.grey,
         source=source,
     )
-    # Cite the publications that the corruptions come from.
-    cited = operations if kind == "c" else []
-    families = [get_family(get_corruption(each.name, row.dialect)) for each in cited]
-    citation = " ".join(dict.fromkeys(family.citation for family in families)) or CITATION
-    writer = open_writer(name, order)
-    plan = assemble_plan(recipe, source, keys, arms, writer, store, config, citation=citation)
-    return dataclasses.replace(plan, mirror=_open_mirror(name, config, source))
+    writer, mirror = open_writer(name, spec), _open_mirror(name, config, source)
+    plan = assemble_plan(
+        recipe, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
+    )
+    return dataclasses.replace(plan, mirror=mirror)
 
 
-def _open_tiles(
-    config: Config, recipe: CorruptionRecipe, arms: tuple[Variant, ...], source: Source, store: Store
-) -> Tiles | None:
-    """Read the pictures that `arms` need as tiles; return None if they need none.
+def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe:
+    """Return the recipe of a set, and check now rather than at the first image that it can make `variants`.
 
     Raises
     ------
-    ConfigError, SourceError
-        There are too few pictures, or one cannot be read.
+    ConfigError, MissingDependencyError
+        Constants, sides or libraries are missing, or the config's own parameters do not fit each other.
     """
-    bound = [recipe.bind(arm) for arm in arms if arm.name.startswith("laion-c:")]
-    parameters = [each.parameters(USUAL_SCALE) for each in bound]
-    sides = [find_tile_side(each) for each in parameters if lacks_tiles(each)]
-    if not sides:
-        if config.tiles:
-            raise ConfigError(
-                "tiles: used only by laion-c:stickers and laion-c:mosaic, which are not selected"
-            )
-        return None
-    if config.tiles is None:
-        return read_tiles(source, match_keys(source, config), sides, OutputState(store).store, own=True)
+    row, overrides = EDITIONS[config.base_edition], copy.deepcopy(config.parameters)
+    if kind == "c":
+        _try_out(config)
+    else:
+        row.check_perturbations()
+        overrides = {}
+    if config.motion_blur == "imagemagick":
+        if row.implementation:
+            raise ConfigError(f"motion_blur: imagemagick: edition {row.name} defines its own motion blur")
+        for variant in variants:
+            if variant.name in ("motion_blur", "snow"):
+                check_imagemagick()
+                levels = overrides.setdefault(variant.name, {})
+                levels.setdefault(variant.level, {})["engine"] = config.motion_blur
+    if config.libjpeg == "ijg":
+        load_ijg()
+    recipe = RECIPES[kind](config.edition, config.seed, config.constants_for, overrides)
+    bound = [recipe.bind(variant) for variant in variants if variant != CLEAN_VARIANT]
+    for each in bound:
+        _check_constants(each, config)
+    smallest = min((each.operation.smallest_side for each in bound), default=SMALLEST_SIDE)
+    return dataclasses.replace(recipe, smallest_side=smallest)
+
+
+def _check_constants(bound: BoundVariant, config: Config) -> None:
+    """Raise an ArgumentError if a variant has no constants, or cannot use images of the edition's size."""
+    operation, edition, scale = bound.operation, bound.edition, bound.fixed_scale
     try:
-        pictures = open_source(make_absolute(config.tiles), options=Options(libjpeg=config.libjpeg))
-        keys = pictures.keys()
-    except SourceError as error:
-        raise ConfigError(f"tiles: {error}") from error
-    return read_tiles(pictures, keys, sides, OutputState(store).store, own=False)
+        if edition.side and edition.side < operation.smallest_side:
+            raise ArgumentError(f"{operation.name} needs sides of at least {operation.smallest_side} pixels")
+        of_sides = any(isinstance(each, int) for each in operation.table)
+        if scale or not (of_sides or len(operation.table) == 1):
+            operation.rows(scale or USUAL_SCALE)
+    except ArgumentError as error:
+        raise ConfigError(f"edition {config.edition}: {error}") from error
+    if isinstance(operation, Corruption) and operation.requires:
+        parameters = bound.parameters(scale or next(iter(operation.table)))
+        side = operation.preparation(parameters).crop if edition.by_corruption else edition.side
+        operation.requires(parameters, side)
 
 
-def _open_depth(
-    config: Config, arms: tuple[Variant, ...], source: Source, keys: tuple[str, ...], store: Store
-) -> DepthMaps | None:
-    """Open the depth maps that `arms` need, and check every image for one; return None if none are needed.
-
-    Raises
-    ------
-    ConfigError
-        Maps are missing, or are given although no variant needs them.
-    """
-    dialect = EDITIONS[config.edition].dialect
-    needing = [arm for arm in arms if arm != CLEAN_ARM and get_corruption(arm.name, dialect).needs_depth]
-    if not needing:
-        if config.depth_maps or config.depth_scale != 1:
-            raise ConfigError(
-                "depth: used only by 3dcc:fog_3d, 3dcc:near_focus and 3dcc:far_focus, which are not selected"
-            )
-        return None
-    if config.depth_maps is None:
-        raise ConfigError(f"{needing[0].name} needs depth maps: name them with --depth, or leave it out")
-    maps = open_depth(make_absolute(config.depth_maps), source, config.depth_scale, OutputState(store).store)
-    maps.check(keys)
-    return maps
+def _try_out(config: Config) -> None:
+    """Corrupt one image with each set of the config's own parameters, as values may not fit each other."""
+    row = EDITIONS[config.base_edition]
+    side = min(64, row.side or 64)
+    image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
+    edition = config.edition if row.implementation or row.data_set else "folder"
+    recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
+    for name, levels in config.parameters.items():
+        operation = recipe.get_operation(name)
+        if operation.requires or (operation.needs and operation.needs.absent != "installed"):
+            continue
+        for level in levels:
+            try:
+                recipe.make(Variant(name, level, f"{name}/{level}"), "trial", image)
+            except Exception as error:
+                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
 
 
 def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
@@ -279,11 +271,11 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
     if name != "original":
         raise ConfigError(
             "mirror: needs --format original, which keeps the names that other files refer to; "
-            "choose it, or --mirror none"
+            "choose it, or `mirror: none`"
         )
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
-        raise ConfigError(f"mirror: {source.location} is not a folder; choose --mirror none")
+        raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
     chosen, others = frozenset(match_keys(source, config)), frozenset(source.keys())
     return Mirror(folder, chosen, others - chosen, link=config.mirror == "link")
 
@@ -292,15 +284,15 @@ def assemble_plan(
     recipe: Recipe[Loaded],
     source: Items[Loaded],
     keys: tuple[str, ...],
-    arms: tuple[Variant, ...],
+    variants: tuple[Variant, ...],
     writer: Writer,
     store: Store,
     choices: Choices,
     *,
     citation: str = CITATION,
-    licence: str = LICENCE,
+    licence: tuple[str, ...] = (LICENCE,),
 ) -> Plan:
-    """Return the plan to create `arms` from the images `keys` of `source`, without refused images.
+    """Return the plan to create `variants` from the images `keys` of `source`, without refused images.
 
     Raises
     ------
@@ -308,19 +300,19 @@ def assemble_plan(
         The location of the output is not allowed.
     """
     _check_output(store, source)
-    refused = source.refused() | _collisions(source, writer, arms)
+    refused = source.refused() | _collisions(source, writer, variants)
     keys = tuple(key for key in keys if key not in refused)
-    about = choices.jobs, choices.name_dataset(), resolve_paths(choices), citation, licence
-    return Plan(recipe, source, keys, refused, arms, writer, store, *about)
+    manifest = choices.jobs, choices.name_dataset(), resolve_paths(choices), citation, licence
+    return Plan(recipe, source, keys, refused, variants, writer, store, *manifest)
 
 
-def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -> dict[str, str]:
+def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...]) -> dict[str, str]:
     """Return the images whose output name is already taken by an earlier image or by a file about the set.
 
     The values are the reasons.
     """
     reserved = {SUMS, FRAMES}
-    if any(not arm.folder for arm in arms):
+    if any(not variant.folder for variant in variants):
         reserved |= {MANIFEST, ERRORS}
     first: dict[str, str] = {}
     refused = {}
@@ -336,18 +328,19 @@ def _collisions(source: Items[Any], writer: Writer, arms: tuple[Variant, ...]) -
 
 
 def _add_existing(
-    arms: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
+    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
 ) -> tuple[Variant, ...]:
-    """Return `arms` and the existing variants, in a fixed order, if their files share a list of images."""
-    existing = [arm for plan in OutputState(store).plans() for arm in plan["about"]["arms"]]
-    order = {name: place for place, name in enumerate((CLEAN, *benchmark.operations))}
-    found = {*arms, *filter(None, map(benchmark.arm_in, existing))}
-    wanted = sorted((arm for arm in found if arm.name in order), key=lambda arm: (order[arm.name], arm.level))
+    """Return `variants` and existing variants, in a fixed order, if their files share a list of images."""
+    existing = [variant for plan in OutputState(store).plans() for variant in plan["manifest"]["variants"]]
+    ranks = {name: rank for rank, name in enumerate((CLEAN, *benchmark.operations))}
+    found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
+    known = (variant for variant in found if variant.name in ranks)
+    wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
     if not (stacked and benchmark.shares_arrays):
         return tuple(wanted)
-    names = dict.fromkeys(arm.name for arm in wanted if arm != CLEAN_ARM)
-    levels = sorted({arm.level for arm in wanted if arm != CLEAN_ARM})
-    return benchmark.arms(names, levels, clean=CLEAN_ARM in wanted)
+    names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
+    levels = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
+    return benchmark.variants(names, levels, clean=CLEAN_VARIANT in wanted)
 
 
 def _check_output(store: Store, source: Items[Any]) -> None:
@@ -367,90 +360,10 @@ def _check_output(store: Store, source: Items[Any]) -> None:
             raise OutputError(f"output {output} is inside another set, {folder}; choose another --output")
 
 
-def _check_needs(arms: tuple[Variant, ...], operations: Iterable[Operation], config: Config) -> None:
-    """Check for constants, libraries and files now rather than at the first image."""
-    row, names = EDITIONS[config.edition], {arm.name for arm in arms}
-    try:
-        for operation in operations:
-            if row.side and row.side < operation.smallest_side:
-                side = operation.smallest_side
-                raise ArgumentError(f"{operation.name} needs sides of at least {side} pixels")
-            scale = config.scale or row.fixed_scale(operation.table)
-            of_sides = any(isinstance(each, int) for each in operation.table)
-            if scale or not (of_sides or len(operation.table) == 1):
-                operation.rows(scale or USUAL_SCALE)
-    except ArgumentError as error:
-        raise ConfigError(f"edition {config.edition}: {error}") from error
-    if "frost" in names:
-        check_frost(config.frost_dir)
-    if config.motion_blur == "imagemagick":
-        if row.dialect:
-            raise ConfigError(
-                f"motion_blur: imagemagick: edition {config.edition} defines its own motion blur"
-            )
-        if names & {"motion_blur", "snow"}:
-            check_imagemagick()
-    if config.libjpeg == "ijg":
-        load_ijg()
-    for arm in arms:
-        if ":" in arm.name:
-            _check_requirements(arm, config)
-
-
-def _check_requirements(arm: Variant, config: Config) -> None:
-    """Check that the tiles or libraries of a corruption are available."""
-    edition = EDITIONS[config.edition]
-    operation = get_corruption(arm.name, edition.dialect)
-    if operation.requires:
-        scale = config.scale or edition.fixed_scale(operation.table) or next(iter(operation.table))
-        own = config.parameters.get(arm.name, {}).get(int(arm.level), {})
-        parameters = dataclasses.replace(operation.parameters(arm.level, scale), **own)
-        side = operation.preparation(parameters).crop if edition.by_corruption else edition.side
-        if lacks_tiles(parameters):
-            # `_open_tiles` reads them.
-            parameters = dataclasses.replace(parameters, tiles=TileBank({}))
-        operation.requires(parameters, config.size or side)
-
-
-def _try_out(config: Config) -> None:
-    """Corrupt one image with each set of the config's own parameters, as values may not fit each other."""
-    row = EDITIONS[config.edition]
-    side = min(64, row.side or 64)
-    image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
-    edition = config.edition if row.dialect or row.data_set else "folder"
-    recipe = CorruptionRecipe(edition, 0, config.scale, config.parameters)
-    for name, levels in config.parameters.items():
-        # `_check_requirements` covers the corruptions that need files.
-        tried = [] if getattr(get_corruption(name, row.dialect), "requires", None) else levels
-        for level in tried:
-            try:
-                recipe.make(Variant(name, level, f"{name}/{level}"), "trial", image)
-            except Exception as error:
-                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
-
-
-def _overrides(config: Config, kind: Kind) -> dict[str, dict[int, dict[str, Any]]]:
-    """Return the config's own parameters, engine and photographs, by operation and level."""
-    overrides: dict[str, dict[int, dict[str, Any]]] = {}
-    if kind == "c":
-        _try_out(config)
-        overrides = copy.deepcopy(config.parameters)
-    chosen = {"engine": config.motion_blur, "directory": config.frost_dir}
-    everywhere = {name: value for name, value in chosen.items() if value not in (None, "exact")}
-    recipe = RECIPES[kind](config.edition)
-    for name in BENCHMARKS[kind].names:
-        operation = recipe.get_operation(name)
-        names = {field.name for field in dataclasses.fields(operation.parameters(1, 224))}
-        for parameter in everywhere.keys() & names:
-            for level in {*operation.levels, *(config.severities if kind == "c" else ())}:
-                overrides.setdefault(name, {}).setdefault(level, {})[parameter] = everywhere[parameter]
-    return overrides
-
-
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     """Return the encodings of smooth sequences and of noise."""
     choice = config.video
-    side = config.size or EDITIONS[config.edition].side or 0
+    side = config.size or EDITIONS[config.base_edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
     changes: dict[str, Any] = {"preset": choice.preset, "pixel_format": choice.pixel_format}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from robustgen import interruption
 from robustgen.benchmarks.kinds import Variant
-from robustgen.dataset.outputs import blame_output
+from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.records import Failure, Origin, Record
 from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
@@ -26,7 +26,8 @@ from robustgen.errors import (
 from robustgen.execution.progress import Reporter
 from robustgen.files.storage.host import HOST
 from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
-from robustgen.formats import UnitWriter, WorkUnit, Writer, WrittenFile
+from robustgen.formats.base import UnitWriter, Writer, WrittenFile
+from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
 
@@ -35,7 +36,7 @@ _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 
 # Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
-# Any number of its multiples, modulo 1, cover the range from 0 to 1 without wide gaps.
+# Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
 
 
@@ -94,13 +95,13 @@ class Production:
         name, started = self.unit.name, time.monotonic()
         if self.versions:
             self._check_worker()
-        with blame_output(self.state.root):
+        with name_output_in_errors(self.state.root):
             if not self.state.claim(name):
                 return Outcome(name, claimed=True)
             record = produce(self, reporter)
             self.state.put_record(name, record)
         unit, failures = self.unit, tuple(record.failures)
-        lost = (1 if "arm" in each else len(unit.variants) for each in failures)
+        lost = (1 if "variant" in each else len(unit.variants) for each in failures)
         size = sum(file.size for file in record.files)
         return Outcome(name, unit.count_outputs() - sum(lost), size, failures, time.monotonic() - started)
 
@@ -267,10 +268,10 @@ class ImageWork:
         interruption.check()
         # The failure already names the key.
         reason = explain_failure(error).removeprefix(f"{self.key!r}: ")
-        entry = {"key": self.key, "arm": variant.folder} if variant else {"key": self.key}
+        entry = {"key": self.key, "variant": variant.folder} if variant else {"key": self.key}
         self.failures.append(entry | {"reason": reason})
 
     def list_failures(self) -> list[Failure]:
         """Return the failures in the order of the variants, whatever the order of processing."""
         order = {variant.folder: place for place, variant in enumerate(self._job.unit.variants)}
-        return sorted(self.failures, key=lambda failure: order.get(failure.get("arm", ""), 0))
+        return sorted(self.failures, key=lambda failure: order.get(failure.get("variant", ""), 0))

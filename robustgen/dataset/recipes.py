@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -12,18 +12,17 @@ from typing import Any, ClassVar, Final, Generic
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.benchmarks.corruptions import get_corruption
+from robustgen.benchmarks.corruptions import get_corruption, get_family
 from robustgen.benchmarks.editions import Edition, check_size, get_edition
+from robustgen.benchmarks.ingredients import OpenedIngredient
 from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
 from robustgen.benchmarks.overrides import NOT_CONSTANTS, Overrides
 from robustgen.benchmarks.perturbations import PERTURBATIONS
 from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
-from robustgen.dataset.depth import DepthMaps
-from robustgen.dataset.tiles import Tiles
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.imaging.tiles import STICKER_SIDE
+from robustgen.imaging.preparation import PreparationStep
 from robustgen.sources.base import Loaded
 
 _WORD: Final = np.dtype("<u8")
@@ -93,19 +92,19 @@ class Recipe(ABC, Generic[Loaded]):
         """Store what the outputs need where worker processes find it, before the work begins."""
 
     @abstractmethod
-    def make(self, arm: Variant, key: str, prepared: Loaded, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, variant: Variant, key: str, prepared: Loaded, shared: dict[str, Any] | None = None) -> Rgb:
         """Return one output of a prepared image: uint8 (H, W, 3), or frames (T, H, W, 3).
 
         `shared` caches what the variants of one image have in common.
         """
 
-    def stream(self, arm: Variant, key: str, prepared: Loaded) -> Iterator[Rgb] | None:
+    def stream(self, variant: Variant, key: str, prepared: Loaded) -> Iterator[Rgb] | None:
         """Return an iterator that computes the frames of `make` one by one; None for images."""
         return None
 
     @abstractmethod
-    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """Return everything that decides the pixels of `arms` as JSON values, ``"parameters"`` by folder."""
+    def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
+        """Return all that decides the pixels of `variants` as JSON values, ``"parameters"`` by folder."""
 
 
 def rank(seed: int, key: str) -> bytes:
@@ -203,33 +202,35 @@ class BenchmarkRecipe(Recipe[Rgb]):
         operation: Operation = get_known("operation", name, self.benchmark.operations)
         return operation
 
-    def bind(self, arm: Variant) -> BoundVariant:
-        """Return `arm` with its operation and its constants in this recipe."""
+    def bind(self, variant: Variant) -> BoundVariant:
+        """Return `variant` with its operation and its constants in this recipe."""
         # Hashing this tuple takes a fifth of the time of hashing the variant.
-        place = arm.name, arm.level
+        place = variant.name, variant.level
         bound = self._bound.get(place)
         if bound is None:
-            operation, edition = self.get_operation(arm.name), get_edition(self.edition)
-            overrides = self.overrides.get(arm.name, {}).get(arm.level, {})
-            stream = _identify_stream(self.seed, self.benchmark.kind, self.edition, arm.name, arm.level)
-            bound = BoundVariant(operation, edition, arm.level, self.scale, overrides, stream)
+            operation, edition = self.get_operation(variant.name), get_edition(self.edition)
+            overrides = self.overrides.get(variant.name, {}).get(variant.level, {})
+            stream = _identify_stream(
+                self.seed, self.benchmark.kind, self.edition, variant.name, variant.level
+            )
+            bound = BoundVariant(operation, edition, variant.level, self.scale, overrides, stream)
             self._bound[place] = bound
         return bound
 
-    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
+    def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return edition, seed, scale and the constants of every variant."""
         return {
             "kind": self.benchmark.kind,
             "edition": self.edition,
             "seed": self.seed,
             "scale": self.scale or get_edition(self.edition).scale or "nearest",
-            "parameters": {arm.folder: self._constants(arm) for arm in arms},
+            "parameters": {variant.folder: self._constants(variant) for variant in variants},
         }
 
-    def _constants(self, arm: Variant) -> dict[str, Any]:
-        if arm.name == CLEAN:
+    def _constants(self, variant: Variant) -> dict[str, Any]:
+        if variant.name == CLEAN:
             return {}
-        bound = self.bind(arm)
+        bound = self.bind(variant)
         if bound.fixed_scale:
             return self._describe(bound.operation, bound.parameters(bound.fixed_scale))
         return {
@@ -239,7 +240,8 @@ class BenchmarkRecipe(Recipe[Rgb]):
 
     def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
         """Return everything that decides the pixels of a variant, as JSON values."""
-        return _plain(parameters)
+        plain = dataclasses.asdict(parameters)
+        return {name: value for name, value in plain.items() if name not in NOT_CONSTANTS}
 
 
 def _check_side(image: Rgb, smallest: int) -> Rgb:
@@ -256,25 +258,20 @@ class CorruptionRecipe(BenchmarkRecipe):
 
     Attributes
     ----------
-    tiles : Tiles or None
-        Pictures for stickers and mosaics whose parameters name no others.
-    depth : DepthMaps or None
-        Depth of the images, for corruptions that need it.
+    ingredients : mapping of str to OpenedIngredient
+        What corruptions need beside the image, by name; others use what is installed.
     """
 
-    tiles: Tiles | None = None
-    depth: DepthMaps | None = None
+    ingredients: Mapping[str, OpenedIngredient] = field(default_factory=dict)
 
     benchmark = IMAGENET_C
     title = IMAGENET_C.title
     noun = IMAGENET_C.noun
 
     def make_ready(self) -> None:
-        """Store the tiles and the listings of depth maps where worker processes find them."""
-        if self.tiles:
-            self.tiles.make_ready()
-        if self.depth:
-            self.depth.make_ready()
+        """Store what the ingredients need where worker processes find it."""
+        for ingredient in self.ingredients.values():
+            ingredient.make_ready()
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """Return the image as the edition prepares it, the input of all corruptions.
@@ -289,56 +286,53 @@ class CorruptionRecipe(BenchmarkRecipe):
         edition = get_edition(self.edition)
         return edition.prepared(prepared) if edition.by_corruption else prepared
 
-    def get_operation(self, name: str) -> Operation:
+    def get_operation(self, name: str) -> Corruption:
         """Return the corruption `name`, in the version of the edition."""
-        return get_corruption(name, get_edition(self.edition).dialect)
+        return get_corruption(name, get_edition(self.edition).implementation)
 
-    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def cite(self, variants: Iterable[Variant]) -> str:
+        """Return the publications that the corruptions of `variants` come from."""
+        corruptions = [self.get_operation(variant.name) for variant in variants if variant.name != CLEAN]
+        return " ".join(dict.fromkeys(get_family(corruption).citation for corruption in corruptions))
+
+    def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Return the corrupted image: uint8 (H, W, 3)."""
-        if arm.name == CLEAN:
+        if variant.name == CLEAN:
             return self.complete(prepared)
-        bound = self.bind(arm)
-        if min(prepared.shape[:2]) < bound.operation.smallest_side:
-            _check_side(prepared, bound.operation.smallest_side)
-        parameters, edition = bound.parameters(bound.scale_for(prepared)), bound.edition
-        rng = bound.random_stream(key)
-        if self.tiles and lacks_tiles(parameters):
-            parameters = dataclasses.replace(parameters, tiles=self.tiles.bank_for(key))
-        assert isinstance(bound.operation, Corruption)
+        bound = self.bind(variant)
+        operation, edition, rng = bound.operation, bound.edition, bound.random_stream(key)
+        assert isinstance(operation, Corruption)
+        if min(prepared.shape[:2]) < operation.smallest_side:
+            _check_side(prepared, operation.smallest_side)
+        parameters = bound.parameters(bound.scale_for(prepared))
         shared = {} if shared is None else shared
-        if bound.operation.needs_depth:
-            if self.depth is None:
-                raise ImageError("has no depth map: name the maps with --depth")
-            if "depth" not in shared:
-                # The depth map gets the same preparation as the image.
-                shared["depth"] = edition.prepared.follow(self.depth.read(key))
-            image = self.complete(prepared)
-            return as_rgb(edition.corrupt(bound.operation, image, parameters, rng, depth=shared["depth"]))
         if not edition.by_corruption:
-            return as_rgb(edition.corrupt(bound.operation, prepared, parameters, rng, shared=shared))
-        preparation = bound.operation.preparation(parameters)
+            given = self._give(operation, key, edition.prepared, shared)
+            return as_rgb(edition.corrupt(operation, prepared, parameters, rng, shared=shared, given=given))
+        preparation = operation.preparation(parameters)
         if (place := f"{preparation.resize}/{preparation.crop}") not in shared:
             shared[place] = preparation.prepare(prepared)
-        made = edition.corrupt(bound.operation, shared[place], parameters, rng, shared=shared)
+        given = self._give(operation, key, preparation.step, shared)
+        made = edition.corrupt(operation, shared[place], parameters, rng, shared=shared, given=given)
         return as_rgb(preparation.complete(made))
+
+    def _give(
+        self, operation: Corruption, key: str, preparation: PreparationStep, shared: dict[str, Any]
+    ) -> Any:
+        """Return what `operation` needs beside the image `key`; None for nothing or for the installed."""
+        if operation.needs is None or operation.needs.name not in self.ingredients:
+            return None
+        name = operation.needs.name
+        if (place := f"{name} for {preparation}") not in shared:
+            shared[place] = self.ingredients[name].give(key, preparation)
+        return shared[place]
 
     def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
         constants = super()._describe(operation, parameters)
-        if self.depth and isinstance(operation, Corruption) and operation.needs_depth:
-            constants["depth"] = self.depth.describe()
-        if self.tiles and lacks_tiles(parameters):
-            constants["tiles"] = self.tiles.describe(find_tile_side(parameters))
+        needs = operation.needs.name if isinstance(operation, Corruption) and operation.needs else ""
+        if needs in self.ingredients and (content := self.ingredients[needs].describe(parameters)):
+            constants[needs] = content
         return constants
-
-
-def lacks_tiles(parameters: Any) -> bool:
-    """Return whether `parameters` need tiles and name none."""
-    return getattr(parameters, "tiles", "") is None
-
-
-def find_tile_side(parameters: Any) -> int:
-    """Return the side in pixels of the tiles for a corruption with these `parameters`."""
-    return int(getattr(parameters, "tile", STICKER_SIDE))
 
 
 @dataclass(frozen=True)
@@ -348,7 +342,7 @@ class PerturbationRecipe(BenchmarkRecipe):
     benchmark = IMAGENET_P
     title = IMAGENET_P.title
     noun = IMAGENET_P.noun
-    # One sequence takes long enough.
+    # The frames of one sequence already share what is in the processor's cache.
     images_at_once = 1
 
     def prepare(self, loaded: Decoded) -> Rgb:
@@ -358,14 +352,14 @@ class PerturbationRecipe(BenchmarkRecipe):
         except ArgumentError as error:
             raise ImageError(str(error)) from error
 
-    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Return the sequence of the raw image, perturbed at the perturbation's stage: uint8 (T, H, W, 3)."""
-        return np.stack([*self.stream(arm, key, prepared)])
+        return np.stack([*self.stream(variant, key, prepared)])
 
-    def stream(self, arm: Variant, key: str, prepared: Rgb) -> Iterator[Rgb]:
+    def stream(self, variant: Variant, key: str, prepared: Rgb) -> Iterator[Rgb]:
         """Yield the frames of `make` one by one, because those of a large photograph would fill memory."""
-        bound = self.bind(arm)
-        edition, operation, scale = bound.edition, PERTURBATIONS[arm.name], bound.scale_for(prepared)
+        bound = self.bind(variant)
+        edition, operation, scale = bound.edition, PERTURBATIONS[variant.name], bound.scale_for(prepared)
         stage, parameters = operation.stage[scale], bound.parameters(scale)
         source, rng = edition.at_stage(prepared, stage), bound.random_stream(key)
         return edition.finish(operation.frames(source, parameters, rng), stage)
@@ -374,8 +368,3 @@ class PerturbationRecipe(BenchmarkRecipe):
 RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
     {"c": CorruptionRecipe, "p": PerturbationRecipe}
 )
-
-
-def _plain(parameters: Any) -> dict[str, Any]:
-    plain = dataclasses.asdict(parameters)
-    return {name: value for name, value in plain.items() if name not in NOT_CONSTANTS}

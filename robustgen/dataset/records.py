@@ -17,10 +17,10 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustgen.formats import WrittenFile
+from robustgen.formats.base import WrittenFile
 
 Failure = dict[str, str]
-"""An entry of `errors.jsonl`: ``key``, ``arm`` if only one variant failed, ``reason``."""
+"""An entry of `errors.jsonl`: ``key``, ``variant`` if only one variant failed, ``reason``."""
 Origin = tuple[int, str]
 """Bytes of a source image, and its identity at the time of reading (empty if it could not be read)."""
 
@@ -83,16 +83,17 @@ def to_bytes(record: Record) -> bytes:
     return f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n".encode()
 
 
-def from_bytes(data: bytes) -> Record:
-    """Return the record in the bytes of a file.
+def from_bytes(data: bytes, *, any_version: bool = False) -> Record:
+    """Return the record in the bytes of a file; with `any_version`, only its files.
 
     Raises
     ------
-    ValueError
-        The file is damaged.
+    ValueError, TypeError
+        The file is damaged, or another version wrote it.
     """
     digest, _, body = data.partition(b"\n")
     if hashlib.sha256(body.removesuffix(b"\n")).hexdigest().encode() != digest:
         raise ValueError("its checksum does not match")
     content: dict[str, Any] = json.loads(body)
-    return Record(**content | {"files": [WrittenFile(*file) for file in content["files"]]})
+    files = [WrittenFile(*file) for file in content["files"]]
+    return Record(files=files) if any_version else Record(**content | {"files": files})

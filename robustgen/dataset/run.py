@@ -8,19 +8,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from robustgen.dataset.manifest import finish, source_digest
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
-from robustgen.dataset.outputs import blame_output
+from robustgen.dataset.manifest import finish, list_sums, source_digest
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE
+from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import Outcome, Production, check_identity, measure_image
 from robustgen.dataset.records import Coverage, Failure, Record, to_bytes
-from robustgen.dataset.sharing import share
+from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
-from robustgen.formats import Listing, WorkUnit, WrittenFile
+from robustgen.formats.base import SetListing, WrittenFile
+from robustgen.formats.units import WorkUnit
 
 _COMPANIONS = "companions"
 # Number of source images compared with the recorded identities before the work begins.
@@ -93,13 +94,13 @@ def run(
     """
     if overwrite and shard:
         raise OutputError("--overwrite cannot be combined with --shard, because shards share one output")
-    state = OutputState(plan.store, beside=plan.is_beside)
-    is_beside = not state.location.startswith(f"{plan.store.location}/")
-    if is_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+    state = OutputState(plan.store, beside=plan.has_state_beside)
+    has_state_beside = not state.location.startswith(f"{plan.store.location}/")
+    if has_state_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
         # The set was removed, but the state folder next to it was not.
         state.clear()
-        state = OutputState(plan.store, beside=plan.is_beside)
-    attempt = partial(_Run, plan, state, shard or (1, 1), cluster, log, on_begin)
+        state = OutputState(plan.store, beside=plan.has_state_beside)
+    attempt = partial(_SetRun, plan, state, shard or (1, 1), cluster, log, on_begin)
     with _clean_up(plan, state):
         try:
             return attempt().carry_out(overwrite=overwrite)
@@ -112,15 +113,15 @@ def run(
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the unfinished `shards` of `plan`; 1 if only the manifest is missing."""
-    state = OutputState(plan.store, beside=plan.is_beside)
-    waiting = _Run(plan, state, (1, shards)).list_waiting()
+    state = OutputState(plan.store, beside=plan.has_state_beside)
+    waiting = _SetRun(plan, state, (1, shards)).list_waiting()
     return waiting or [1] * (not plan.store.exists(MANIFEST))
 
 
 @contextmanager
 def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
     """Remove temporary files, and everything written by a run that failed before its work began."""
-    with blame_output(plan.store):
+    with name_output_in_errors(plan.store):
         is_new = not state.exists
         try:
             yield
@@ -134,7 +135,7 @@ def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
             plan.store.clean()
 
 
-class _Run:
+class _SetRun:
     """One run over a plan."""
 
     def __init__(
@@ -162,9 +163,9 @@ class _Run:
         plan, state, (part, parts) = self._plan, self._state, self._shard
         own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
         self._asked = sum(unit.count_outputs() for unit in own)
-        settings, about = plan.settings(), plan.about()
+        settings, manifest = plan.settings(), plan.manifest()
         parameters = settings.pop("parameters")
-        about["source"]["digest"] = source_digest(self._sizes)
+        manifest["source"]["digest"] = source_digest(self._sizes)
         if not overwrite and not state.settings():
             self._refuse_unrecorded()
         state.agree(settings)
@@ -175,7 +176,7 @@ class _Run:
             plan.source.make_ready()
             plan.recipe.make_ready()
             self._check_identities()
-        state.add_plan(about, parameters)
+        state.add_plan(manifest, parameters)
         if pending or void:
             # An existing manifest must describe all records, even if this run is killed.
             plan.store.delete(MANIFEST)
@@ -191,10 +192,10 @@ class _Run:
     def _refuse_unrecorded(self) -> None:
         """Raise an OutputError if the output contains files that no run recorded."""
         plan, store = self._plan, self._plan.store
-        for name in sorted({variant.folder.partition("/")[0] for variant in plan.arms}):
+        for name in sorted({variant.folder.partition("/")[0] for variant in plan.variants}):
             entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
             if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
-                remark = " (move the hidden state folder of a set with it)" * plan.is_beside
+                remark = " (move the hidden state folder of a set with it)" * plan.has_state_beside
                 raise OutputError(
                     f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
                     "choose another --output, or --overwrite"
@@ -204,6 +205,11 @@ class _Run:
     def _known(self) -> frozenset[str]:
         """Return the keys of all images of the source, which only images outside the plan need."""
         return frozenset([*self._plan.source.keys(), *self._plan.refused])
+
+    @cached_property
+    def _wanted(self) -> frozenset[str]:
+        """Return what all units of the plan write together, as `_list_parts` lists it."""
+        return frozenset(part for unit in self._units.values() for part in self._list_parts(unit, unit.name))
 
     def _read_records(self, own: set[str]) -> tuple[Coverage, list[str]]:
         """Compare all records with the plan and the files; note identities, and failures of `own` images.
@@ -220,45 +226,52 @@ class _Run:
         AnotherSetError
             The output was created from another source.
         """
-        plan, sizes, writer = self._plan, self._sizes, self._plan.writer
-        made, lost, void = Coverage(), Coverage(), list[str]()
-        folders = {variant.folder for variant in plan.arms}
-        wanted = {part for unit in self._units.values() for part in self._list_parts(unit, unit.name)}
+        made, lost, void, joint = Coverage(), Coverage(), list[str](), self._plan.writer.joint
         for name, record in self._state.read_records():
             if record is None:
                 self._state.delete_record(name)
-                continue
-            if not record.images:
-                continue
-            failed = {failure["key"] for failure in record.failures if "arm" not in failure}
-            missing = {key for key in record.images if key not in sizes and key not in self._known}
-            if foreign := missing - failed:
-                raise AnotherSetError(
-                    f"{plan.store.location}: created from another source: it contains {min(foreign)!r}, "
-                    f"this source contains {min(self._known, default='nothing')!r}. {START_OVER}"
-                )
-            for key, (size, identity) in record.images.items():
-                # Outputs of an image whose size has changed are created again.
-                if identity and size == sizes.get(key):
-                    self._identities[key] = identity
-            parts = self._list_parts(record, name)
-            has_changed = bool(missing) or any(
-                sizes.get(key, size) != size for key, (size, _) in record.images.items()
-            )
-            is_replaced = writer.joint and wanted.isdisjoint(parts)
-            is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
-            # Files outside this run stay as they are.
-            is_covered = record.images.keys() <= own and folders.issuperset(record.variants)
-            if has_changed or is_replaced or (is_covered and not is_whole):
-                void.append(name)
-                lost.add(parts, record.variants)
-            elif is_whole:
-                made.add(parts, record.variants)
-                self._failures += (each for each in record.failures if writer.joint or each["key"] in own)
+            elif record.images:
+                has_changed, parts = self._find_changes(record), self._list_parts(record, name)
+                is_replaced = joint and self._wanted.isdisjoint(parts)
+                is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
+                if has_changed or is_replaced or (not is_whole and self._covers(record, own)):
+                    void.append(name)
+                    lost.add(parts, record.variants)
+                elif is_whole:
+                    made.add(parts, record.variants)
+                    self._failures += (each for each in record.failures if joint or each["key"] in own)
         # Another record may name some of the same files.
         for part in lost.keys() & made.keys():
             made[part] -= lost[part]
         return made, void
+
+    def _find_changes(self, record: Record) -> bool:
+        """Return whether an image of a record is gone or has another size; note the identities of the others.
+
+        Raises
+        ------
+        AnotherSetError
+            An image that was processed is not in this source.
+        """
+        gone = {key for key in record.images if key not in self._sizes and key not in self._known}
+        failed = {failure["key"] for failure in record.failures if "variant" not in failure}
+        if foreign := gone - failed:
+            raise AnotherSetError(
+                f"{self._plan.store.location}: created from another source: it contains {min(foreign)!r}, "
+                f"this source contains {min(self._known, default='nothing')!r}. {START_OVER}"
+            )
+        has_changed = bool(gone)
+        for key, (size, identity) in record.images.items():
+            if self._sizes.get(key, size) != size:
+                has_changed = True
+            elif key in self._sizes and identity:
+                self._identities[key] = identity
+        return has_changed
+
+    def _covers(self, record: Record, own: set[str]) -> bool:
+        """Return whether this run creates all that a record contains; other files stay as they are."""
+        folders = {variant.folder for variant in self._plan.variants}
+        return record.images.keys() <= own and folders.issuperset(record.variants)
 
     def _list_parts(self, unit: WorkUnit | Record, name: str) -> Iterable[str]:
         """Return what a unit writes and a record contains: images, or else a file, by its content."""
@@ -285,8 +298,8 @@ class _Run:
         plan, key = self._plan, failure["key"]
         with suppress(Exception):
             image = plan.recipe.prepare(plan.source.open(key))
-            for variant in plan.arms:
-                if variant.folder == failure.get("arm"):
+            for variant in plan.variants:
+                if variant.folder == failure.get("variant"):
                     # The frames of a large photograph would fill memory.
                     frames = plan.recipe.stream(variant, key, image)
                     deque(frames or [plan.recipe.make(variant, key, image)], maxlen=0)
@@ -328,7 +341,7 @@ class _Run:
             Meter(total, f"{self._plan.recipe.noun}s") as meter,
             Progress(meter, everywhere=self._cluster is not None) as self._progress,
         ):
-            for name in share(
+            for name in share_units(
                 self._state, self._pending, self._make, self._state.has_record, at_once=self._workers
             ):
                 self._progress.finish(self._pending[name].count_outputs())
@@ -361,7 +374,7 @@ class _Run:
         plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
         failures = sorted(self._failures, key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
-        folders, waiting = [variant.folder for variant in plan.arms], list[int]()
+        folders, waiting = [variant.folder for variant in plan.variants], list[int]()
         if plan.mirror:
             beside, not_repeated = plan.mirror.list_files()
             refused += not_repeated
@@ -375,9 +388,9 @@ class _Run:
                 # Other runs may have written records since the start.
                 made = (record for _, record in state.read_records() if record and record.images)
                 found = [failure for record in made for failure in record.failures]
-            return {(each["key"], each.get("arm", "")) for each in found}
+            return {(each["key"], each.get("variant", "")) for each in found}
 
-        listing = Listing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
+        listing = SetListing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
         files = plan.writer.list_companions(listing, folders)
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
@@ -433,14 +446,15 @@ def discard(state: OutputState, name: str) -> None:
 
 
 def clear(state: OutputState) -> None:
-    """Delete everything that earlier runs recorded in an output, and nothing else."""
-    folders = {""}
-    for name, record in state.read_records():
-        folders.update(record.variants if record else ())
-        discard(state, name)
-    for folder in folders:
-        for name in (SUMS, FRAMES):
-            state.root.delete(f"{folder}/{name}" if folder else name)
-    for name in (MANIFEST, ERRORS):
-        state.root.delete(name)
+    """Delete everything that runs of any version recorded in an output, and nothing else."""
+    folders, root = {""}, state.root
+    for name, record in state.read_records(any_version=True):
+        for file in record.files if record else ():
+            root.delete(file.path)
+            parts = file.path.split("/")[:-1]
+            folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
+        state.delete_record(name)
+    for path in (*list_sums(root), *list_sums(root, FRAMES), MANIFEST, ERRORS):
+        if path.rpartition("/")[0] in folders:
+            root.delete(path)
     state.clear()

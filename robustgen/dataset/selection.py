@@ -10,7 +10,8 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.files.name_lists import unescape_name
 from robustgen.files.storage import Store, locate
 from robustgen.imaging.jpeg import Libjpeg
-from robustgen.settings.config import Choices, Config, make_absolute
+from robustgen.settings.config import Choices, Config
+from robustgen.settings.fields import make_absolute
 from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Options, Source
 from robustgen.sources.opening import open_source
@@ -42,9 +43,13 @@ def open_chosen_source(
 
 def check_classes(source: Source, config: Config) -> None:
     """Raise a SourceError for ImageNet without classes, because the result could not be scored."""
-    if config.classes and config.edition.startswith(_IMAGENET):
+    if config.require_classes and config.edition.startswith(_IMAGENET):
         named = (config.dataset or "").startswith(_IMAGENET)
-        imagenet.check_classes(source, "use --no-classes, or `classes: false` in a config", is_imagenet=named)
+        imagenet.check_classes(
+            source,
+            "use `require_classes: false` in a config, or --set require_classes=false",
+            is_imagenet=named,
+        )
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
@@ -56,8 +61,8 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
         The subset names a missing image, or the config has both a sample and a limit.
     """
     keys = match_keys(source, config)
-    if config.subset:
-        keys = _select_listed(config.subset, keys)
+    if config.subset and config.subset[0] == "@":
+        keys = _select_listed(config.subset[1:], keys)
     if config.sample and config.limit:
         raise ConfigError("sample and limit cannot be combined: choose a sample of N images, or the first N")
     if config.sample:
@@ -78,11 +83,12 @@ def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
         No key matches.
     """
     keys = source.keys()
-    if config.images is None:
+    pattern = config.subset
+    if pattern is None or pattern[0] == "@":
         return keys
-    matching = tuple(key for key in keys if fnmatchcase(key, config.images))
+    matching = tuple(key for key in keys if fnmatchcase(key, pattern))
     if not matching:
-        raise ConfigError(f"images: no key matches {config.images!r}; the first is {keys[0]!r}")
+        raise ConfigError(f"subset: no key matches {pattern!r}; the first is {keys[0]!r}")
     return matching
 
 

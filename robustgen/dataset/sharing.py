@@ -14,14 +14,13 @@ IsDone = Callable[[str], bool]
 """Callback that returns whether the unit of that name is finished, by this run or another."""
 
 
-def share(
+def share_units(
     state: OutputState,
     names: Iterable[str],
     make: Callable[[Sequence[str]], Iterable[str]],
     is_done: IsDone,
     *,
     at_once: int = 1,
-    in_order: bool = False,
 ) -> Iterator[str]:
     """Process all units, or wait for other runs to do so; yield the name of each finished unit.
 
@@ -34,11 +33,10 @@ def share(
     is_done : callable
     at_once : int
         Number of units that this run processes at the same time.
-    in_order : bool
-        Whether to start units in order; otherwise a run that joins others starts at a random unit.
     """
     free = [*names]
-    if free and not in_order and state.has_live_claims():
+    # A run that joins others starts at a random unit.
+    if free and state.has_live_claims():
         start = random.randrange(len(free))
         free = free[start:] + free[:start]
     left, patience, changed = dict.fromkeys(free), _PATIENCE, time.monotonic()
@@ -66,19 +64,17 @@ def share(
                 state.release(name)
 
 
-def share_each(
+def share_unit_by_unit(
     state: OutputState, names: Iterable[str], make: Callable[[str], None], is_done: IsDone
 ) -> Iterator[str]:
-    """Process units with `make`, one after another; see `share`."""
+    """Process units with `make`, one after another; see `share_units`."""
 
     def make_all(names: Sequence[str]) -> Iterator[str]:
         for name in names:
-            if not is_done(name):
-                if not state.claim(name):
-                    continue
+            if state.claim(name):
                 # The previous owner of the claim may have finished meanwhile.
                 if not is_done(name):
                     make(name)
-            yield name
+                yield name
 
-    return share(state, names, make_all, is_done)
+    return share_units(state, names, make_all, is_done)

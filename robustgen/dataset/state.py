@@ -16,6 +16,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from robustgen.dataset.names import STATE
@@ -25,12 +26,39 @@ from robustgen.files.json_files import parse_object
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.host import HOST_ID, is_alive
 
+SCHEMA: Final = 1
+"""Number of the schemas in `robustgen/files/schemas`; any change that older readers misread increases it."""
 START_OVER: Final = "Choose another --output, or start over with --overwrite"
 _READERS = 32
 
 
 class AnotherSetError(OutputError):
-    """Error: the output was created with other settings or from other images."""
+    """Error: the output was created with other settings, from other images, or by another version."""
+
+
+def read_described(store: Store, path: str) -> dict[str, Any]:
+    """Read the JSON object with a schema number that robustgen wrote at `path`.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError
+        There is no such file.
+    AnotherSetError
+        The file is damaged, or has another schema number.
+    """
+    try:
+        content = parse_object(store.read(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except (OSError, ValueError) as error:
+        raise AnotherSetError(f"{store.location}/{path}: cannot be read ({error}). {START_OVER}") from error
+    if content.get("schema") != SCHEMA:
+        found = f"schema {content['schema']!r}" if "schema" in content else "no schema number"
+        raise AnotherSetError(
+            f"{store.location}/{path}: has {found}, and this version of robustgen reads schema {SCHEMA}: "
+            f"another version or program wrote it. {START_OVER}"
+        )
+    return content
 
 
 class OutputState:
@@ -78,18 +106,14 @@ class OutputState:
 
         Raises
         ------
-        OutputError
-            The settings are damaged.
+        AnotherSetError
+            The settings are damaged, or another version wrote them.
         """
-        if self.store.exists("journal.jsonl"):
-            raise AnotherSetError(
-                f"{self.root.location}: created by an earlier version; delete it, or choose another --output"
-            )
-        path = "settings.json"
         try:
-            return parse_object(self.store.read(path)) if self.exists else {}
-        except ValueError as error:
-            raise AnotherSetError(f"{self.location}/{path}: is damaged ({error}). {START_OVER}") from error
+            content = read_described(self.store, "settings.json")
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        return {key: value for key, value in content.items() if key != "schema"}
 
     def _read_text(self, path: str) -> str:
         """Return the text of a hint; empty if there is none."""
@@ -108,7 +132,7 @@ class OutputState:
         """
         wanted = json.loads(json.dumps(settings))
         try:
-            self.store.put("settings.json", _to_bytes(wanted), exclusive=True)
+            self.store.put("settings.json", _to_bytes({"schema": SCHEMA} | wanted), exclusive=True)
             self.is_ours = True
         except (FileExistsError, NotADirectoryError):
             if not self.exists:
@@ -118,7 +142,7 @@ class OutputState:
                 ) from None
             self._compare(self.settings(), wanted)
 
-    def add_plan(self, about: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
+    def add_plan(self, manifest: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
         """Write the plan of this run, unless it is part of another.
 
         Raises
@@ -126,10 +150,10 @@ class OutputState:
         OutputError
             The output was created with other parameters.
         """
-        plan = json.loads(json.dumps({"about": about, "parameters": parameters}))
+        plan = json.loads(json.dumps({"manifest": manifest, "parameters": parameters}))
         held = self.plans()
         self._compare_parameters(held, plan)
-        if any(_is_part(about, each["about"]) for each in held):
+        if any(_is_part(manifest, each["manifest"]) for each in held):
             return
         data = _to_bytes(plan)
         path = f"plans/{len(held):04d}-{_digest(data)}.json"
@@ -153,10 +177,16 @@ class OutputState:
             )
 
     def plans(self) -> list[dict[str, Any]]:
-        """Return the plans started here, the latest last, each with ``"about"`` and ``"parameters"``.
+        """Return the plans started here, the latest last, each with ``"manifest"`` and ``"parameters"``.
 
         A damaged plan does not count; the same command writes it again.
+
+        Raises
+        ------
+        AnotherSetError
+            The settings are damaged, or another version wrote the state.
         """
+        self.settings()
         contents = [(entry.path, self.store.read(entry.path)) for entry in self.store.list("plans")]
         return [json.loads(data) for path, data in contents if path.endswith(f"-{_digest(data)}.json")]
 
@@ -168,21 +198,21 @@ class OutputState:
             entry.path.removeprefix("records/").removesuffix(".json") for entry in self.store.list("records")
         ]
 
-    def read_records(self) -> Iterator[tuple[str, Record | None]]:
-        """Yield the name of each record, and the record or None if it is damaged."""
-        names = self.list_records()
+    def read_records(self, *, any_version: bool = False) -> Iterator[tuple[str, Record | None]]:
+        """Yield the name of each record, and the record or None if it is damaged; see `read_record`."""
+        names, read = self.list_records(), partial(self.read_record, any_version=any_version)
         if self.store.is_local:
-            yield from zip(names, map(self.read_record, names), strict=True)
+            yield from zip(names, map(read, names), strict=True)
             return
         with ThreadPoolExecutor(_READERS) as pool:
             for start in range(0, len(names), 8 * _READERS):
                 some = names[start : start + 8 * _READERS]
-                yield from zip(some, pool.map(self.read_record, some), strict=True)
+                yield from zip(some, pool.map(read, some), strict=True)
 
-    def read_record(self, name: str) -> Record | None:
-        """Return a record; None if it is damaged or missing."""
+    def read_record(self, name: str, *, any_version: bool = False) -> Record | None:
+        """Return a record; None if it is damaged or missing. With `any_version`, return only its files."""
         try:
-            return from_bytes(self.store.read(f"records/{name}.json"))
+            return from_bytes(self.store.read(f"records/{name}.json"), any_version=any_version)
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
@@ -245,7 +275,7 @@ class OutputState:
 
     def mark_finished(self, fingerprint: str) -> None:
         """Delete all claims, and write the fingerprint of the plans and records behind the manifest."""
-        # In this order, because runs of a finished set look no further.
+        # Claims first: a run that finds `finished` deletes none.
         self.delete_claims()
         self.store.put("finished", fingerprint.encode())
 
@@ -265,20 +295,21 @@ def find_largest(plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     It describes the set, because other plans are parts of it, unless the source has lost images since.
     """
-    there = plans[-1]["about"]["source"]["images"] if plans else 0
-    held = [plan for plan in plans if plan["about"]["images"] <= there]
+    there = plans[-1]["manifest"]["source"]["images"] if plans else 0
+    held = [plan for plan in plans if plan["manifest"]["images"] <= there]
     return max(
-        reversed(held or plans), key=lambda plan: (plan["about"]["images"], len(plan["about"]["arms"]))
+        reversed(held or plans),
+        key=lambda plan: (plan["manifest"]["images"], len(plan["manifest"]["variants"])),
     )
 
 
-def _is_part(about: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether the plan `about` has no images and variants that the `other` one lacks."""
-    ours, theirs = about["source"], other["source"]
+def _is_part(manifest: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether the plan of `manifest` has no images and variants that the `other` one lacks."""
+    ours, theirs = manifest["source"], other["source"]
     # The digest covers only the images of a plan, so a part has another digest.
-    is_smaller = about["images"] < other["images"] and ours["images"] == theirs["images"]
-    has_same = about["images"] == other["images"] and ours == theirs
-    return (is_smaller or has_same) and {*about["arms"]} <= {*other["arms"]}
+    is_smaller = manifest["images"] < other["images"] and ours["images"] == theirs["images"]
+    has_same = manifest["images"] == other["images"] and ours == theirs
+    return (is_smaller or has_same) and {*manifest["variants"]} <= {*other["variants"]}
 
 
 def _open_beside(root: Store) -> Store:

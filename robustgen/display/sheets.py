@@ -55,11 +55,11 @@ class SheetRow(NamedTuple):
 def draw_sheet(
     rows: Sequence[SheetRow], columns: Sequence[str] = (), *, cell: int = CELL, note: str = ""
 ) -> Rgb:
-    """Draw `rows` below each other on white.
+    """Draw rows of pictures, one below the other, on white.
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of SheetRow
     columns : sequence of str
         Text above the columns; default none.
     cell : int

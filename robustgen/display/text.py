@@ -1,10 +1,8 @@
-"""Formatting: counts, sizes, times, paths and names for people; JSON and CSV for programs."""
+"""Formatting: counts, sizes, times, paths and names for people; JSON for programs."""
 
-import csv
-import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +50,6 @@ def _replace_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_replace_nan(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def format_csv(records: Sequence[Mapping[str, object]]) -> str:
-    """Return one line per record; there is at least one, and the first line names the columns."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return buffer.getvalue().removesuffix("\n")
 
 
 def format_name(name: str) -> str:

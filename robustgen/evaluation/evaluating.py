@@ -1,12 +1,13 @@
 """`robustgen evaluate`: from source images to predictions, without a set on disk.
 
 The images are those that make-c or make-p would write, as a reader reads them, in the batches of
-`robustgen predict`. So the prediction files are those of `predict`.
+`robustgen predict`. So the prediction files are those of `predict`, unless an image fails: `predict` does not
+know about images that a set lacks, and its later batches contain other images.
 
-A unit is a fixed number of consecutive source images, without failed ones, in all variants; its record names
-the images. Any number of runs share the units. A failed image shifts all later batches, so units are started
-in order, and units whose images have changed are predicted again. Failures have their own records; failed
-images are not tried again.
+A batch contains the images at fixed positions of the plan, without those that cannot be made. A unit is one
+or more batches in some variants; the plan alone decides the units. Its record contains its failures, and what
+a unit writes depends on nothing else, so any number of runs can process the units in any order. A file of
+predictions contains the images that have failed in no variant.
 """
 
 import json
@@ -20,35 +21,36 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
+from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
-from robustgen.dataset.records import Origin, Record
-from robustgen.dataset.sharing import share, share_each
+from robustgen.dataset.records import Failure
+from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.evaluation.predicting import Predictor, choose_saved
 from robustgen.evaluation.predictions import Saved, digest_of
-from robustgen.evaluation.rendering import Rendered, Renderer
-from robustgen.evaluation.store import PredictionStore, choose_unit_size, name_parts, open_prediction_store
+from robustgen.evaluation.rendering import Rendered, render
+from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
+from robustgen.execution import count_cores
 from robustgen.files.storage import open_store
 from robustgen.formats import FORMATS
 from robustgen.formats.base import stack_images
 from robustgen.formats.prefetch import prefetch
+from robustgen.formats.units import cut
 from robustgen.models import preprocessing as presets
-from robustgen.models.base import Model, Runtime
+from robustgen.models.base import Model
 from robustgen.models.classifier import Classifier
 from robustgen.models.opening import open_model
 from robustgen.models.preprocessing import PRESETS, Preprocessing
 from robustgen.settings.config import Config
+from robustgen.settings.models import Runtime
 from robustgen.sources.base import class_of
 
 _VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.
 _CHOICES: Final = ("size", "parameters", "libjpeg", "motion_blur")
-# The rows of these images, for all variants, are in memory until the unit is done.
-_MOST_IMAGES: Final[Mapping[Kind, int]] = {"c": 256, "p": 32}
 
 
 @dataclass(frozen=True)
@@ -103,160 +105,48 @@ class ModelOptions:
 # --- the images ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Subjects:
-    """The images of a plan, in the order of the set that is not written.
-
-    Attributes
-    ----------
-    plan : Plan
-    benchmark : Benchmark
-    keys : dict of str to str
-        Source image to key in the set, in the order of the set.
-    classes : tuple of str or None
-        Class folders in the order of the labels; None to use the source's labels.
-    """
-
-    plan: Plan
-    benchmark: Benchmark
-    keys: dict[str, str]
-    classes: tuple[str, ...] | None
-
-    def labels(self, sources: Sequence[str]) -> NDArray[np.int64]:
-        """Return the true classes of the images; raise a SourceError if the class list lacks one."""
-        if self.classes is None:
-            return np.array([self.plan.source.label(key) for key in sources], np.int64)
-        index = {name: place for place, name in enumerate(self.classes)}
-        folders = [class_of(self.keys[key]) for key in sources]
-        unknown = {*folders} - index.keys()
-        if unknown:
-            raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in the class list")
-        return np.array([index[folder] for folder in folders], np.int64)
-
-    @property
-    def root(self) -> str:
-        """Return the path or URL of the source."""
-        return self.plan.source.location
-
-
-def list_subjects(plan: Plan, benchmark: Benchmark, listed: tuple[str, ...] | None) -> Subjects:
-    """Return the images of `plan`; `listed` are the class folders in the order of a model's outputs.
-
-    Raises
-    ------
-    ConfigError
-        Classes are given for arrays, which have no class folders.
-    """
+def _list_keys(plan: Plan) -> dict[str, str]:
+    """Return the key in the set for each source image, in the order of the set that is not written."""
     names = {key: plan.writer.output_name(key) for key in plan.keys}
-    if any(name is None for name in names.values()):
-        if listed:
-            raise ConfigError("--classes needs class folders; these images become rows of arrays")
-        return Subjects(plan, benchmark, {key: key for key in plan.keys}, None)
+    if None in names.values():
+        return {key: key for key in names}
     keys = {key: str(name).removesuffix(_VIDEO) for key, name in names.items()}
     # Trees are listed by name, shards in the order of the plan.
     row = FORMATS.get(plan.writer.settings()["format"])
-    ordered = keys if row and row.joint else dict(sorted(keys.items(), key=lambda pair: pair[1]))
-    folders = {class_of(key) for key in ordered.values()}
-    own = tuple(sorted(plan.source.classes))
-    classes = listed or (own if folders <= {*own} else tuple(sorted(folders)))
-    return Subjects(plan, benchmark, ordered, classes)
+    return keys if row and row.joint else dict(sorted(keys.items(), key=lambda pair: pair[1]))
 
 
-# --- one model -----------------------------------------------------------------------------------
+def _list_classes(
+    plan: Plan, keys: Mapping[str, str], listed: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """Return the class folders in the order of the labels; None for arrays, which have the source's labels.
 
-
-@dataclass
-class Candidate:
-    """One model under evaluation.
-
-    Attributes
-    ----------
-    predictor : Predictor
-    store : PredictionStore
-    view : int
-        Index of the preprocessing that it uses.
-    subjects : Subjects
-    pending : list of Variant
-        Variants to predict.
-    units : dict of str to Record
-        Records of units that this run has read.
-    rows : dict of Variant to list
-        Predictions for the images of the current unit.
-    failed : set of str
-        Images recorded as failed.
+    `listed` are the class folders in the order of a model's outputs.
     """
+    if plan.writer.output_name(plan.keys[0]) is None:
+        if listed:
+            raise ConfigError("--classes needs class folders; these images become rows of arrays")
+        return None
+    folders, own = {class_of(key) for key in keys.values()}, tuple(sorted(plan.source.classes))
+    return listed or (own if folders <= {*own} else tuple(sorted(folders)))
 
-    predictor: Predictor
-    store: PredictionStore
-    view: int
-    subjects: Subjects
-    pending: list[Variant] = field(default_factory=list)
-    units: dict[str, Record] = field(default_factory=dict)
-    rows: dict[Variant, list[NDArray[Any]]] = field(default_factory=dict)
-    failed: set[str] = field(default_factory=set)
 
-    def predict(self, variant: Variant, group: Sequence[Rendered]) -> None:
-        """Predict the images in `variant`, in the batches of `robustgen predict`."""
-        # Each sequence is a batch by itself, or several.
-        size = self.predictor.batch if self.subjects.benchmark.kind == "c" else 1
-        for start in range(0, len(group), size):
-            part = group[start : start + size]
-            keys = [self.subjects.keys[each.key] for each in part]
-            images = [each.pixels[variant.folder][self.view] for each in part]
-            pixels = stack_images(images, variant.folder, "--input-size resizes them")
-            values = self.predictor.predict(pixels, keys, variant)
-            known = self.rows.setdefault(variant, [])
-            if known and known[0].shape[1:] != values.shape[1:]:
-                raise SourceError(f"{variant.folder}: its sequences differ in length")
-            known.append(values)
+def _label(plan: Plan, keys: Mapping[str, str], classes: tuple[str, ...] | None) -> dict[str, int]:
+    """Return the true class of each source image; raise a SourceError if `classes` lack one."""
+    if classes is None:
+        return {key: plan.source.label(key) for key in keys}
+    folders, index = {key: class_of(keys[key]) for key in keys}, {name: i for i, name in enumerate(classes)}
+    if unknown := {*folders.values()} - index.keys():
+        raise SourceError(f"{plan.source.location}: class folder {min(unknown)!r} is not in the class list")
+    return {key: index[folder] for key, folder in folders.items()}
 
-    def lacks(self, name: str, keys: Sequence[str]) -> bool:
-        """Return whether pending variants of `keys`, the images of the unit `name`, need predictions."""
-        record = self.units.get(name)
-        if not keys or not self.pending:
-            return False
-        return (
-            record is None
-            or [*record.images] != [*keys]
-            or not {variant.folder for variant in self.pending} <= self.store.list_parts(record).keys()
-        )
 
-    def put_unit(self, name: str, images: Mapping[str, Origin]) -> None:
-        """Write the rows of the pending variants, and the record of `images`."""
-        parts = {
-            variant.folder: self.store.put_part(
-                variant, name.rpartition("/")[2], np.concatenate(self.rows[variant])
-            )
-            for variant in self.pending
-        }
-        held = self.store.state.read_record(name)
-        if held and [*held.images] == [*images]:
-            # For variants that another run predicts.
-            parts = self.store.list_parts(held) | parts
-        self.units[name] = Record(images, [*parts], [*parts.values()])
-        self.store.state.put_record(name, self.units[name])
-
-    def put_failures(self, failures: Mapping[str, str]) -> None:
-        """Write a record of the `failures` that have none."""
-        new = [{"key": key, "reason": failures[key]} for key in failures if key not in self.failed]
-        if new:
-            digest = digest_of([each["key"] for each in new])[:16]
-            self.store.state.put_record(f"failures/{digest}", Record({}, [], [], new))
-            self.failed |= failures.keys()
-
-    def finish(self, units: Sequence[str], sources: Sequence[str]) -> None:
-        """Write the files of the pending variants from the parts of all `units`, unless other runs do."""
-        state, pending = self.store.state, {variant.folder: variant for variant in self.pending}
-        keys, labels = [self.subjects.keys[key] for key in sources], self.subjects.labels(sources)
-
-        def write(folder: str) -> None:
-            parts = [name_parts(self.units[name])[folder] for name in units]
-            self.store.finish(pending[folder], keys, labels, parts, self.predictor.entries)
-
-        for _ in share_each(state, pending, write, state.has_record):
-            pass
-        # The records of units stay: variants added later must use the same images.
-        state.delete_claims()
+def _size(plan: Plan, key: str) -> int:
+    try:
+        return plan.source.size(key)
+    except ImageError:
+        # Corrupting the image will report the error.
+        return 0
 
 
 # --- a run ---------------------------------------------------------------------------------------
@@ -307,66 +197,59 @@ def evaluate(
         )
         for model in opened
     ]
-    views, places = _list_views(classifiers)
-    subjects = [list_subjects(plan, BENCHMARKS[kind], each.preprocessing.classes) for each in classifiers]
-    predictors = _try_out(plan, classifiers, views, places, subjects, options)
-    described = _describe(plan, subjects[0])
+    keys = _list_keys(plan)
+    first = _render_first(plan, keys, classifiers)
+    checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
+    described = _describe(plan, keys)
     with ExitStack() as stack:
-        stores = [
-            stack.enter_context(
-                open_prediction_store(
-                    folder, plan.source.location, described | each.settings(), overwrite=overwrite
-                )
-            )
-            for folder, each in zip(folders, predictors, strict=True)
-        ]
-        candidates = [Candidate(*each) for each in zip(predictors, stores, places, subjects, strict=True)]
-        run = _Run(plan, candidates, views, options.batch)
+        candidates = []
+        for folder, (predictor, labels) in zip(folders, checked, strict=True):
+            settings = described | predictor.settings()
+            opened_store = open_prediction_store(folder, plan.source.location, settings, overwrite=overwrite)
+            candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
+        run = _EvaluationRun(plan, kind, keys, candidates, options.batch)
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, time.monotonic() - started)
 
 
-def _list_views(classifiers: Sequence[Classifier]) -> tuple[tuple[Preprocessing, ...], list[int]]:
-    """Return the distinct preprocessings of the models, and the index of each model's."""
-    wanted = [
-        replace(
-            PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
-        )
-        for own in (classifier.preprocessing for classifier in classifiers)
-    ]
-    views = tuple(dict.fromkeys(wanted))
-    return views, [views.index(each) for each in wanted]
+def _view(classifier: Classifier) -> Preprocessing:
+    """Return the part of a model's preprocessing that workers apply: resizing and equalisation."""
+    own = classifier.preprocessing
+    return replace(
+        PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
+    )
+
+
+def _render_first(plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Classifier]) -> Rendered:
+    """Return the first image that can be made, in the first variant."""
+    variant, reason = plan.variants[0], "there is no image"
+    for key in keys:
+        rendered = render(plan, [key], (variant,), tuple({*map(_view, classifiers)}), 1)[key]
+        if rendered.pixels:
+            return rendered
+        reason = f"{key!r}: {rendered.failures[variant.folder]}"
+    raise SourceError(f"{plan.source.location}: none of the images can be made ({reason})")
 
 
 def _try_out(
     plan: Plan,
-    classifiers: Sequence[Classifier],
-    views: tuple[Preprocessing, ...],
-    places: Sequence[int],
-    subjects: Sequence[Subjects],
+    kind: Kind,
+    keys: Mapping[str, str],
+    classifier: Classifier,
+    first: Rendered,
     options: ModelOptions,
-) -> list[Predictor]:
-    """Run each model on the first usable image, to check now that they match."""
-    arm, reason = plan.arms[0], "there is no image"
-    for key in subjects[0].keys:
-        (first,) = Renderer(replace(plan, jobs=1), (arm,), views).make([key])
-        if first.reason is None:
-            break
-        reason = f"{key!r}: {first.reason}"
-    else:
-        raise SourceError(f"{plan.source.location}: none of the images can be made ({reason})")
-    predictors = []
-    for classifier, place, subject in zip(classifiers, places, subjects, strict=True):
-        pixels = first.pixels[arm.folder][place]
-        folders = None if subject.classes is None else len(subject.classes)
-        classes = classifier.count_classes(pixels, subject.root, folders)
-        save = choose_saved(options.save, subject.benchmark.kind, classes)
-        predictor = Predictor(classifier, classes, save, options.batch)
-        predictor.check_labels(subject.labels([*subject.keys]), subject.root)
-        predictor.predict(pixels[None], [subject.keys[first.key]], arm)
-        predictors.append(predictor)
-    return predictors
+) -> tuple[Predictor, dict[str, int]]:
+    """Run a model on the image `first`, to check now that they match; return also the labels."""
+    variant, root = plan.variants[0], plan.source.location
+    pixels = first.pixels[variant.folder][_view(classifier)]
+    folders = _list_classes(plan, keys, classifier.preprocessing.classes)
+    classes = classifier.count_classes(pixels, root, None if folders is None else len(folders))
+    predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), options.batch)
+    labels = _label(plan, keys, folders)
+    predictor.check_labels(np.array([*labels.values()]), root)
+    predictor.predict(pixels[None], [keys[first.key]], variant)
+    return predictor, labels
 
 
 def _name_folders(models: Sequence[Model]) -> list[str]:
@@ -376,10 +259,10 @@ def _name_folders(models: Sequence[Model]) -> list[str]:
     return [name if plain.count(name) == 1 else f"{name}-{i}" for i, name in enumerate(plain, 1)]
 
 
-def _describe(plan: Plan, subjects: Subjects) -> dict[str, Any]:
+def _describe(plan: Plan, keys: Mapping[str, str]) -> dict[str, Any]:
     """Return everything that decides the images, for `predictions.json`."""
     settings = {**plan.settings()}
-    # The arms are omitted: the rest decides their pixels, and arms can be added.
+    # The variants are omitted: the rest decides their pixels, and variants can be added.
     del settings["parameters"]
     own = {name: plan.choices.get(name) for name in _CHOICES}
     sizes = {key: _size(plan, key) for key in plan.keys}
@@ -389,195 +272,177 @@ def _describe(plan: Plan, subjects: Subjects) -> dict[str, Any]:
         "edition": plan.choices.get("edition"),
         "digest": None,
         "source_digest": source_digest(sizes),
-        "keys": digest_of([*subjects.keys.values()]),
+        "keys": digest_of([*keys.values()]),
         "made": json.loads(json.dumps(settings | own)),
     }
 
 
-def _size(plan: Plan, key: str) -> int:
-    try:
-        return plan.source.size(key)
-    except ImageError:
-        # Corrupting the image will report the error.
-        return 0
+@dataclass(frozen=True)
+class Candidate:
+    """One model under evaluation.
+
+    Attributes
+    ----------
+    predictor : Predictor
+    labels : dict of str to int
+        True class of each source image.
+    store : PredictionStore
+    """
+
+    predictor: Predictor
+    labels: dict[str, int]
+    store: PredictionStore
 
 
-class _Run:
+Lacking = list[tuple[Candidate, list[Variant]]]
+"""Candidates that lack predictions of a unit, and the variants that they lack."""
+
+
+class _EvaluationRun:
     """One run over all images that some model lacks, shared with other runs."""
 
     def __init__(
-        self, plan: Plan, candidates: Sequence[Candidate], views: tuple[Preprocessing, ...], batch: int
+        self, plan: Plan, kind: Kind, keys: dict[str, str], candidates: Sequence[Candidate], batch: int
     ) -> None:
-        self._plan, self._candidates, self._views, self._batch = plan, candidates, views, batch
-        self._sources = self._survivors = [*candidates[0].subjects.keys]
-        kind = candidates[0].subjects.benchmark.kind
-        # Each sequence is a batch by itself.
-        self._step = batch if kind == "c" else 1
-        self._unit_size = choose_unit_size(len(self._sources), self._step, _MOST_IMAGES[kind])
-        # Images that failed for one model are skipped for the others.
-        self.failures: dict[str, str] = {}
-        self._origins: dict[str, Origin] = {}
-        # For the current unit: images still to predict, and keys of the others.
-        self._rendered: list[Rendered] = []
-        self._predicted: list[str] = []
-        self._made = 0
-        self._look()
+        self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
+        self._workers = plan.jobs or count_cores()
+        self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
+        some = min(count, len(plan.variants))
+        groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
+        units = cut([*keys], count // some * self._step, groups, f"batches of {batch}")
+        self._units = {f"units/{unit.name}": unit for unit in units}
+        records = [record for each in candidates for record in each.store.records.values()]
+        origins = {key: origin for record in records for key, origin in record.images.items() if origin[1]}
+        self._identities = {key: identity for key, (_, identity) in origins.items()}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Return all failures: source image to reason."""
+        return {key: reason for each in self._candidates for key, reason in each.store.failures.items()}
 
     def carry_out(self) -> tuple[int, int]:
         """Predict everything missing; return the number of outputs predicted by this run, and by others."""
-        for each in self._candidates:
-            keys = [each.subjects.keys[key] for key in self._survivors]
-            each.pending = [v for v in self._plan.arms if not each.store.has(v, keys, each.subjects.root)]
-        if waiting := [each for each in self._candidates if each.pending]:
-            self._plan.source.make_ready()
-            self._plan.recipe.make_ready()
-            self._predict(waiting)
-        total = len(self._plan.arms) * len(self._survivors) * len(self._candidates)
-        return self._made, total - self._made
+        plan, candidates = self._plan, self._candidates
+        for each in candidates:
+            each.store.find_pending(plan.variants, [*self._list_kept(each).values()], plan.source.location)
+        if waiting := [each for each in candidates if each.store.pending]:
+            self._state = waiting[0].store.state
+            plan.source.make_ready()
+            plan.recipe.make_ready()
+            counts = {
+                name: len(unit.keys) * sum(len(each.store.list_lacking(name, unit)) for each in waiting)
+                for name, unit in self._units.items()
+            }
+            lacking = {name: count for name, count in counts.items() if count}
+            with Meter(sum(lacking.values()), f"{plan.recipe.noun}s") as meter:
+                for name in share_units(self._state, lacking, self._make, self._is_done):
+                    meter.update(lacking[name])
+            for each in waiting:
+                self._finish(each)
+        total = len(plan.variants) * sum(len(self._list_kept(each)) for each in candidates)
+        return self._made, max(0, total - self._made)
 
-    # --- units
-
-    def _list_units(self) -> list[str]:
-        starts = range(0, len(self._survivors), self._unit_size)
-        return [f"units/{start:08d}-{self._unit_size}" for start in starts]
-
-    def _list_images(self, name: str) -> list[str]:
-        """Return the images of a unit, without those that failed."""
-        start = int(name.removeprefix("units/").partition("-")[0])
-        return self._survivors[start : start + self._unit_size]
-
-    def _look(self) -> None:
-        """Load the records that other runs have written since."""
-        for each in self._candidates:
-            names = {*each.store.state.list_records()}
-            each.pending = [variant for variant in each.pending if variant.folder not in names]
-            for name in names - each.units.keys():
-                if name.startswith(("units/", "failures/")):
-                    self._read(each, name)
-        self._survivors = [key for key in self._sources if key not in self.failures]
-
-    def _read(self, candidate: Candidate, name: str) -> None:
-        record = candidate.store.state.read_record(name)
-        if record:
-            candidate.units[name] = record
-            self._origins |= record.images
-            own = {failure["key"]: failure["reason"] for failure in record.failures}
-            candidate.failed |= own.keys()
-            self.failures |= own
-
-    def _is_done(self, name: str) -> bool:
-        # Missing parts may be in a file, which is recorded before they are deleted.
-        self._look()
-        keys = self._list_images(name)
-        lacking = [each for each in self._candidates if each.lacks(name, keys)]
-        for each in lacking:
-            self._read(each, name)
-        return not any(each.lacks(name, keys) for each in lacking)
-
-    def _list_lacking(self) -> list[str]:
-        self._look()
-        names = self._list_units()
-        return [n for n in names if any(each.lacks(n, self._list_images(n)) for each in self._candidates)]
+    def _list_kept(self, candidate: Candidate) -> dict[str, str]:
+        """Return source image and key of all images that have not failed."""
+        failures = candidate.store.failures
+        return {source: key for source, key in self._keys.items() if source not in failures}
 
     # --- predicting
 
-    def _predict(self, waiting: Sequence[Candidate]) -> None:
-        for each in waiting:
-            each.put_failures(self.failures)
-        pending = {variant for each in waiting for variant in each.pending}
-        self._arms = tuple(variant for variant in self._plan.arms if variant in pending)
-        self._state = waiting[0].store.state
-        lacking = self._list_lacking()
-        images = sum(len(self._list_images(name)) for name in lacking)
-        with Meter(
-            images * sum(len(each.pending) for each in waiting), f"{self._plan.recipe.noun}s"
-        ) as self._meter:
-            while lacking:
-                for name in share(self._state, lacking, self._make, self._is_done, in_order=True):
-                    self._meter.name(name)
-                # Images that failed in another run may have shifted those of later units.
-                lacking = self._list_lacking()
-        if not self._survivors:
-            raise SourceError(f"{self._plan.source.location}: none of the images can be made")
-        for each in waiting:
-            each.finish(self._list_units(), self._survivors)
-            for variant in self._arms:
-                # Another run may have finished it while this one predicted units of it again.
-                each.store.delete_parts(variant.folder)
+    def _find_lacking(self, name: str) -> Lacking:
+        found = [(each, each.store.find_lacking(name, self._units[name])) for each in self._candidates]
+        return [(each, variants) for each, variants in found if variants]
+
+    def _is_done(self, name: str) -> bool:
+        return not self._find_lacking(name)
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
-        """Predict units one after another; the images of the next group are prepared meanwhile."""
-        renderer = Renderer(self._plan, self._arms, self._views)
-        # Enough images to keep all workers busy.
-        size = (
-            self._step * max(1, -(-8 * renderer.jobs // self._step)) if self._step > 1 else 4 * renderer.jobs
-        )
-        done = list[str]()
+        """Predict units one after another; the images of the next ones are prepared meanwhile."""
+        # Units of the same images are predicted together, so that the images are read once.
+        for claimed, rendered in prefetch(self._render, self._claim(names), 1):
+            for name, lacking in claimed.items():
+                self._predict(name, lacking, rendered)
+                yield name
 
-        def claim() -> Iterator[tuple[str, list[str], bool]]:
-            for name in names:
-                if not self._is_done(name) and not self._state.claim(name):
-                    continue
-                # The owner of the claim may have finished since.
-                if self._is_done(name):
-                    done.append(name)
-                    continue
-                keys = self._list_images(name)
-                for start in range(0, len(keys), size):
-                    yield name, keys[start : start + size], start + size >= len(keys)
+    def _claim(self, names: Sequence[str]) -> Iterator[dict[str, Lacking]]:
+        """Claim units, and yield them in groups with enough images to keep all workers busy."""
+        group, images = dict[str, Lacking](), set[str]()
+        for name in names:
+            keys = self._units[name].keys
+            if len(images) >= 4 * self._workers and keys[0] not in images:
+                yield group
+                group, images = {}, set()
+            if self._state.claim(name) and (lacking := self._find_lacking(name)):
+                group[name] = lacking
+                images.update(keys)
+        if group:
+            yield group
 
-        def render(group: tuple[str, list[str], bool]) -> tuple[str, list[Rendered], bool]:
-            return group[0], renderer.make(group[1]), group[2]
+    def _render(self, claimed: dict[str, Lacking]) -> tuple[dict[str, Lacking], dict[str, Rendered]]:
+        keys = dict.fromkeys(key for name in claimed for key in self._units[name].keys)
+        views = tuple({_view(each.predictor.classifier) for each in self._candidates})
+        wanted = {each for lacking in claimed.values() for _, variants in lacking for each in variants}
+        variants = tuple(each for each in self._plan.variants if each in wanted)
+        return claimed, render(self._plan, [*keys], variants, views, self._workers)
 
-        for name, group, is_last in prefetch(render, claim(), 1):
-            self._take(name, group)
-            if is_last:
-                self._complete(name, renderer)
-                done.append(name)
-            yield from done
-            done.clear()
-        yield from done
-
-    def _take(self, name: str, group: Sequence[Rendered]) -> None:
-        """Record the failed images of a group, and predict the others in whole batches."""
-        for each in group:
-            held = self._origins.get(each.key, (0, ""))[1]
-            if each.reason is not None:
-                self.failures[each.key] = each.reason
-            elif held and each.identity and held != each.identity:
+    def _predict(self, name: str, lacking: Lacking, rendered: Mapping[str, Rendered]) -> None:
+        """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""
+        keys = self._units[name].keys
+        images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
+        for key, (_, identity) in images.items():
+            if identity and identity != self._identities.setdefault(key, identity):
                 raise OutputError(
-                    f"{self._plan.source.location}: {each.key!r} has changed since the "
+                    f"{self._plan.source.location}: {key!r} has changed since the "
                     f"predictions in {self._plan.store.location} were made. {START_OVER}"
                 )
-            self._origins[each.key] = _size(self._plan, each.key), each.identity
-        for candidate in self._candidates:
-            if candidate.pending:
-                candidate.put_failures(self.failures)
-        self._survivors = [key for key in self._survivors if key not in self.failures]
-        wanted = {*self._list_images(name)}
-        self._rendered += [each for each in group if each.key in wanted]
-        self._predict_some(len(self._rendered) // self._batch * self._batch)
+        for candidate, variants in lacking:
+            rows = {
+                variant: [*self._predict_variant(candidate, variant, keys, rendered)] for variant in variants
+            }
+            failures = [
+                {"key": key, "variant": variant.folder, "reason": rendered[key].failures[variant.folder]}
+                for variant in variants
+                for key in keys
+                if variant.folder in rendered[key].failures
+            ]
+            self._check_new(candidate.store, failures)
+            candidate.store.put_unit(name, rows, images, failures)
+            self._made += sum(len(batch) for batches in rows.values() for batch in batches)
 
-    def _predict_some(self, count: int) -> None:
-        group, self._rendered = self._rendered[:count], self._rendered[count:]
-        for variant in self._arms if group else ():
-            for each in self._candidates:
-                if variant in each.pending:
-                    each.predict(variant, group)
-                    self._meter.update(len(group))
-            self._meter.name(variant.folder)
-        self._predicted += [each.key for each in group]
+    def _check_new(self, store: PredictionStore, failures: Sequence[Failure]) -> None:
+        """Raise an OutputError if one of the `failures` is of an image of variants finished earlier."""
+        known = store.failures if failures and store.finished else None
+        for each in failures:
+            if known is not None and each["key"] not in known:
+                raise OutputError(
+                    f"{self._plan.source.location}: {each['key']!r} cannot be made in {each['variant']} "
+                    f"({each['reason']}), but {store.root.location}/{store.finished[0]}.npz contains it. "
+                    f"Repair the image, or start over with --overwrite"
+                )
 
-    def _complete(self, name: str, renderer: Renderer) -> None:
-        """Predict the rest of a unit and write it, unless its images have changed."""
-        while missing := self._list_images(name)[len(self._predicted) + len(self._rendered) :]:
-            self._take(name, renderer.make(missing))
-        self._predict_some(len(self._rendered))
-        if self._predicted and self._predicted == self._list_images(name):
-            for each in self._candidates:
-                if each.pending:
-                    each.put_unit(name, {key: self._origins[key] for key in self._predicted})
-                    self._made += len(each.pending) * len(self._predicted)
-        for each in self._candidates:
-            each.rows.clear()
-        self._predicted = []
+    def _predict_variant(
+        self, candidate: Candidate, variant: Variant, keys: Sequence[str], rendered: Mapping[str, Rendered]
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the predictions of each batch."""
+        folder, view = variant.folder, _view(candidate.predictor.classifier)
+        for start in range(0, len(keys), self._step):
+            made = [key for key in keys[start : start + self._step] if folder in rendered[key].pixels]
+            if made:
+                images = [rendered[key].pixels[folder][view] for key in made]
+                pixels = stack_images(images, folder, "--input-size resizes them")
+                yield candidate.predictor.predict(pixels, [self._keys[key] for key in made], variant)
+
+    # --- the end
+
+    def _finish(self, candidate: Candidate) -> None:
+        """Write the files of the pending variants, for the images that have failed in no variant."""
+        store, location, kept = candidate.store, self._plan.source.location, self._list_kept(candidate)
+        if not kept:
+            raise SourceError(f"{location}: none of the images can be made")
+        labels = np.array([candidate.labels[key] for key in kept])
+
+        def write(folder: str) -> None:
+            store.finish(store.pending[folder], self._units, kept, labels, candidate.predictor.entries)
+
+        # The records of units stay, for variants that are added later.
+        store.finish_pending(write)

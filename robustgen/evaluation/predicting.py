@@ -1,12 +1,12 @@
 """`robustgen predict`: runs a model on a C or P set and writes its predictions.
 
-A unit is some consecutive images of one variant; its rows become a part and then a record in the state of the
-output. Several runs can share the units. The run that finds a variant complete writes its file.
+A unit is some consecutive batches of one variant; its rows become a part and then a record in the state of
+the output. Several runs can share the units. The run that finds a variant complete writes its file.
 """
 
 import time
-from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,24 +16,22 @@ from numpy.typing import NDArray
 
 from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.dataset.opening import EQUALISED, open_dataset
-from robustgen.dataset.records import Record
-from robustgen.dataset.sharing import share_each
+from robustgen.dataset.sharing import share_unit_by_unit
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation.predictions import Pieces, Saved, digest_of, top5_entries
 from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
-from robustgen.formats import Dataset, WorkUnit, WrittenFile, name_contents
-from robustgen.formats.units import cut
+from robustgen.formats.base import Dataset, name_contents
+from robustgen.formats.units import WorkUnit, cut
 from robustgen.metrics import top_classes
 from robustgen.models import preprocessing as presets
-from robustgen.models.base import Runtime
 from robustgen.models.classifier import Classifier, is_finite
 from robustgen.models.opening import open_model
 from robustgen.models.preprocessing import Pixels
+from robustgen.settings.models import Runtime
 
 # Editions of published sets, which have no manifest, by format.
 _USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}
-_MOST_IMAGES: Final[Mapping[Kind, int]] = {"c": 1000, "p": 32}
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class Predictor:
 # --- a run ---------------------------------------------------------------------------------------
 
 
-class _Run:
+class _PredictionRun:
     """Predicts the missing part of a set, shared with other runs.
 
     Attributes
@@ -133,77 +131,52 @@ class _Run:
     """
 
     def __init__(self, dataset: Dataset, predictor: Predictor, store: PredictionStore) -> None:
-        self._dataset, self._predictor, self._store, self._state = dataset, predictor, store, store.state
-        self._waiting = [v for v in dataset.arms if not store.has(v, dataset.keys(v), dataset.root)]
-        self._units = {
-            f"units/{unit.variants[0].folder}/{unit.name}": unit
-            for v in self._waiting
-            for unit in self._cut(v)
-        }
-        self._parts: dict[str, WrittenFile] = {}
-        for name, record in self._state.read_records():
-            self._note_part(name, record)
+        self._dataset, self._predictor, self._store = dataset, predictor, store
+        keys, variants, batch = dataset.keys(dataset.variants[0]), dataset.variants, predictor.batch
+        self._step, count = choose_unit_size(len(keys) * len(variants), dataset.kind, batch)
+        store.find_pending(variants, keys, dataset.root)
+        self._units = dict[str, WorkUnit]()
+        for variant in store.pending.values():
+            predictor.check_labels(dataset.labels(variant), dataset.root)
+            for unit in cut(dataset.keys(variant), count * self._step, [(variant,)], f"batches of {batch}"):
+                self._units[f"units/{variant.folder}/{unit.name}"] = unit
         self.made = 0
-
-    def _cut(self, variant: Variant) -> Iterator[WorkUnit]:
-        self._predictor.check_labels(self._dataset.labels(variant), self._dataset.root)
-        keys, kind = self._dataset.keys(variant), self._dataset.kind
-        size = choose_unit_size(len(keys), self._predictor.batch if kind == "c" else 1, _MOST_IMAGES[kind])
-        return cut(keys, size, [(variant,)])
 
     def carry_out(self) -> None:
         """Predict all units, and write the files of their variants."""
-        left = Counter(unit.variants[0] for unit in self._units.values())
+        state, left = self._store.state, Counter(unit.variants[0] for unit in self._units.values())
         with Meter(
             sum(len(unit.keys) for unit in self._units.values()), name_contents(self._dataset.kind)
         ) as meter:
-            for name in share_each(self._state, self._units, self._predict, self._is_done):
+            for name in share_unit_by_unit(state, self._units, self._predict, self._is_done):
                 (variant,) = self._units[name].variants
                 meter.name(variant.folder)
                 meter.update(len(self._units[name].keys))
                 left[variant] -= 1
                 # If another run writes the file, this run waits at its own end.
-                if not left[variant] and self._state.claim(variant.folder):
+                if not left[variant] and state.claim(variant.folder):
                     self._finish(variant.folder)
-            folders = [variant.folder for variant in self._waiting]
-            deque(share_each(self._state, folders, self._finish, self._state.has_record), maxlen=0)
-        self._state.delete_claims()
+            self._store.finish_pending(self._finish)
 
     def _is_done(self, name: str) -> bool:
-        if name not in self._parts:
-            self._note_part(name, self._state.read_record(name))
-        return name in self._parts or self._state.has_record(self._units[name].variants[0].folder)
-
-    def _note_part(self, name: str, record: Record | None) -> None:
-        if name in self._units and record:
-            for part in self._store.list_parts(record).values():
-                self._parts[name] = part
+        return not self._store.find_lacking(name, self._units[name])
 
     def _predict(self, name: str) -> None:
         unit, rows = self._units[name], list[NDArray[Any]]()
         (variant,) = unit.variants
-        size = self._predictor.batch if self._dataset.kind == "c" else 1
         prepare, stop = self._predictor.classifier.preprocessing.prepare, unit.start + len(unit.keys)
-        for pixels in self._dataset.batches(variant, size, unit.start, prepare, stop):
-            keys = unit.keys[sum(map(len, rows)) :][: len(pixels)]
+        for pixels in self._dataset.batches(variant, self._step, unit.start, prepare, stop):
+            keys = unit.keys[len(rows) * self._step :]
             rows.append(self._predictor.predict(pixels, keys, variant))
-        if len({each.shape[1:] for each in rows}) > 1:
-            raise SourceError(f"{variant.folder}: its sequences differ in length")
-        self._parts[name] = self._store.put_part(variant, unit.name, np.concatenate(rows))
-        self._state.put_record(name, Record({}, [variant.folder], [self._parts[name]]))
+        self._store.put_unit(name, {variant: rows})
         self.made += len(unit.keys)
 
     def _finish(self, folder: str) -> None:
         """Write the file of a variant."""
-        (variant,) = (each for each in self._waiting if each.folder == folder)
-        # Another run may have finished the file, and deleted parts that this run has not read.
-        parts = [
-            self._parts[name]
-            for name, unit in self._units.items()
-            if unit.variants[0] == variant and name in self._parts
-        ]
+        variant = self._store.pending[folder]
         keys, labels = self._dataset.keys(variant), self._dataset.labels(variant)
-        self._store.finish(variant, keys, labels, parts, self._predictor.entries)
+        named = dict(zip(keys, keys, strict=True))
+        self._store.finish(variant, self._units, named, labels, self._predictor.entries)
 
 
 def predict(
@@ -246,23 +219,23 @@ def predict(
     started = time.monotonic()
     data = open_dataset(dataset)
     # Without an edition, the one of published sets with this layout.
-    edition = str(data.about.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
+    edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
     default = edition if edition in presets.PRESETS else "imagenet"
     opened = open_model(model, runtime or Runtime())
     chosen = presets.load_preprocessing(preprocessing, flags or {}, default, opened.preprocessing)
     if chosen.classes:
         data = open_dataset(dataset, chosen.classes)
-    if chosen.clahe and EQUALISED in data.about:
+    if chosen.clahe and EQUALISED in data.manifest:
         raise ConfigError(f"{dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
     classifier = Classifier(opened, chosen)
-    classes = classifier.count_classes(data.load(data.arms[0], 0), data.root, data.classes)
+    classes = classifier.count_classes(data.load(data.variants[0], 0), data.root, data.classes)
     named = preprocessing or (f"of {model}" if opened.preprocessing else default)
     predictor = Predictor(classifier, classes, choose_saved(save, data.kind, classes), batch)
     settings = _describe_dataset(data) | predictor.settings()
     with open_prediction_store(output, data.root, settings, overwrite=overwrite) as store:
-        run = _Run(data, predictor, store)
+        run = _PredictionRun(data, predictor, store)
         run.carry_out()
-    kept = len(data.arms) * len(data.keys(data.arms[0])) - run.made
+    kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
     return PredictResult(run.made, kept, name_contents(data.kind), time.monotonic() - started, named)
 
 
@@ -275,12 +248,12 @@ def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:
 
 def _describe_dataset(dataset: Dataset) -> dict[str, Any]:
     """Return the identity of the images of `dataset`."""
-    about = dataset.about
+    manifest = dataset.manifest
     return {
         "kind": dataset.benchmark.title,
-        "dataset": about.get("dataset"),
-        "edition": about.get("edition"),
-        "digest": about.get("digest"),
-        "source_digest": about.get("source", {}).get("digest"),
-        "keys": digest_of(dataset.keys(dataset.arms[0])),
+        "dataset": manifest.get("dataset"),
+        "edition": manifest.get("edition"),
+        "digest": manifest.get("digest"),
+        "source_digest": manifest.get("source", {}).get("digest"),
+        "keys": digest_of(dataset.keys(dataset.variants[0])),
     }

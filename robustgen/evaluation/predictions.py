@@ -30,9 +30,10 @@ from numpy.typing import ArrayLike, NDArray
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.names import STATE
 from robustgen.dataset.opening import check_folder
-from robustgen.errors import ArgumentError, SourceError
+from robustgen.dataset.state import read_described
+from robustgen.errors import ArgumentError, OutputError, SourceError
 from robustgen.files.storage import Store, measure, open_store
-from robustgen.formats import WrittenFile, describe_difference, parse_variant
+from robustgen.formats.base import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
 
 # Names of files that are no folder of severities.
@@ -56,7 +57,7 @@ def path_of(folder: str) -> str:
 
 def write(
     root: str | Path,
-    arm: Variant | str,
+    variant: Variant | str,
     keys: Sequence[str],
     labels: ArrayLike | None,
     logits: ArrayLike,
@@ -68,7 +69,7 @@ def write(
     ----------
     root : path or URL
         Folder of the model's predictions; created if needed.
-    arm : Variant or str
+    variant : Variant or str
         ``"fog/3"``, ``"clean"``, ``"tilt"``, ...
     keys : sequence of str
     labels : array_like, (N,), integer, optional
@@ -86,7 +87,7 @@ def write(
     ArgumentError
         The logits contain NaN, or shapes do not match.
     """
-    folder, store = arm if isinstance(arm, str) else arm.folder, open_store(root)
+    folder, store = variant if isinstance(variant, str) else variant.folder, open_store(root)
     scores = np.asarray(logits)
     best = top_classes(scores, 5 if save == "top5" else 1)
     outputs = {"logits": scores} if save == "logits" else top5_entries(best, scores.shape[-1])
@@ -144,8 +145,8 @@ def write_entries(
 def _write_array(file: IO[bytes], array: NDArray[Any] | Pieces) -> None:
     if not isinstance(array, Pieces):
         return np.lib.format.write_array(file, array, allow_pickle=False)
-    about = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
-    np.lib.format.write_array_header_1_0(file, about)
+    header = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(file, header)
     for piece in array.pieces:
         file.write(piece.tobytes())
 
@@ -181,12 +182,12 @@ class PredictionFile:
     ----------
     store : Store
     path : str
-    arm : Variant
+    variant : Variant
     """
 
     store: Store
     path: str
-    arm: Variant
+    variant: Variant
 
     @property
     def location(self) -> str:
@@ -389,11 +390,14 @@ class Predictions:
     kind : {"c", "p"}
     files : dict of str to PredictionFile
         By the usual folder of the variant, wherever the file is; all for the same images.
+    settings : dict
+        Content of `predictions.json`; empty without this file.
     """
 
     store: Store
     kind: Kind
     files: dict[str, PredictionFile]
+    settings: dict[str, Any]
 
     @property
     def root(self) -> str:
@@ -432,13 +436,18 @@ def open_predictions(root: str | Path) -> Predictions:
     Raises
     ------
     SourceError
-        There are none, they belong to several sets, or one is malformed; the message names the file.
+        There are none, they belong to several sets, or one is malformed or was written by another version;
+        the message names the file.
     """
     store = open_store(root)
     try:
         check_folder(store)
     except SourceError as error:
         raise SourceError(f"{error} of predictions") from None
+    try:
+        settings = read_described(store, ABOUT) if store.exists(ABOUT) else {}
+    except OutputError as error:
+        raise SourceError(str(error)) from error
     folders = [path.removesuffix(".npz") for path in list_files(store)]
     if not folders and is_unfinished(store):
         raise SourceError(f"{store.location}: the run is unfinished; the same command resumes it")
@@ -452,7 +461,7 @@ def open_predictions(root: str | Path) -> Predictions:
         file.check()
         _check_axes(file, kind)
     _check_alike([*files.values()])
-    return Predictions(store, kind, files)
+    return Predictions(store, kind, files, settings)
 
 
 def _kind(root: str, folders: list[str]) -> Kind:
@@ -464,7 +473,9 @@ def _kind(root: str, folders: list[str]) -> Kind:
         )
     if not severities and not sequences:
         raise SourceError(f"{root}: has no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
-    models = [name for name, _, arm in (f.partition("/") for f in severities) if arm in _NO_SEVERITIES]
+    models = [
+        name for name, _, variant in (f.partition("/") for f in severities) if variant in _NO_SEVERITIES
+    ]
     if models:
         raise SourceError(f"{root}: has no predictions itself; are they in {root}/{models[0]}?")
     return "c" if severities else "p"
@@ -479,7 +490,7 @@ def _check_axes(file: PredictionFile, kind: Kind) -> None:
 
 
 def _check_alike(files: list[PredictionFile]) -> None:
-    """Check that all arms have the same images, with the same labels, and the same model."""
+    """Check that all variants have the same images, with the same labels, and the same model."""
     first = files[0]
     known = _map_labels(first)
     for file in files[1:]:

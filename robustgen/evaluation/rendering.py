@@ -9,10 +9,10 @@ from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import rotate_variants
 from robustgen.dataset.recipes import Recipe
 from robustgen.errors import MissingDependencyError, explain_failure
-from robustgen.execution import carry_out, count_cores
+from robustgen.execution import carry_out
 from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.storage.memory import keep_freed_memory
-from robustgen.formats import Writer
+from robustgen.formats.base import Writer
 from robustgen.models.preprocessing import Pixels, Preprocessing
 from robustgen.sources.base import Items
 
@@ -24,17 +24,17 @@ class Rendered(NamedTuple):
     ----------
     key : str
     pixels : dict
-        Folder of an arm to the image (H, W, 3), or the frames (T, H, W, 3), uint8, for each preprocessing.
-    reason : str or None
-        Reason of a failure.
+        Folder of a variant, and preprocessing, to the image (H, W, 3) or the frames (T, H, W, 3), uint8.
+    failures : dict of str to str
+        Folder of each other variant to the reason why it cannot be made.
     identity : str
-        Identity of the source image when it was read.
+        Identity of the source image when it was read; empty if it cannot be read.
     """
 
     key: str
-    pixels: dict[str, list[Pixels]]
-    reason: str | None = None
-    identity: str = ""
+    pixels: dict[str, dict[Preprocessing, Pixels]]
+    failures: dict[str, str]
+    identity: str
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Rendering:
     writer : Writer
         Writer of the set that is not written.
     keys : tuple of str
-    arms : tuple of Variant
+    variants : tuple of Variant
     views : tuple of Preprocessing
         Resizing and equalisation for the models.
     turn : int
@@ -59,7 +59,7 @@ class Rendering:
     source: Items[Any]
     writer: Writer
     keys: tuple[str, ...]
-    arms: tuple[Variant, ...]
+    variants: tuple[Variant, ...]
     views: tuple[Preprocessing, ...]
     turn: int = 0
 
@@ -75,64 +75,56 @@ class Rendering:
         return made
 
     def _render(self, key: str) -> Rendered:
-        pixels: dict[str, list[Pixels]] = {}
-        shared: dict[str, Any] = {}
-        try:
-            loaded, identity = self.source.read(key)
-            prepared = self.recipe.prepare(loaded)
-            for arm in rotate_variants(self.arms, self.turn):
-                made = self.recipe.make(arm, key, prepared, shared)
-                read = self.writer.encoder.as_read(arm, key, made)
-                pixels[arm.folder] = [view.prepare(read) for view in self.views]
-        except MissingDependencyError:
-            raise
-        # A bad image does not stop the others, whatever its error.
-        except Exception as error:
-            return Rendered(key, {}, explain_failure(error).removeprefix(f"{key!r}: "))
-        return Rendered(key, pixels, None, identity)
+        pixels, failures, shared = (
+            dict[str, dict[Preprocessing, Pixels]](),
+            dict[str, str](),
+            dict[str, Any](),
+        )
+        prepared, identity = None, ""
+        for variant in rotate_variants(self.variants, self.turn):
+            try:
+                if prepared is None:
+                    loaded, identity = self.source.read(key)
+                    prepared = self.recipe.prepare(loaded)
+                made = self.recipe.make(variant, key, prepared, shared)
+                read = self.writer.encoder.as_read(variant, key, made)
+                pixels[variant.folder] = {view: view.prepare(read) for view in self.views}
+            except MissingDependencyError:
+                raise
+            # A bad image does not stop the others, whatever its error.
+            except Exception as error:
+                failures[variant.folder] = explain_failure(error).removeprefix(f"{key!r}: ")
+                if prepared is None:
+                    failures = {each.folder: failures[variant.folder] for each in self.variants}
+                    break
+        return Rendered(key, pixels, failures, identity)
 
 
-@dataclass(frozen=True)
-class Renderer:
-    """Creates the images of a plan.
-
-    Attributes
-    ----------
-    plan : Plan
-    arms : tuple of Variant
-        The wanted variants of the plan.
-    views : tuple of Preprocessing
-        As in `Rendering`.
-    """
-
-    plan: Plan
-    arms: tuple[Variant, ...]
-    views: tuple[Preprocessing, ...]
-
-    @property
-    def jobs(self) -> int:
-        """Return the number of workers."""
-        return self.plan.jobs or count_cores()
-
-    def make(self, keys: Sequence[str]) -> list[Rendered]:
-        """Return the images of one group, in order."""
-        plan, made = self.plan, dict[str, Rendered]()
-        step = max(1, min(plan.recipe.images_at_once, len(keys) // (4 * self.jobs)))
-        chunks = [tuple(keys[start : start + step]) for start in range(0, len(keys), step)]
-        jobs = {
-            chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, self.arms, self.views, turn)
-            for turn, chunk in enumerate(chunks)
-        }
-        # Observed group by group, so that workers that wait for the model do not count as silent.
-        with Progress() as progress:
-            results: Iterator[list[Rendered]] = carry_out(
-                jobs,
-                lambda rendered: rendered[0].key,
-                self.jobs,
-                progress,
-                remedy=", or a smaller --batch-size",
-            )
-            for rendered in results:
-                made.update({each.key: each for each in rendered})
-                progress.finish(len(rendered))
-        return [made[key] for key in keys]
+def render(
+    plan: Plan,
+    keys: Sequence[str],
+    variants: tuple[Variant, ...],
+    views: tuple[Preprocessing, ...],
+    workers: int,
+) -> dict[str, Rendered]:
+    """Return the images called `keys` in these variants, made by so many workers."""
+    made = dict[str, Rendered]()
+    step = max(1, min(plan.recipe.images_at_once, len(keys) // (4 * workers)))
+    chunks = [tuple(keys[start : start + step]) for start in range(0, len(keys), step)]
+    jobs = {
+        chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, variants, views, turn)
+        for turn, chunk in enumerate(chunks)
+    }
+    # Observed call by call, so that workers that wait for the model do not count as silent.
+    with Progress() as progress:
+        results: Iterator[list[Rendered]] = carry_out(
+            jobs,
+            lambda rendered: rendered[0].key,
+            workers,
+            progress,
+            remedy=", or a smaller --batch-size",
+        )
+        for rendered in results:
+            made.update({each.key: each for each in rendered})
+            progress.finish(len(rendered))
+    return made

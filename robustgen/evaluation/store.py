@@ -9,7 +9,8 @@ fog/3.npz, tilt.npz              finished variants, see `robustgen.evaluation.pr
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from io import BytesIO
@@ -20,26 +21,37 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import Variant
+from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.dataset.names import STATE
 from robustgen.dataset.outputs import file_digest, open_output
-from robustgen.dataset.records import Record
-from robustgen.dataset.state import OutputState
+from robustgen.dataset.records import Failure, Origin, Record
+from robustgen.dataset.sharing import share_unit_by_unit
+from robustgen.dataset.state import SCHEMA, OutputState, read_described
 from robustgen.errors import OutputError, SourceError
 from robustgen.evaluation import predictions
 from robustgen.evaluation.predictions import ABOUT, Pieces, PredictionFile
-from robustgen.files.json_files import parse_object
 from robustgen.files.storage import Store
-from robustgen.formats import WrittenFile, describe_difference
+from robustgen.formats.base import WrittenFile, describe_difference
+from robustgen.formats.units import WorkUnit
 
 _PARTS: Final = f"{STATE}/parts"
 _REMEDY: Final = "choose another --output, or --overwrite"
-_FEWEST_UNITS: Final = 16
+_PREDICTIONS, _MOST_UNITS, _FEWEST_UNITS = 256, 4096, 16
+# About the number of frames in a sequence.
+_FRAMES = 32
 
 
-def choose_unit_size(images: int, batch: int, most: int) -> int:
-    """Return the number of images per unit: whole batches, and at most about `most` of all `images`."""
-    return max(1, min(most, images // _FEWEST_UNITS) // batch) * batch
+def choose_unit_size(outputs: int, kind: Kind, batch: int) -> tuple[int, int]:
+    """Return the number of outputs per batch, and of batches per unit, in a plan of so many `outputs`.
+
+    A unit has at most 256 images or frames, or 1/4096 of a large plan: a minute of work for a model that
+    predicts four images a second, or 1/4096 of the run. A plan has at least 16 units, and a unit at least one
+    batch. A batch never contains frames of two sequences.
+    """
+    step, inputs = (batch, batch) if kind == "c" else (1, _FRAMES)
+    predictions = outputs * inputs // step
+    most = max(_PREDICTIONS, predictions // _MOST_UNITS)
+    return step, max(1, min(most, predictions // _FEWEST_UNITS) // inputs)
 
 
 class PredictionStore:
@@ -48,19 +60,34 @@ class PredictionStore:
     Parameters
     ----------
     root : Store
+
+    Attributes
+    ----------
+    records : dict of str to Record
+        Records of units and finished variants that this run has read or written.
+    finished : list of str
+        Folders of the variants that were finished before this run.
+    pending : dict of str to Variant
+        Folder and variant of those that were unfinished at the latest `find_pending`.
     """
 
     def __init__(self, root: Store) -> None:
         self.root, self.state = root, OutputState(root)
+        self.records = {name: record for name, record in self.state.read_records() if record}
+        self.finished = [name for name in self.records if not name.startswith("units/")]
+        self.pending: dict[str, Variant] = {}
 
-    def has(self, variant: Variant, keys: Sequence[str], source: str) -> bool:
-        """Return whether the predictions of `variant` are finished.
+    def find_pending(self, variants: Iterable[Variant], keys: Sequence[str], source: str) -> None:
+        """List the unfinished ones of `variants` as `pending`.
 
         Raises
         ------
         SourceError
-            The predictions cannot be read, or belong to other images than `keys` of the set at `source`.
+            Predictions cannot be read, or belong to other images than `keys` of the set at `source`.
         """
+        self.pending = {each.folder: each for each in variants if not self._has(each, keys, source)}
+
+    def _has(self, variant: Variant, keys: Sequence[str], source: str) -> bool:
         file = PredictionFile(self.root, predictions.path_of(variant.folder), variant)
         recorded = self.state.has_record(variant.folder)
         try:
@@ -74,69 +101,144 @@ class PredictionStore:
             return False
         if own != tuple(keys):
             reason = describe_difference(own, keys, "keys")
-            raise SourceError(f"{file.location}: not the images of {source}: {reason}")
+            raise SourceError(f"{file.location}: not the images of {source}: {reason}; {_REMEDY}")
         # A run may have been killed before it recorded the file.
         parts = self.root.list(f"{_PARTS}/{variant.folder}")
         return recorded or next(parts, None) is None
 
-    def put_part(self, variant: Variant, unit: str, rows: NDArray[Any]) -> WrittenFile:
-        """Write the predicted rows of `variant` of the unit `unit`."""
-        buffer = BytesIO()
-        np.save(buffer, rows, allow_pickle=False)
-        path, data = f"{_PARTS}/{variant.folder}/{unit}.npy", buffer.getvalue()
-        self.root.put(path, data)
-        self._listed[path] = len(data)
-        return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
+    @property
+    def failures(self) -> dict[str, str]:
+        """Return the failures in the known records: image to reason."""
+        return {each["key"]: each["reason"] for record in self.records.values() for each in record.failures}
 
-    def list_parts(self, record: Record) -> dict[str, WrittenFile]:
-        """Return the existing parts in the record of a unit, by folder of the variant."""
-        return {folder: part for folder, part in name_parts(record).items() if self._has_part(part)}
+    # --- units
+
+    def list_lacking(self, name: str, unit: WorkUnit) -> list[Variant]:
+        """Return the pending variants of a `unit` whose predictions no known part contains."""
+        record = self.records.get(name, Record())
+        failed = Counter(failure["variant"] for failure in record.failures)
+        parts = _list_parts(record)
+        return [
+            variant
+            for variant in unit.variants
+            if variant.folder in self.pending
+            and failed[variant.folder] < len(unit.keys)
+            and not self._has_part(parts.get(variant.folder))
+        ]
+
+    def find_lacking(self, name: str, unit: WorkUnit) -> list[Variant]:
+        """Return what `list_lacking` returns, after a look at what other runs have written since."""
+        lacking = self.list_lacking(name, unit)
+        if lacking and (record := self.state.read_record(name)):
+            self.records[name] = record
+            lacking = self.list_lacking(name, unit)
+        # Variants are finished in order, and their parts are deleted.
+        if lacking and self.state.has_record(lacking[0].folder):
+            lacking = [variant for variant in lacking if not self.state.has_record(variant.folder)]
+        return lacking
 
     @cached_property
     def _listed(self) -> dict[str, int]:
         return {entry.path: entry.size for entry in self.root.list(_PARTS)}
 
-    def _has_part(self, part: WrittenFile) -> bool:
+    def _has_part(self, part: WrittenFile | None) -> bool:
         # The part may be newer than the listing.
-        return part.size == self._listed.get(part.path) or [part.size] == [*self.root.sizes([part.path])]
+        return part is not None and (
+            part.size == self._listed.get(part.path) or [part.size] == [*self.root.sizes([part.path])]
+        )
 
-    def read_parts(self, variant: Variant, parts: Sequence[WrittenFile], count: int) -> Pieces:
-        """Return the `count` rows of `variant` in `parts`; each part is read when needed."""
-        first = self._read_part(variant, parts[0])
-        rest = (self._read_part(variant, part, first.shape[1:]) for part in parts[1:])
-        return Pieces((count, *first.shape[1:]), first.dtype, chain([first], rest))
+    def put_unit(
+        self,
+        name: str,
+        rows: Mapping[Variant, Sequence[NDArray[Any]]],
+        images: Mapping[str, Origin] | None = None,
+        failures: Sequence[Failure] = (),
+    ) -> None:
+        """Write the predicted `rows` of a unit, in batches for each variant, and then its record."""
+        parts = [self._put_part(variant, name, batches) for variant, batches in rows.items() if batches]
+        record = Record(images or {}, [variant.folder for variant in rows], parts, failures)
+        self.records[name] = record
+        self.state.put_record(name, record)
 
-    def _read_part(
-        self, variant: Variant, part: WrittenFile, shape: tuple[int, ...] | None = None
-    ) -> NDArray[Any]:
-        data = self.root.read(part.path)
-        if hashlib.sha256(data).hexdigest() != part.sha256:
-            self.root.delete(part.path)
-            raise OutputError(f"{self.root.location}/{part.path}: was damaged; run the same command again")
-        rows: NDArray[Any] = np.load(BytesIO(data), allow_pickle=False)
-        if shape is not None and rows.shape[1:] != shape:
+    def _put_part(self, variant: Variant, name: str, batches: Sequence[NDArray[Any]]) -> WrittenFile:
+        if len({rows.shape[1:] for rows in batches}) > 1:
             raise SourceError(f"{variant.folder}: its sequences differ in length")
-        return rows
+        buffer = BytesIO()
+        np.save(buffer, np.concatenate(batches), allow_pickle=False)
+        path, data = f"{_PARTS}/{variant.folder}/{name.rpartition('/')[2]}.npy", buffer.getvalue()
+        self.root.put(path, data)
+        self._listed[path] = len(data)
+        return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
+
+    # --- finished variants
 
     def finish(
         self,
         variant: Variant,
-        keys: Sequence[str],
+        units: Mapping[str, WorkUnit],
+        keys: Mapping[str, str],
         labels: NDArray[Any] | None,
-        parts: Sequence[WrittenFile],
         make_entries: Callable[[Pieces], Mapping[str, NDArray[Any] | Pieces]],
     ) -> None:
-        """Write and record the file of `variant` and delete its `parts`, unless another run already has."""
+        """Write and record the file of `variant`, and delete its parts, unless another run already has.
+
+        Parameters
+        ----------
+        variant : Variant
+        units : mapping of str to WorkUnit
+        keys : mapping of str to str
+            Image to its key in the file, for all images of which the file has predictions.
+        labels : ndarray, optional
+        make_entries : callable
+            Returns the entries of the file for all predicted rows.
+        """
         folder = variant.folder
         try:
             if not self.state.has_record(folder):
-                entries = make_entries(self.read_parts(variant, parts, len(keys)))
-                written = predictions.write_entries(self.root, folder, keys, labels, entries)
+                pieces = self._read_parts(variant, units, keys)
+                first = next(pieces)
+                rows = Pieces((len(keys), *first.shape[1:]), first.dtype, chain([first], pieces))
+                entries = make_entries(rows)
+                written = predictions.write_entries(self.root, folder, [*keys.values()], labels, entries)
                 self.state.put_record(folder, Record({}, [folder], [written]))
         except FileNotFoundError:
             if not self.state.has_record(folder):
                 raise
         self.delete_parts(folder)
+
+    def _read_parts(
+        self, variant: Variant, units: Mapping[str, WorkUnit], keys: Container[str]
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the rows of the images in `keys`; each part is read when needed."""
+        shapes = set[tuple[int, ...]]()
+        for name, unit in units.items():
+            if variant not in unit.variants:
+                continue
+            record = self.records[name]
+            failed = {each["key"] for each in record.failures if each["variant"] == variant.folder}
+            if failed == {*unit.keys}:
+                continue
+            part = _list_parts(record)[variant.folder]
+            data = self.root.read(part.path)
+            if hashlib.sha256(data).hexdigest() != part.sha256:
+                self.root.delete(part.path)
+                raise OutputError(
+                    f"{self.root.location}/{part.path}: was damaged; run the same command again"
+                )
+            rows: NDArray[Any] = np.load(BytesIO(data), allow_pickle=False)
+            shapes.add(rows.shape[1:])
+            if len(shapes) > 1:
+                raise SourceError(f"{variant.folder}: its sequences differ in length")
+            yield rows[[key in keys for key in unit.keys if key not in failed]]
+
+    def finish_pending(self, write: Callable[[str], None]) -> None:
+        """Write all pending variants with `write`, or wait for other runs to do so, and delete all parts."""
+        for _ in share_unit_by_unit(self.state, self.pending, write, self.state.has_record):
+            pass
+        for folder in self.pending:
+            # Another run may have finished it while this run predicted units of it again.
+            self.delete_parts(folder)
+        self.state.delete_claims()
 
     def delete_parts(self, folder: str) -> None:
         """Delete all parts of a finished variant."""
@@ -145,7 +247,7 @@ class PredictionStore:
                 self.state.store.delete(entry.path)
 
 
-def name_parts(record: Record) -> dict[str, WrittenFile]:
+def _list_parts(record: Record) -> dict[str, WrittenFile]:
     """Return the parts in the record of a unit, by folder of the variant."""
     return {file.path.removeprefix(f"{_PARTS}/").rpartition("/")[0]: file for file in record.files}
 
@@ -180,9 +282,9 @@ def open_prediction_store(
 
 def _agree(root: Store, settings: Mapping[str, Any]) -> None:
     """Write `predictions.json`, or compare `settings` with the existing one."""
-    data = (json.dumps(settings, indent=1, sort_keys=True) + "\n").encode()
+    data = (json.dumps({"schema": SCHEMA} | {**settings}, indent=1, sort_keys=True) + "\n").encode()
     try:
-        held = parse_object(root.read(ABOUT))
+        held = read_described(root, ABOUT)
     except FileNotFoundError:
         if predictions.list_files(root):
             message = f"{root.location}: contains predictions of unknown origin; choose another --output"
@@ -191,9 +293,7 @@ def _agree(root: Store, settings: Mapping[str, Any]) -> None:
             return root.put(ABOUT, data, exclusive=True)
         except FileExistsError:
             return _agree(root, settings)
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{root.location}/{ABOUT}: cannot be read; {_REMEDY}") from error
-    if other := _find_difference(held, settings):
+    if other := _find_difference(held, {"schema": SCHEMA} | {**settings}):
         raise OutputError(f"{root.location}: contains predictions of another {other}; {_REMEDY}")
 
 
@@ -209,7 +309,7 @@ def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str 
 def _remove_own(state: OutputState) -> None:
     """Remove all predictions, or none if a file differs from its record."""
     root, own = state.root, dict[str, str]()
-    for _, record in state.read_records():
+    for _, record in state.read_records(any_version=True):
         own |= {file.path: file.sha256 for file in record.files} if record else {}
     irregular = [path for path, _ in root.list_irregular() if not path.endswith("/")]
     for path in (*irregular, *predictions.list_files(root)):

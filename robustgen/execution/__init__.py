@@ -1,9 +1,51 @@
 """Executors, which map any jobs to workers, report progress and survive dead workers."""
 
+from collections.abc import Callable
+from typing import Final
+
+from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, name_error
 from robustgen.execution.base import Executor as Executor
 from robustgen.execution.base import Job as Job
+from robustgen.execution.base import Launcher as Launcher
 from robustgen.execution.base import WorkersLostError as WorkersLostError
-from robustgen.execution.running import carry_out as carry_out
-from robustgen.execution.running import count_cores as count_cores
-from robustgen.execution.running import open_cluster as open_cluster
-from robustgen.execution.running import open_executor as open_executor
+from robustgen.execution.jobs import carry_out as carry_out
+from robustgen.execution.jobs import count_cores as count_cores
+from robustgen.execution.jobs import open_executor as open_executor
+from robustgen.files.registry import Registry
+
+EXECUTORS: Final[Registry[Callable[[str], Executor | Launcher]]] = Registry(
+    "executor",
+    "robustgen.executors",
+    Callable,
+    {
+        "dask": "robustgen.execution.dask:DaskCluster",
+        "ray": "robustgen.execution.ray:RayCluster",
+        "slurm": "robustgen.execution.slurm:SlurmArray",
+    },
+)
+"""Name in `--on` to a function that reads the rest of the text."""
+
+
+def parse_executor(text: str) -> Executor | Launcher:
+    """Return what ``"dask:tcp://head:8786"`` names: an executor, or a launcher of shards.
+
+    The executor reads the text after the first colon itself.
+
+    Raises
+    ------
+    UnknownNameError
+        The executor does not exist.
+    ConfigError
+        The executor cannot read the rest of the text.
+    MissingDependencyError
+        Its library is not installed.
+    """
+    name, _, rest = text.partition(":")
+    if name not in EXECUTORS:
+        raise UnknownNameError("executor", name, EXECUTORS)
+    try:
+        return EXECUTORS[name](rest)
+    except RobustgenError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{name} cannot read {rest!r}: {name_error(error)}") from error

@@ -1,7 +1,8 @@
 """Interface between jobs and executors."""
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar, Protocol, TypeVar
 
 from robustgen.execution.progress import Reporter
 from robustgen.imaging.kernels.loop_cache import call_before_compiling
@@ -33,6 +34,41 @@ class Executor(Protocol):
             The jobs without a result have to run again.
         WriteError
             The output cannot be written, or no workers are left.
+        """
+
+
+class Launcher(ABC):
+    """Starter of the shards of a plan elsewhere, for instance as an array of jobs of a batch system.
+
+    Attributes
+    ----------
+    kind : str
+        Name of the system in messages; in small letters, the suffix of the folder for plan, script and logs.
+    shards : int
+        Number of shards, each of which one job processes.
+    wait : bool
+        Whether `submit` waits until all jobs have ended.
+    """
+
+    kind: ClassVar[str]
+    shards: int
+    wait: bool
+
+    @abstractmethod
+    def compose_script(self, command: Sequence[str], shards: Sequence[int], folder: str) -> str:
+        """Return a script that starts `command` with ``--shard I/N --jobs J`` for each I in `shards`.
+
+        N is the number of all shards, J the number of cores of a job. Jobs write their logs to `folder`.
+        """
+
+    @abstractmethod
+    def submit(self, script: str) -> str:
+        """Submit the file `script`, and return the number of the job.
+
+        Raises
+        ------
+        ConfigError
+            The batch system is missing, or rejects the script.
         """
 
 

@@ -21,13 +21,13 @@ class DaskCluster(Cluster):
 
     kind = "Dask scheduler"
 
-    def __init__(self, address: str | None) -> None:
-        if address is None:
-            raise ConfigError("--backend dask needs --scheduler ADDRESS")
+    def __init__(self, address: str) -> None:
+        if not address:
+            raise ConfigError("dask needs the address of its scheduler, such as dask:tcp://head:8786")
         try:
             import distributed
         except ImportError as error:
-            raise MissingDependencyError("--scheduler needs Dask: pip install 'robustgen[dask]'") from error
+            raise MissingDependencyError("dask needs a library: pip install 'robustgen[dask]'") from error
         self.address, self._distributed, self.deaths = address, distributed, (distributed.KilledWorker,)
 
     @contextmanager

@@ -14,6 +14,11 @@ from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.execution.remote import Cluster, Submit
 
 _SECONDS_FOR_AN_ANSWER = 10.0
+_ADDRESS = "give the address that `ray start --head` printed, such as ray:head:6379"
+_TOKEN = (
+    "if the cluster has a token, set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` "
+    "prints on its head"
+)
 
 
 class RayCluster(Cluster):
@@ -27,12 +32,12 @@ class RayCluster(Cluster):
 
     kind = "Ray cluster"
 
-    def __init__(self, address: str | None) -> None:
+    def __init__(self, address: str) -> None:
         try:
             import ray
             from ray import exceptions
         except ImportError as error:
-            raise MissingDependencyError("--backend ray needs Ray: pip install 'robustgen[ray]'") from error
+            raise MissingDependencyError("ray needs a library: pip install 'robustgen[ray]'") from error
         self.address, self._ray = address or "auto", ray
         self.deaths = (
             exceptions.WorkerCrashedError,
@@ -50,9 +55,14 @@ class RayCluster(Cluster):
             if colon and port.isdecimal():
                 # Check the address first, because Ray itself tries for ten minutes.
                 socket.create_connection((host, int(port)), _SECONDS_FOR_AN_ANSWER).close()
+        except (OSError, OverflowError) as error:
+            raise ArgumentError(f"no Ray cluster answers at {self.address}; {_ADDRESS}") from error
+        try:
             self._ray.init(address=self.address, log_to_driver=False, logging_level=logging.CRITICAL)
-        except OSError as error:
-            raise ArgumentError(f"no Ray cluster answers at {self.address}") from error
+        except (ConnectionError, self._ray.exceptions.RayError) as error:
+            # Ray does not tell a wrong token from a port at which something else answers.
+            told = str(error).partition(". ")[0].removesuffix(".")
+            raise ArgumentError(f"Ray: {told}; {_ADDRESS}; {_TOKEN}") from error
         except (RuntimeError, ValueError) as error:
             # The versions of Ray and Python must match those of the cluster.
             told = " ".join(str(error).split())

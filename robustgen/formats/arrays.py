@@ -12,28 +12,29 @@ from typing import Any, BinaryIO, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import Variant
+from robustgen.benchmarks.kinds import BENCHMARKS, Variant
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.files.containers import npz
 from robustgen.files.containers.npy import StoredArray, header_bytes
 from robustgen.files.name_lists import join_names, split_names
 from robustgen.files.storage import Store, measure
+from robustgen.formats import Format
 from robustgen.formats.base import (
     Dataset,
     Encoded,
     Encoder,
     Labels,
-    Listing,
-    Order,
     Pixels,
+    SetListing,
     Writer,
+    WriterSpec,
     WrittenFile,
     keep_grey,
     name_contents,
 )
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import blame_source
+from robustgen.sources.base import name_source_in_errors
 from robustgen.sources.medmnist import MedMnist
 from robustgen.sources.sample_names import KEYS
 
@@ -93,9 +94,9 @@ class ArrayWriter(Writer):
     # Rows are small, and rows of one variant are consecutive.
     images_at_once: ClassVar[int | None] = 128
 
-    def __init__(self, order: Order) -> None:
-        super().__init__(RowEncoder(self.suffix[1:], self.grey_channels if order.grey else None))
-        self._folders = [arm.folder for arm in order.arms]
+    def __init__(self, spec: WriterSpec) -> None:
+        super().__init__(RowEncoder(self.suffix[1:], self.grey_channels if spec.grey else None))
+        self._folders = [variant.folder for variant in spec.variants]
         files = [file_of(folder, self.suffix) for folder in self._folders]
         self.arrays = tuple(dict.fromkeys(files))
         self._levels = max(map(files.count, self.arrays))
@@ -114,7 +115,7 @@ class ArrayWriter(Writer):
         with suppress(_Discarded), root.create(path) as file:
             yield _OpenArray(file, path, unit)
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the labels of the rows and the names of their source images."""
         labels = np.array([listing.label(key) for key in listing.keys])
         buffer = io.BytesIO()
@@ -184,10 +185,10 @@ class ArchiveWriter(ArrayWriter):
     grey_channels = ()
     needs_labels: ClassVar[bool] = True
 
-    def __init__(self, order: Order) -> None:
-        super().__init__(order)
-        self._class_labels = order.source.class_labels
-        names = {arm.folder.partition("/")[0]: arm.name for arm in order.arms}
+    def __init__(self, spec: WriterSpec) -> None:
+        super().__init__(spec)
+        self._class_labels = spec.source.class_labels
+        names = {variant.folder.partition("/")[0]: variant.name for variant in spec.variants}
         for stem, name in names.items():
             if other := names.get(_FAMILY + stem):
                 file = file_of(stem, ARCHIVE)
@@ -212,7 +213,7 @@ class ArchiveWriter(ArrayWriter):
                 yield _OpenArray(rows, path, unit, pack)
             raise _Discarded
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the names of the rows' source images."""
         return {KEYS: join_names(listing.keys)}
 
@@ -238,11 +239,11 @@ def _shrink(labels: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(eq=False)
 class Arrays(Dataset):
-    """A set of arrays with rows of the same images, and of labels, in the same order.
+    """A set of arrays with rows of the same images, and of labels, in the same spec.
 
     Parameters
     ----------
-    store, kind, arms, about
+    store, kind, variants, manifest
         As for `Dataset`.
 
     Attributes
@@ -260,26 +261,26 @@ class Arrays(Dataset):
         self._open = lru_cache(maxsize=2)(partial(_open_images, self.store))
         self._starts: dict[Variant, int] = {}
         files: dict[str, list[Variant]] = {}
-        for arm in self.arms:
-            files.setdefault(self._file(arm), []).append(arm)
+        for variant in self.variants:
+            files.setdefault(self._file(variant), []).append(variant)
         shapes = {file: self._read_shape(file) for file in files}
-        first = self._file(self.arms[0])
+        first = self._file(self.variants[0])
         self.images, self.grey = shapes[first][0] // len(files[first]), shapes[first][-1] == 1
-        for file, arms in files.items():
-            images, rest = divmod(shapes[file][0], len(arms))
+        for file, variants in files.items():
+            images, rest = divmod(shapes[file][0], len(variants))
             if rest:
-                reason = f"its {shapes[file][0]} rows are not {len(arms)} severities of as many images"
+                reason = f"its {shapes[file][0]} rows are not {len(variants)} severities of as many images"
                 raise SourceError(f"{self.root}/{file}: {reason}")
             if images != self.images:
                 reason = f"{images} images, where other arrays have {self.images}"
                 raise SourceError(f"{self.root}/{file}: {reason}")
-            self._starts |= {arm: place * images for place, arm in enumerate(arms)}
+            self._starts |= {variant: place * images for place, variant in enumerate(variants)}
         self._keys = self._read_keys()
         self._places = {key: place for place, key in enumerate(self._keys)}
         self._labels = self._read_labels()
 
-    def _file(self, arm: Variant) -> str:
-        return file_of(arm.folder, self.suffix)
+    def _file(self, variant: Variant) -> str:
+        return file_of(variant.folder, self.suffix)
 
     def _read_shape(self, file: str) -> tuple[int, ...]:
         """Return the shape of the images in a file, with the axis of channels."""
@@ -293,7 +294,7 @@ class Arrays(Dataset):
         if not self.store.exists(KEYS):
             # Same keys as the source of these images, so that a regenerated set has them too.
             return tuple(f"{i:05d}" for i in range(self.images))
-        with blame_source(f"{self.root}/{KEYS}"):
+        with name_source_in_errors(f"{self.root}/{KEYS}"):
             keys = tuple(split_names(self.store.read(KEYS)))
         if len(keys) != self.images:
             contents = name_contents(self.kind)
@@ -309,23 +310,23 @@ class Arrays(Dataset):
             raise SourceError(f"{self.root}/{LABELS}: {labels.dtype} {labels.shape} is not {wanted}")
         return labels[: self.images].astype(np.int64)
 
-    def list_keys(self, arm: Variant) -> tuple[str, ...]:
+    def list_keys(self, variant: Variant) -> tuple[str, ...]:
         """Return the names of the rows."""
         return self._keys
 
-    def labels(self, arm: Variant) -> Labels | None:
+    def labels(self, variant: Variant) -> Labels | None:
         """Return the true classes."""
         return self._labels
 
-    def read(self, arm: Variant, key: str) -> Pixels:
+    def read(self, variant: Variant, key: str) -> Pixels:
         """Return the row of `key`; raise an ImageError if there is none."""
         if key not in self._places:
-            raise ImageError(f"{self.root}/{self._file(arm)}: has no row for {key!r}")
-        return self.load(arm, self._places[key])
+            raise ImageError(f"{self.root}/{self._file(variant)}: has no row for {key!r}")
+        return self.load(variant, self._places[key])
 
-    def load(self, arm: Variant, index: int) -> Pixels:
+    def load(self, variant: Variant, index: int) -> Pixels:
         """Return one row; grey images get three channels."""
-        row = np.array(self._open(self._file(arm))[self._starts[arm] + index])
+        row = np.array(self._open(self._file(variant))[self._starts[variant] + index])
         # Grey images in archives have no axis of channels.
         pixels = row.reshape(*row.shape[: self.benchmark.array_axes - 2], -1)
         return np.repeat(pixels, 3, axis=-1) if pixels.shape[-1] == 1 else pixels
@@ -343,7 +344,7 @@ class Archives(Arrays):
         return shape if len(shape) == 4 else (*shape, 1)
 
     def _read_labels(self) -> Labels | None:
-        source = MedMnist(f"{self.root}/{self._file(self.arms[0])}")
+        source = MedMnist(f"{self.root}/{self._file(self.variants[0])}")
         self.class_labels = source.class_labels
         return source.labels[: self.images]
 
@@ -356,7 +357,7 @@ def open_array(store: Store, path: str) -> StoredArray:
     SourceError
         The file cannot be read, is truncated, or contains objects.
     """
-    with blame_source(f"{store.location}/{path}"):
+    with name_source_in_errors(f"{store.location}/{path}"):
         return StoredArray(store.open(path))
 
 
@@ -369,3 +370,7 @@ def _open_images(store: Store, path: str) -> StoredArray | Rgb:
 @lru_cache(maxsize=2)
 def _open_known(store: Store, path: str, stamp: str) -> StoredArray | Rgb:
     return _open_images(store, path)
+
+
+NPY: Final = Format("NumPy arrays", dict.fromkeys(BENCHMARKS, ArrayWriter), Arrays, joint=True, stacked=True)
+NPZ: Final = Format("NumPy archives of MedMNIST-C", {"c": ArchiveWriter}, Archives, joint=True, stacked=True)

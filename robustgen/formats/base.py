@@ -37,15 +37,15 @@ def keep_grey(pixels: Rgb) -> Pixels:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class WriterSpec:
     """Everything that a writer of any format may need to know about the set.
 
     Attributes
     ----------
     benchmark : Benchmark
-    arms : tuple of Variant
+    variants : tuple of Variant
     keys : tuple of str
-        The images, in order.
+        The images, in spec.
     quality : int
         Quality of JPEG files.
     libjpeg : {"turbo", "ijg"}
@@ -65,7 +65,7 @@ class Order:
     """
 
     benchmark: Benchmark
-    arms: tuple[Variant, ...]
+    variants: tuple[Variant, ...]
     keys: tuple[str, ...]
     quality: int
     source: Items[Any]
@@ -99,8 +99,8 @@ class WrittenFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Listing:
-    """Images of a set, in order.
+class SetListing:
+    """Images of a set, in spec.
 
     Attributes
     ----------
@@ -241,7 +241,7 @@ class Writer(ABC):
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> AbstractContextManager[UnitWriter]:
         """Open a writer for the files of `unit` below `root`."""
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the small files about the whole set: path below the output to content.
 
         `folders` are the folders of all variants.
@@ -316,7 +316,7 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     SourceError
         A set of this kind has no such folder.
     """
-    variant = BENCHMARKS[kind].arm_in(folder)
+    variant = BENCHMARKS[kind].variant_in(folder)
     if variant is None:
         most = BENCHMARKS["c"].levels[-1]
         raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {most}")
@@ -361,9 +361,9 @@ class Dataset(ABC):
     ----------
     store : Store
     kind : {"c", "p"}
-    arms : tuple of Variant
+    variants : tuple of Variant
         The clean images, if any, then all corruptions and severities; or all perturbations.
-    about : mapping
+    manifest : mapping
         The content of `dataset.json`; empty for a set without this file.
     folders : mapping of Variant to str
         POSIX paths below the set, if each variant has a folder.
@@ -379,8 +379,8 @@ class Dataset(ABC):
 
     store: Store
     kind: Kind
-    arms: tuple[Variant, ...]
-    about: Mapping[str, Any]
+    variants: tuple[Variant, ...]
+    manifest: Mapping[str, Any]
     folders: Mapping[Variant, str] = field(default_factory=dict)
     names: Sequence[str] | None = None
 
@@ -398,25 +398,25 @@ class Dataset(ABC):
         """Return the benchmark of the set."""
         return BENCHMARKS[self.kind]
 
-    def keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences of `arm`; they are the same for all variants.
+    def keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences of `variant`; they are the same for all variants.
 
         Raises
         ------
         SourceError
             The variant has fewer or more images than others.
         """
-        first, own = self.list_keys(self.arms[0]), self.list_keys(arm)
+        first, own = self.list_keys(self.variants[0]), self.list_keys(variant)
         if own is not first and own != first:
-            folder = f"{self.root}/{self.folders[arm]}"
+            folder = f"{self.root}/{self.folders[variant]}"
             raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
         return first
 
     @abstractmethod
-    def list_keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences that `arm` has."""
+    def list_keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `variant` has."""
 
-    def labels(self, arm: Variant) -> Labels | None:
+    def labels(self, variant: Variant) -> Labels | None:
         """Return the true classes, (images,); None for tables, and for arrays of a P set without labels.
 
         Raises
@@ -436,7 +436,7 @@ class Dataset(ABC):
         """Return the number of classes, if known."""
         return None
 
-    def load(self, arm: Variant, index: int) -> Pixels:
+    def load(self, variant: Variant, index: int) -> Pixels:
         """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.
 
         Raises
@@ -444,10 +444,10 @@ class Dataset(ABC):
         ImageError
             The image cannot be read.
         """
-        return self.read(arm, self.keys(arm)[index])
+        return self.read(variant, self.keys(variant)[index])
 
     @abstractmethod
-    def read(self, arm: Variant, key: str) -> Pixels:
+    def read(self, variant: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`, like `load`; other variants need not have it.
 
         Raises
@@ -456,17 +456,17 @@ class Dataset(ABC):
             The image is missing, or cannot be read.
         """
 
-    def path(self, arm: Variant, key: str) -> str | None:
+    def path(self, variant: Variant, key: str) -> str | None:
         """Return the path of the file of `key`, or of the folder of its frames, below the set, if any."""
         return None
 
-    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Dataset":
+    def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "Dataset":
         """Return the set with this variant alone, so that its keys are its own, or `keys`, if given."""
         return self
 
     def batches(
         self,
-        arm: Variant,
+        variant: Variant,
         size: int,
         start: int = 0,
         prepare: Callable[[Pixels], Pixels] | None = None,
@@ -476,7 +476,7 @@ class Dataset(ABC):
 
         Parameters
         ----------
-        arm : Variant
+        variant : Variant
         size : int
         start : int
             Index of the first.
@@ -497,9 +497,9 @@ class Dataset(ABC):
         """
 
         def read(first: int) -> Pixels:
-            items = [self.load(arm, index) for index in range(first, min(first + size, count))]
+            items = [self.load(variant, index) for index in range(first, min(first + size, count))]
             prepared = [prepare(item) for item in items] if prepare else items
-            return stack_images(prepared, f"{self.root}/{arm.folder}")
+            return stack_images(prepared, f"{self.root}/{variant.folder}")
 
-        count = min(len(self.keys(arm)), stop or len(self.keys(arm)))
+        count = min(len(self.keys(variant)), stop or len(self.keys(variant)))
         yield from prefetch(read, range(start, count, size))

@@ -8,7 +8,7 @@ CARD = "README.md"
 
 
 def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the `README.md` of a set, with one config for each arm.
+    """Return the `README.md` of a set, with one config for each variant.
 
     Parameters
     ----------
@@ -16,12 +16,12 @@ def write_card(manifest: Mapping[str, Any]) -> dict[str, bytes]:
         The content of ``dataset.json``.
     """
     head = ["---", "license: other", "task_categories:", "- image-classification", "configs:"]
-    for arm in manifest["arms"]:
+    for variant in manifest["variants"]:
         head += [
-            f"- config_name: {config_name(arm)}",
+            f"- config_name: {config_name(variant)}",
             "  data_files:",
             "  - split: test",
-            f"    path: data/{arm}/*.parquet",
+            f"    path: data/{variant}/*.parquet",
         ]
     return {CARD: "\n".join([*head, "---", "", _body(manifest)]).encode("utf-8", "replace")}
 
@@ -38,8 +38,8 @@ def _body(manifest: Mapping[str, Any]) -> str:
     names = ("dataset", "kind", "images", "digest", "licence", "citation")
     return text.format(
         **{name: manifest[name] for name in names},
-        arms=len(manifest["arms"]),
+        variants=len(manifest["variants"]),
         choices=", ".join(choices),
-        example=config_name(manifest["arms"][-1]),
+        example=config_name(manifest["variants"][-1]),
         libraries=", ".join(f"{name} {version}" for name, version in sorted(versions.items())),
     )

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from robustgen.benchmarks.kinds import Variant
-from robustgen.formats.base import Encoded, Encoder, keep_grey
+from robustgen.formats import Format
+from robustgen.formats.base import Encoded, Encoder, TreeWriter, WriterSpec, keep_grey
 from robustgen.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
 from robustgen.imaging.pixels import Rgb
 
@@ -52,3 +53,10 @@ class JpegEncoder(Encoder):
             library=self.libjpeg,
             subsampling=self.subsampling,
         )
+
+
+def _open_writer(spec: WriterSpec) -> TreeWriter:
+    return TreeWriter(JpegEncoder(spec.quality, spec.libjpeg, spec.grey, spec.subsampling))
+
+
+JPEG: Final = Format("JPEG", {"c": _open_writer}, samples="c")

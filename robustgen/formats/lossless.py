@@ -8,7 +8,8 @@ from typing import Any, Final
 from PIL import Image, features
 
 from robustgen.benchmarks.kinds import Variant
-from robustgen.formats.base import Encoded, Encoder, keep_grey, without_suffix
+from robustgen.formats import Format
+from robustgen.formats.base import Encoded, Encoder, TreeWriter, keep_grey, without_suffix
 from robustgen.imaging.pixels import Rgb
 
 FORMATS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
@@ -80,3 +81,14 @@ class PngFramesEncoder(Encoder):
         folder = self.output_name(key)
         for number, frame in enumerate(pixels):
             yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))
+
+
+PNG: Final = Format(
+    "PNG",
+    {
+        "c": lambda spec: TreeWriter(LosslessEncoder(".png", spec.grey)),
+        "p": lambda _: TreeWriter(PngFramesEncoder()),
+    },
+    samples="c",
+)
+WEBP: Final = Format("lossless WebP", {"c": lambda _: TreeWriter(LosslessEncoder(".webp"))}, samples="c")

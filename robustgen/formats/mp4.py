@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.formats.base import Encoded, Encoder, without_suffix
+from robustgen.formats import Format
+from robustgen.formats.base import Encoded, Encoder, TreeWriter, WriterSpec, without_suffix
 from robustgen.imaging import video
 from robustgen.imaging.pixels import Rgb
 
@@ -71,3 +72,10 @@ class Mp4Encoder(Encoder):
             return video.encode_frames(map(pass_on, frames), encoding), count
         except ArgumentError as error:
             raise ImageError(str(error)) from error
+
+
+def _open_writer(spec: WriterSpec) -> TreeWriter:
+    return TreeWriter(Mp4Encoder(frozenset(spec.benchmark.noises), *spec.encodings()))
+
+
+MP4: Final = Format("MP4", {"p": _open_writer}, samples="p")

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 from PIL import features
 
 from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ImageError
-from robustgen.formats.base import Encoded, Encoder
+from robustgen.formats import Format
+from robustgen.formats.base import Encoded, Encoder, TreeWriter
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.formats.lossless import FORMATS, LosslessEncoder
 from robustgen.imaging.jpeg import Libjpeg
@@ -51,3 +52,8 @@ class OriginalEncoder(Encoder):
             return LosslessEncoder(suffix)
         kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
         raise ImageError(f"{kind} cannot store the result; convert them to PNG first")
+
+
+ORIGINAL: Final = Format(
+    "as in the source", {"c": lambda spec: TreeWriter(OriginalEncoder(spec.quality, spec.libjpeg))}
+)

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
-from robustgen.benchmarks.kinds import Kind, Variant
+from robustgen.benchmarks.kinds import BENCHMARKS, Kind, Variant
 from robustgen.files.containers.parquet import import_pyarrow
-from robustgen.formats.base import Encoded, Encoder, Order
+from robustgen.formats import Format, open_sample_encoder
+from robustgen.formats.base import Encoded, Encoder, WriterSpec
+from robustgen.formats.card import write_card
 from robustgen.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
@@ -39,11 +41,11 @@ class ParquetWriter(ShardWriter):
     format = "parquet"
     reader = Parquet
 
-    def __init__(self, encoder: Encoder, order: Order) -> None:
-        super().__init__(encoder, order)
-        kind, names = order.benchmark.kind, order.source.classes
-        self.columns = SAMPLE_COLUMNS[kind], "label", order.benchmark.operation, order.benchmark.level, "key"
-        labels = {order.source.label(key) for key in order.keys} if names else ()
+    def __init__(self, encoder: Encoder, spec: WriterSpec) -> None:
+        super().__init__(encoder, spec)
+        kind, names = spec.benchmark.kind, spec.source.classes
+        self.columns = SAMPLE_COLUMNS[kind], "label", spec.benchmark.operation, spec.benchmark.level, "key"
+        labels = {spec.source.label(key) for key in spec.keys} if names else ()
         used = {names[label]: label for label in labels if label >= 0}
         present = sort_classes(used)
         self._ranks = {used[name]: rank for rank, name in enumerate(present)}
@@ -126,3 +128,13 @@ class ParquetShards(Shards):
     format = "parquet"
     suffix = ".parquet"
     reader = Parquet
+
+
+PARQUET: Final = Format(
+    "Parquet",
+    dict.fromkeys(BENCHMARKS, lambda spec: ParquetWriter(open_sample_encoder(spec), spec)),
+    ParquetShards,
+    has_samples=True,
+    joint=True,
+    card=write_card,
+)

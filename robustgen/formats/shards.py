@@ -19,10 +19,10 @@ from robustgen.formats.base import (
     Encoded,
     Encoder,
     Labels,
-    Listing,
-    Order,
     Pixels,
+    SetListing,
     Writer,
+    WriterSpec,
     WrittenFile,
 )
 from robustgen.formats.units import WorkUnit, cut
@@ -101,9 +101,9 @@ class ShardWriter(SampleWriter):
     reader: ClassVar[type[IndexedSource]]
     needs_labels = True
 
-    def __init__(self, encoder: Encoder, order: Order) -> None:
+    def __init__(self, encoder: Encoder, spec: WriterSpec) -> None:
         super().__init__(encoder)
-        self.shard_size, self.count = order.shard_size, -(-len(order.keys) // order.shard_size)
+        self.shard_size, self.count = spec.shard_size, -(-len(spec.keys) // spec.shard_size)
 
     @abstractmethod
     def shard_name(self, number: int) -> str:
@@ -131,7 +131,7 @@ class ShardWriter(SampleWriter):
         ]
         yield from cut(keys, self.shard_size, groups)
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the names of the samples; keys in shards are not the full names."""
         names = [self.encoder.output_name(key) or key for key in listing.keys]
         return {KEYS: join_names(names)}
@@ -157,7 +157,7 @@ class SourceSet(Dataset):
 
     Parameters
     ----------
-    store, kind, arms, about, folders
+    store, kind, variants, manifest, folders
         As for `Dataset`.
     names : sequence of str, optional
         Class names in the order of the model's outputs. Default: labels are unchanged.
@@ -171,24 +171,24 @@ class SourceSet(Dataset):
     def open_folder(self, location: str) -> IndexedSource:
         """Open the folder of a variant."""
 
-    def list_keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences that `arm` has, in order."""
-        return self._open(arm)[1]
+    def list_keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `variant` has, in spec."""
+        return self._open(variant)[1]
 
-    def read(self, arm: Variant, key: str) -> Pixels:
+    def read(self, variant: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
-        name = arm.path(key)
-        with decode.blame_image(name):
-            data = self._open(arm)[0].read_bytes(key)
+        name = variant.path(key)
+        with decode.name_image_in_errors(name):
+            data = self._open(variant)[0].read_bytes(key)
         return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
 
-    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
+    def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
         """Return the set with this variant alone; the keys are listed again from its folder."""
-        return replace(self, arms=(arm,))
+        return replace(self, variants=(variant,))
 
-    def _open_variant(self, arm: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
+    def _open_variant(self, variant: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
         """Return the source of a variant and its keys; raise a SourceError if the source refuses a file."""
-        source = self.open_folder(f"{self.root}/{self.folders[arm]}")
+        source = self.open_folder(f"{self.root}/{self.folders[variant]}")
         for name, reason in source.refused().items():
             raise SourceError(f"{source.location}: {name!r}: {reason}")
         places = source.listing.places
@@ -205,9 +205,9 @@ class Shards(SourceSet):
         """Open the shards of a variant."""
         return self.reader(location, kind=self.kind)
 
-    def labels(self, arm: Variant) -> Labels | None:
+    def labels(self, variant: Variant) -> Labels | None:
         """Return the true classes; None if the shards lack labels."""
-        source, keys = self._open(arm)
+        source, keys = self._open(variant)
         labels = source.listing.labels
         if len(labels) < len(keys):
             return None
@@ -222,7 +222,7 @@ class Shards(SourceSet):
     @property
     def class_names(self) -> Sequence[str] | None:
         """Return the class names in the order of the labels, if the set has them."""
-        return self._open(self.arms[0])[0].listing.classes or None
+        return self._open(self.variants[0])[0].listing.classes or None
 
     @property
     def classes(self) -> int | None:

@@ -7,13 +7,16 @@ from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO, ClassVar
+from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.benchmarks.kinds import Variant
+from robustgen.errors import ConfigError
 from robustgen.files.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.files.containers.tables import RowPlace
 from robustgen.files.storage import Store
-from robustgen.formats.base import Encoded, Encoder, Listing, TreeWriter
+from robustgen.formats import Format, open_sample_encoder
+from robustgen.formats.base import Encoded, Encoder, SetListing, TreeWriter, Writer, WriterSpec
+from robustgen.formats.original import OriginalEncoder
 from robustgen.formats.shards import AddSample, SampleWriter, SourceSet
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import Options
@@ -149,7 +152,7 @@ class TableWriter(SampleWriter):
             for _ in copied:
                 results.clear()
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables without images."""
         with_images = {self.source.row_of(key)[0] for key in self.source.keys()}  # noqa: SIM118
         others = [file for number, file in enumerate(self.source.files) if number not in with_images]
@@ -196,7 +199,7 @@ class FileTableWriter(TreeWriter):
         """Return format, columns, and the settings of the images."""
         return _describe(self.format, self.source, self.encoder)
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables with the rows whose images are created, and the rows without images."""
         made_all = {*self.source.keys()} <= {*listing.keys}
         chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
@@ -223,4 +226,16 @@ class TableSet(SourceSet):
 
     def open_folder(self, location: str) -> Table:
         """Open the tables of a variant."""
-        return Table(location, Options(columns=self.about["settings"]["output"]["columns"]))
+        return Table(location, Options(columns=self.manifest["settings"]["output"]["columns"]))
+
+
+def _open_writer(spec: WriterSpec) -> Writer:
+    if not isinstance(spec.source, Table):
+        raise ConfigError("format: table is for sources of the kind table (--dataset table)")
+    encoder = open_sample_encoder(spec) if spec.sample_format else OriginalEncoder(spec.quality, spec.libjpeg)
+    if spec.source.names_files:
+        return FileTableWriter(spec.source, encoder)
+    return TableWriter(spec.source, encoder, spec.keys)
+
+
+TABLE: Final = Format("tables as in the source", {"c": _open_writer}, TableSet, has_samples=True, joint=True)

@@ -21,7 +21,7 @@ class Tree(Dataset):
 
     Parameters
     ----------
-    store, kind, arms, about, folders
+    store, kind, variants, manifest, folders
         As for `Dataset`.
     names : sequence of str, optional
         Class folders in the order of the model's outputs. Default: the sorted folders of the set.
@@ -31,10 +31,10 @@ class Tree(Dataset):
 
     _listed: dict[Variant, tuple[str, ...]] = field(default_factory=dict)
 
-    def list_keys(self, arm: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences that `arm` has."""
-        if arm not in self._listed:
-            folder = self.folders[arm]
+    def list_keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `variant` has."""
+        if variant not in self._listed:
+            folder = self.folders[variant]
             start = len(folder) + 1 if folder else 0
             names = [entry.path[start:] for entry in self.store.list(folder)]
             visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
@@ -49,8 +49,8 @@ class Tree(Dataset):
                 raise SourceError(f"{self.root}/{folder}: contains no {name_contents(self.kind)}")
             keys = tuple(sorted(found))
             # Variants with the same images share one list.
-            self._listed[arm] = next((each for each in self._listed.values() if each == keys), keys)
-        return self._listed[arm]
+            self._listed[variant] = next((each for each in self._listed.values() if each == keys), keys)
+        return self._listed[variant]
 
     def _is_image(self, name: str) -> bool:
         """Return True if the file is an image of the set; mirrored files may be pictures too."""
@@ -60,13 +60,13 @@ class Tree(Dataset):
     @cached_property
     def _images(self) -> str | None:
         """Return the pattern of the image names, if the set mirrors other files of its source."""
-        config = self.about.get("config")
+        config = self.manifest.get("config")
         pattern = config.get("images") if isinstance(config, dict) and config.get("mirror") else None
         return pattern if isinstance(pattern, str) else None
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        names = self.names or sort_classes({class_of(key) for key in self.keys(self.arms[0])})
+        names = self.names or sort_classes({class_of(key) for key in self.keys(self.variants[0])})
         return {name: i for i, name in enumerate(names)}
 
     @property
@@ -74,17 +74,17 @@ class Tree(Dataset):
         """Return the number of class folders."""
         return len(self._index)
 
-    def labels(self, arm: Variant) -> Labels:
+    def labels(self, variant: Variant) -> Labels:
         """Return the true classes."""
-        index, keys = self._index, self.keys(arm)
+        index, keys = self._index, self.keys(variant)
         unknown = {class_of(key) for key in keys} - index.keys()
         if unknown:
             raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in the class list")
         return np.array([index[class_of(key)] for key in keys], np.int64)
 
-    def read(self, arm: Variant, key: str) -> Pixels:
+    def read(self, variant: Variant, key: str) -> Pixels:
         """Return the image or the frames called `key`."""
-        path = self.path(arm, key)
+        path = self.path(variant, key)
         name = f"{self.root}/{path}"
         try:
             if self.kind == "c":
@@ -99,11 +99,11 @@ class Tree(Dataset):
         except OSError as error:
             raise ImageError(f"{name!r}: {error.strerror or error}") from error
 
-    def restrict(self, arm: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
+    def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
         """Return the set with this variant alone."""
-        return replace(self, arms=(arm,), _listed={arm: keys} if keys is not None else {})
+        return replace(self, variants=(variant,), _listed={variant: keys} if keys is not None else {})
 
-    def path(self, arm: Variant, key: str) -> str:
+    def path(self, variant: Variant, key: str) -> str:
         """Return the path of the file, or of the folder of the frames, below the set."""
-        path = f"{self.folders[arm]}/{key}" if self.folders[arm] else key
+        path = f"{self.folders[variant]}/{key}" if self.folders[variant] else key
         return f"{path}{VIDEO}" if self.kind == "p" and self.store.exists(f"{path}{VIDEO}") else path

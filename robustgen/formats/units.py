@@ -53,10 +53,12 @@ def cut_by_images(keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterato
     return cut(keys, size, [variants])
 
 
-def cut(keys: Sequence[str], size: int, groups: Sequence[tuple[Variant, ...]]) -> Iterator[WorkUnit]:
+def cut(
+    keys: Sequence[str], size: int, groups: Sequence[tuple[Variant, ...]], shared: str = ""
+) -> Iterator[WorkUnit]:
     """Cut a plan into units of `size` images and one of the `groups` of variants."""
     number = 0
     for start in range(0, len(keys), size):
         for variants in groups:
-            yield WorkUnit(number, start, tuple(keys[start : start + size]), variants)
+            yield WorkUnit(number, start, tuple(keys[start : start + size]), variants, shared=shared)
             number += 1

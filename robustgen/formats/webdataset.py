@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
-from robustgen.benchmarks.kinds import Variant
+from robustgen.benchmarks.kinds import BENCHMARKS, Variant
 from robustgen.files.containers.tar import END, member_bytes
 from robustgen.files.name_lists import join_names
-from robustgen.formats.base import Encoded, Listing
+from robustgen.formats import Format, open_sample_encoder
+from robustgen.formats.base import Encoded, SetListing
 from robustgen.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.sources.sample_names import CLASS_NAMES, sample_key
 from robustgen.sources.webdataset import WebDataset
@@ -46,13 +47,13 @@ class WebDatasetWriter(ShardWriter):
         yield add
         file.write(END)
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the files that name samples and classes, and that count and describe the shards."""
         counts = {f"{folder}/nshards.txt": b"%d\n" % self.count for folder in folders}
         names = {CLASS_NAMES: join_names(listing.classes()), INFO: self._describe(listing, folders)}
         return {**super().list_companions(listing, folders), **names, **counts}
 
-    def _describe(self, listing: Listing, folders: Sequence[str]) -> bytes:
+    def _describe(self, listing: SetListing, folders: Sequence[str]) -> bytes:
         """Return the content of `_info.json`: shards and sample counts of each variant, as splits."""
         count, size, splits, lacking = len(listing.keys), self.shard_size, {}, listing.failed()
         affected = {key for key, _ in lacking}
@@ -79,3 +80,12 @@ class WebDatasetShards(Shards):
     format = "webdataset"
     suffix = ".tar"
     reader = WebDataset
+
+
+WEBDATASET: Final = Format(
+    "WebDataset",
+    dict.fromkeys(BENCHMARKS, lambda spec: WebDatasetWriter(open_sample_encoder(spec), spec)),
+    WebDatasetShards,
+    has_samples=True,
+    joint=True,
+)

@@ -49,7 +49,7 @@ def decode(file: Location | BinaryIO, name: str | None = None, library: Libjpeg 
     MissingDependencyError
         `library` is ``"ijg"``, and jpeglib is not installed.
     """
-    with blame_image(name or str(file)):
+    with name_image_in_errors(name or str(file)):
         return np.array(_convert_to_rgb(_decode(file, library)))
 
 
@@ -57,13 +57,13 @@ def decode_to_pillow(
     file: Location | BinaryIO, name: str | None = None, library: Libjpeg = "turbo"
 ) -> Image.Image:
     """Decode an image file, like `decode`, to a Pillow image of its own mode."""
-    with blame_image(name or str(file)):
+    with name_image_in_errors(name or str(file)):
         return _decode(file, library)
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
     """Return width and height from the header of an image file; raise an ImageError like `decode`."""
-    with blame_image(name or str(file)), _open(file) as stream, _identify(stream) as image:
+    with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
         return image.size
 
 
@@ -87,7 +87,7 @@ def _to_pillow(pixels: NDArray[np.uint8], like: Image.Image) -> Image.Image:
 
 
 @contextmanager
-def blame_image(name: str) -> Iterator[None]:
+def name_image_in_errors(name: str) -> Iterator[None]:
     """Turn any exception into an ImageError that names the image."""
     try:
         yield

@@ -1,13 +1,10 @@
 """Frost photographs, and windows of them blended into an image."""
 
-import hashlib
 import math
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
-from robustgen.errors import MissingDependencyError
 from robustgen.imaging.kernels import elementwise as kernels
 from robustgen.imaging.kernels import resizing
 from robustgen.imaging.opencv import cv2
@@ -28,17 +25,7 @@ def frost_photograph(index: int, shrink: float = 1.0, directory: str | None = No
     MissingDependencyError
         The file is missing, or not the published one.
     """
-    name, digest = list(FROST.digests.items())[index]
-    path = (Path(directory) if directory else FROST.find()) / name
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise MissingDependencyError(
-            f"frost photograph {path} cannot be read ({error.strerror}): robustgen fetch frost, "
-            "or name another folder with --frost-dir"
-        ) from error
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise MissingDependencyError(f"{path} is not the published frost photograph (its SHA-256 differs)")
+    data = FROST.read(list(FROST.digests)[index], directory)
     bgr = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
     if shrink != 1.0:
         bgr = np.asarray(cv2.resize(bgr, (0, 0), fx=shrink, fy=shrink))

@@ -4,7 +4,6 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import lru_cache, reduce
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -118,25 +117,6 @@ def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
         raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
     top, left = round((rows - height) / 2.0), round((columns - width) / 2.0)
     return np.ascontiguousarray(image[top : top + height, left : left + width])
-
-
-class Preparation(NamedTuple):
-    """Geometry of one corruption in pixels.
-
-    The shorter side is resized to `resize`, then cropped to `crop`, and the result to `finish`.
-    """
-
-    resize: int = 256
-    crop: int = 224
-    finish: int = 224
-
-    def prepare(self, image: Decoded) -> Rgb:
-        """Resize and crop a source image for the corruption."""
-        return centre_crop(resize_shorter(image, self.resize), self.crop, self.crop)
-
-    def complete(self, corrupted: Rgb) -> Rgb:
-        """Crop the result of the corruption to the saved size."""
-        return centre_crop(corrupted, self.finish, self.finish)
 
 
 def affine(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ImageError
-from robustgen.imaging.decode import Location, blame_image, open_image
+from robustgen.imaging.decode import Location, name_image_in_errors, open_image
 
 
 def read_label_map(file: Location) -> NDArray[Any]:
@@ -21,7 +21,7 @@ def read_label_map(file: Location) -> NDArray[Any]:
     ImageError
         The file is damaged, or contains colours.
     """
-    with blame_image(str(file)), open_image(file) as image:
+    with name_image_in_errors(str(file)), open_image(file) as image:
         if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
             raise ImageError(f"{str(file)!r}: contains colours ({image.mode}), not labels")
         labels = np.array(image)

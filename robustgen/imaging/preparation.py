@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ Map = npt.NDArray[np.float32]
 _Resize = Callable[[Any, int, int], Any]
 
 
-class Step(ABC):
+class PreparationStep(ABC):
     """A step of the preparation."""
 
     def __call__(self, image: Decoded) -> Rgb:
@@ -59,7 +59,7 @@ class Step(ABC):
 
 
 @dataclass(frozen=True)
-class Keep(Step):
+class Keep(PreparationStep):
     """A step that keeps images unchanged."""
 
     def _apply(self, image: Any, resize: _Resize) -> Any:
@@ -67,7 +67,7 @@ class Keep(Step):
 
 
 @dataclass(frozen=True)
-class ResizeShorter(Step):
+class ResizeShorter(PreparationStep):
     """A step that resizes the shorter side to `side` pixels and keeps the aspect ratio."""
 
     side: int
@@ -78,7 +78,7 @@ class ResizeShorter(Step):
 
 
 @dataclass(frozen=True)
-class Squeeze(Step):
+class Squeeze(PreparationStep):
     """A step that resizes both sides to `side` pixels."""
 
     side: int
@@ -88,7 +88,7 @@ class Squeeze(Step):
 
 
 @dataclass(frozen=True)
-class Crop(Step):
+class Crop(PreparationStep):
     """A step that cuts the central `side` x `side` pixels."""
 
     side: int
@@ -98,7 +98,7 @@ class Crop(Step):
 
 
 @dataclass(frozen=True)
-class CropMost(Step):
+class CropMost(PreparationStep):
     """A step that cuts the central 87.5 % of both sides."""
 
     def _apply(self, image: Any, resize: _Resize) -> Any:
@@ -107,7 +107,7 @@ class CropMost(Step):
 
 
 @dataclass(frozen=True)
-class CheckSide(Step):
+class CheckSide(PreparationStep):
     """A step that refuses images not of `side` x `side` pixels, the size of `title` images."""
 
     title: str
@@ -122,14 +122,38 @@ class CheckSide(Step):
 
 
 @dataclass(frozen=True)
-class Chain(Step):
+class Chain(PreparationStep):
     """The `first` step followed by the `second`."""
 
-    first: Step
-    second: Step
+    first: PreparationStep
+    second: PreparationStep
 
     def _apply(self, image: Any, resize: _Resize) -> Any:
         return self.second._apply(self.first._apply(image, resize), resize)
+
+
+class Preparation(NamedTuple):
+    """Geometry of one corruption in pixels.
+
+    The shorter side is resized to `resize`, then cropped to `crop`, and the result to `finish`.
+    """
+
+    resize: int = 256
+    crop: int = 224
+    finish: int = 224
+
+    @property
+    def step(self) -> PreparationStep:
+        """Return the preparation of the source image as one step."""
+        return Chain(ResizeShorter(self.resize), Crop(self.crop))
+
+    def prepare(self, image: Decoded) -> Rgb:
+        """Resize and crop a source image for the corruption."""
+        return self.step(image)
+
+    def complete(self, corrupted: Rgb) -> Rgb:
+        """Crop the result of the corruption to the saved size."""
+        return centre_crop(corrupted, self.finish, self.finish)
 
 
 def _find_size(image: Any) -> tuple[int, int]:

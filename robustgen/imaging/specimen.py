@@ -1,6 +1,6 @@
 """Artefacts on photographs of specimens and of skin: blots, bubbles, black corners, letters."""
 
-import hashlib
+import io
 import string
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 from PIL import Image, ImageDraw
 
-from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.errors import ArgumentError
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.third_party_files import INK
@@ -23,10 +23,10 @@ _MARGIN = 10
 
 
 @lru_cache(maxsize=8)
-def read_masks(size: int, path: str | None = None) -> Rgb:
+def read_masks(size: int, folder: str | None = None) -> Rgb:
     """Read ten ink masks, 0 or 1, uint8 (10, side, side), with sides of 12 to 42 pixels for `size` 1 to 5.
 
-    The masks are those of the package medmnistc, fetched or installed, or in its file at `path`.
+    The masks are those of the package medmnistc, fetched or installed, or in `folder`.
 
     Raises
     ------
@@ -35,14 +35,7 @@ def read_masks(size: int, path: str | None = None) -> Rgb:
     ArgumentError
         The size does not exist.
     """
-    file = Path(path) if path else INK.find() / "inks.npz"
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise MissingDependencyError(f"masks of ink: {file} cannot be read ({error.strerror})") from error
-    if hashlib.sha256(content).hexdigest() != INK.digests["inks.npz"]:
-        raise MissingDependencyError(f"masks of ink: {file} is not the published file (its SHA-256 differs)")
-    with np.load(file, allow_pickle=False) as masks:
+    with np.load(io.BytesIO(INK.read("inks.npz", folder)), allow_pickle=False) as masks:
         if str(size) not in masks.files:
             raise ArgumentError(f"masks of ink have the sizes {', '.join(masks.files)}, not {size}")
         found: Rgb = masks[str(size)].astype(np.uint8)

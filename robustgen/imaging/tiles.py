@@ -104,20 +104,18 @@ class TileBank:
         return np.asarray(np.where(first == self.left_out, second, first), np.intp)
 
 
-def open_bank(tiles: str | Path | TileBank | None, side: int, name: str) -> TileBank:
+def open_bank(tiles: str | Path | TileBank, side: int) -> TileBank:
     """Return the bank `tiles`, or a bank of the pictures in the folder `tiles`.
 
     Raises
     ------
     ArgumentError
-        The folder does not exist, or contains no picture; the message names `name`.
+        The folder does not exist, or contains no picture.
     ImageError
         A picture cannot be read.
     """
     if isinstance(tiles, TileBank):
         return tiles
-    if tiles is None:
-        raise ArgumentError(f'{name} needs pictures for tiles: parameters={{"tiles": FOLDER}}')
     folder = Path(tiles)
     if not folder.is_dir():
         raise ArgumentError(f"tiles: {folder} is not a folder")

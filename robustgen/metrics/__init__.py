@@ -124,7 +124,7 @@ from robustgen.metrics.ranking_distances import (
     unnormalised_zipf_distance,
     zipf_distance,
 )
-from robustgen.metrics.running import RunningMean
+from robustgen.metrics.running_means import RunningMean
 from robustgen.metrics.segmentation import (
     count_pixels,
     intersections_over_union,

@@ -112,9 +112,9 @@ def mean_corruption_error(
     baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR,
     names: Sequence[str] = COMMON_CORRUPTIONS,
 ) -> float:
-    """Return the mean CE over the fifteen common corruptions: mCE of [C] section 4.2.
+    """Return the mean CE over the 15 common corruptions: mCE of [C] section 4.2.
 
-    All of `names` must be in `errors`; over others than the fifteen it is not mCE.
+    All of `names` must be in `errors`; over other corruptions than these it is not mCE.
     """
     return mean_over(names, errors, lambda name, value: corruption_error(name, value, baseline))
 
@@ -141,7 +141,7 @@ def relative_mean_corruption_error(
     baseline_clean_error: float | None = None,
     names: Sequence[str] = COMMON_CORRUPTIONS,
 ) -> float:
-    """Return the mean Relative CE over the fifteen common corruptions: Relative mCE of [C] section 4.2."""
+    """Return the mean Relative CE over the 15 common corruptions: Relative mCE of [C] section 4.2."""
 
     def score(name: str, value: ArrayLike) -> float:
         return relative_corruption_error(name, value, clean_error, baseline, baseline_clean_error)
@@ -152,7 +152,7 @@ def relative_mean_corruption_error(
 def mean_area_under_distortion_error(
     clean_error: float, errors: Mapping[str, ArrayLike], names: Sequence[str] = COMMON_CORRUPTIONS
 ) -> float:
-    """Return the mean AUDE over the fifteen common corruptions: mAUDE of [D] section 3.2."""
+    """Return the mean AUDE over the 15 common corruptions: mAUDE of [D] section 3.2."""
     return mean_over(names, errors, lambda _, value: area_under_distortion_error(clean_error, value))
 
 

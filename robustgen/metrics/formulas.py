@@ -31,8 +31,10 @@ class Formula:
     ----------
     key : str
         Name in CSV and JSON.
-    title, mean : str
-        Title of its table, in which ``{}`` is the baseline or the severities; symbol of its mean.
+    title : str
+        Title of its table, in which ``{}`` is the baseline or the severities.
+    symbol, mean : str
+        Symbols of a value, and of the mean over the benchmark's operations.
     quantity : {"errors", "flip_probabilities", "top5_distances"}
     clean, last : float
         Weights added to the mean over severities: of the clean error, and of the last severity, the latter
@@ -42,11 +44,12 @@ class Formula:
     any_severities : bool
         Whether it is defined for severities other than all five.
     factor, digits
-        As in `ScoreTable`.
+        Factor and decimals in print.
     """
 
     key: str
     title: str
+    symbol: str
     mean: str
     quantity: Quantity
     clean: Callable[[int], float] | None = None
@@ -130,14 +133,20 @@ def mean_over(
 
 
 CORRUPTION_ERROR: Final = Formula(
-    "corruption_error", "Corruption error (CE) in %, normalised by {}", "mCE", "errors", normalised=True
+    "corruption_error", "Corruption error (CE) in %, normalised by {}", "CE", "mCE", "errors", normalised=True
 )
 ERROR: Final = Formula(
-    "error", "Top-1 error in %, mean over {}, unnormalised", "Mean", "errors", any_severities=True
+    "error",
+    "Top-1 error in %, mean over {}, unnormalised",
+    "Error",
+    "Mean",
+    "errors",
+    any_severities=True,
 )
 RELATIVE_CORRUPTION_ERROR: Final = Formula(
     "relative_corruption_error",
     "Relative corruption error in %, normalised by {}",
+    "Rel. CE",
     "Rel. mCE",
     "errors",
     clean=lambda _: -1.0,
@@ -147,20 +156,22 @@ RELATIVE_CORRUPTION_ERROR: Final = Formula(
 AREA: Final = Formula(
     "area_under_distortion_error",
     "Area under the error curve (AUDE) in %, unnormalised",
+    "AUDE",
     "mAUDE",
     "errors",
     clean=lambda severities: 0.5 / severities,
     last=-0.5,
 )
 FLIP_RATE: Final = Formula(
-    "flip_rate", "Flip rate (FR) in %, normalised by {}", "mFR", "flip_probabilities", normalised=True
+    "flip_rate", "Flip rate (FR) in %, normalised by {}", "FR", "mFR", "flip_probabilities", normalised=True
 )
 FLIP_PROBABILITY: Final = Formula(
-    "flip_probability", "Flip probability (FP) in %, unnormalised", "mFP", "flip_probabilities"
+    "flip_probability", "Flip probability (FP) in %, unnormalised", "FP", "mFP", "flip_probabilities"
 )
 TOP5_RATIO: Final = Formula(
     "standardised_top5_distance",
     "Top-5 distance (T5D) in %, normalised by {}",
+    "T5D",
     "mT5D",
     "top5_distances",
     normalised=True,
@@ -168,6 +179,7 @@ TOP5_RATIO: Final = Formula(
 TOP5_DISTANCE: Final = Formula(
     "top5_distance",
     "Top-5 distance (uT5D), 0 to 15, unnormalised",
+    "uT5D",
     "muT5D",
     "top5_distances",
     factor=1,

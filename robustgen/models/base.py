@@ -1,43 +1,15 @@
 """Base of all kinds of models: batches, layouts and sizes of images."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError
-from robustgen.models.preprocessing import Layout, Preprocessing
-
-Device = Literal["auto", "cpu", "cuda", "mps"]
-
-
-@dataclass(frozen=True)
-class Runtime:
-    """Device and precision of models.
-
-    Attributes
-    ----------
-    device : {"auto", "cpu", "cuda", "mps"}
-        "auto" is the first available of cuda, mps and cpu.
-    threads : int
-        Processor threads; 0 for one per core.
-    mixed_precision : bool
-        Half precision where it is safe, for PyTorch.
-    provider : str, optional
-        Execution provider of ONNX Runtime, for instance ``"TensorrtExecutionProvider"``, instead of the
-        device's.
-    trust_model : bool
-        Whether to load a file that could run any code.
-    """
-
-    device: Device = "auto"
-    threads: int = 0
-    mixed_precision: bool = False
-    provider: str | None = None
-    trust_model: bool = False
+from robustgen.models.preprocessing import Preprocessing
+from robustgen.settings.models import Layout
 
 
 class OutOfDeviceMemoryError(Exception):

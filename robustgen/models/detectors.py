@@ -14,9 +14,10 @@ from robustgen.dataset.outputs import file_digest
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
 from robustgen.imaging.pixels import Rgb
-from robustgen.models.base import Runtime, first_line
+from robustgen.models.base import first_line
 from robustgen.models.masks import encode_mask
 from robustgen.models.pytorch import choose_device, import_torch, read_weights
+from robustgen.settings.models import Runtime
 
 FORMS: Final = "torchvision:NAME@FILE or module:function"
 _MASK_THRESHOLD: Final = 0.5

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from robustgen.dataset.outputs import file_digest
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
-from robustgen.models.base import Model, OutOfDeviceMemoryError, Runtime, first_line
+from robustgen.models.base import Model, OutOfDeviceMemoryError, first_line
+from robustgen.settings.models import Runtime
 
 _DTYPES: Final = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 _PROVIDERS: Final = {
@@ -117,7 +118,7 @@ def _open_session(path: Path, runtime: Runtime) -> Any:
     if runtime.mixed_precision:
         raise ConfigError(f"--mixed-precision: {path} computes in the precision that it was exported in")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = runtime.threads
+    options.intra_op_num_threads = runtime.threads or 0
     options.log_severity_level = 4
     providers = [_choose_provider(runtime, onnxruntime.get_available_providers())]
     try:
@@ -127,14 +128,9 @@ def _open_session(path: Path, runtime: Runtime) -> Any:
 
 
 def _choose_provider(runtime: Runtime, known: list[str]) -> str:
-    if runtime.provider:
-        if runtime.provider not in known:
-            listed = ", ".join(known)
-            raise ConfigError(f"--provider: ONNX Runtime has no {runtime.provider} here; it has {listed}")
-        return runtime.provider
     if runtime.device == "auto":
         return _PROVIDERS["cuda" if _PROVIDERS["cuda"] in known else "cpu"]
-    provider = _PROVIDERS[runtime.device]
+    provider = _PROVIDERS.get(runtime.device, runtime.device)
     if provider not in known:
         listed = ", ".join(known)
         raise ConfigError(f"--device {runtime.device}: ONNX Runtime has no {provider} here; it has {listed}")

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from robustgen.errors import ConfigError
-from robustgen.models.base import Model, Runtime
+from robustgen.models.base import Model
 from robustgen.models.onnx import OnnxModel
 from robustgen.models.pytorch import open_exported, open_factory, open_timm, open_torchvision
+from robustgen.settings.models import Runtime
 
 FORMS: Final = "model.onnx, model.pt2, timm:NAME, torchvision:NAME@FILE or package.module:function"
 """Forms of the names of models."""

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from robustgen.dataset.outputs import file_digest
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
-from robustgen.models.base import Device, Model, OutOfDeviceMemoryError, Runtime, first_line
+from robustgen.models.base import Model, OutOfDeviceMemoryError, first_line
 from robustgen.models.exported import find_danger
 from robustgen.models.preprocessing import Preprocessing, check_fields
+from robustgen.settings.models import Runtime
 
 # Keys of the weights in checkpoints that also contain the state of the training.
 _NESTED: Final = ("state_dict", "model_state_dict", "model")
@@ -132,7 +133,7 @@ def _import(library: str, extra: str) -> Any:
         ) from error
 
 
-def choose_device(wanted: Device) -> str:
+def choose_device(wanted: str) -> str:
     """Return the device to compute on.
 
     Raises
@@ -144,7 +145,7 @@ def choose_device(wanted: Device) -> str:
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if wanted == "auto":
         return next(name for name, is_there in there.items() if is_there)
-    if not there[wanted]:
+    if not there.get(wanted):
         listed = ", ".join(name for name, is_there in there.items() if is_there)
         raise ConfigError(f"--device {wanted}: not available to PyTorch; it has {listed}")
     return wanted

@@ -1,54 +1,37 @@
 """`robustgen preprocess clahe`: apply CLAHE to a set of images and keep its layout.
 
-A C set, whose images have a file or a row in each arm, is processed image by image; any other folder
+A C set, whose images have a file or a row in each variant, is processed image by image; any other folder
 of images file by file. `robustgen predict` reads the result like the original.
 """
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from robustgen.benchmarks.kinds import TITLES, Variant
-from robustgen.dataset.opening import EQUALISED, check_folder, open_dataset, read_about
+from robustgen.dataset.opening import EQUALISED, check_folder, open_dataset, read_manifest_of
 from robustgen.dataset.plan import Plan, assemble_plan
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.selection import select_keys
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import Store, open_store
-from robustgen.formats import Dataset, Order, TreeWriter, Writer, open_writer
+from robustgen.formats import open_writer
+from robustgen.formats.base import Dataset, TreeWriter, Writer, WriterSpec
 from robustgen.formats.original import OriginalEncoder
 from robustgen.formats.trees import VIDEO, Tree
-from robustgen.imaging.clahe import MOST_CLIP, MOST_TILES, Clahe, clahe
+from robustgen.imaging.clahe import Clahe, clahe
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Decoded, Rgb
-from robustgen.settings import config
+from robustgen.settings.related import ClaheChoices
 from robustgen.sources.base import Items
 from robustgen.sources.folder import ImageFolder
 
-ArmReader = Callable[[Variant], Rgb]
-"""A function that reads an image in one arm of a set: uint8 (H, W, 3)."""
-
-LICENCE = "The images derive from the source images and remain under their terms."
-
-
-class ClaheChoices(config.Choices):
-    """The settings of a run of `preprocess clahe`."""
-
-    clip_limit: float = Field(
-        Clahe.clip_limit, gt=0, le=MOST_CLIP, allow_inf_nan=False, description="of the contrast"
-    )
-    tiles: Annotated[config.Whole, Field(ge=1, le=MOST_TILES)] = Field(
-        Clahe.tiles, description="along each side"
-    )
-    quality: Annotated[config.Whole, Field(ge=1, le=95)] = Field(95, description="of JPEG files")
-    edition: str | None = Field(None, description="of the source, as its manifest says")
-    benchmark: str | None = Field(None, description="the kind of the source, as its manifest says")
-    origin: str | None = Field(None, description="digest of the images that the source was made from")
+VariantReader = Callable[[Variant], Rgb]
+"""A function that reads an image in one variant of a set: uint8 (H, W, 3)."""
 
 
 # --- recipes -------------------------------------------------------------------------------------
@@ -70,13 +53,13 @@ class _Preprocessing:
 
     title = EQUALISED
 
-    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
-        """Return the parameters, which are the same for all arms."""
+    def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
+        """Return the parameters, which are the same for all variants."""
         return {
             "kind": "clahe",
             "clahe": asdict(self.parameters),
             "source_digest": self.digest,
-            "parameters": {arm.folder: {} for arm in arms},
+            "parameters": {variant.folder: {} for variant in variants},
         }
 
 
@@ -87,28 +70,30 @@ class ImageRecipe(_Preprocessing, Recipe[Rgb]):
         """Return the pixels of the image."""
         return as_rgb(loaded)
 
-    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Equalise the image."""
         return clahe(prepared, self.parameters)
 
 
-class ArmsRecipe(_Preprocessing, Recipe[ArmReader]):
-    """CLAHE of each arm of an image."""
+class VariantsRecipe(_Preprocessing, Recipe[VariantReader]):
+    """CLAHE of each variant of an image."""
 
-    def make(self, arm: Variant, key: str, prepared: ArmReader, shared: dict[str, Any] | None = None) -> Rgb:
-        """Read the image in `arm` and equalise it."""
-        return clahe(prepared(arm), self.parameters)
+    def make(
+        self, variant: Variant, key: str, prepared: VariantReader, shared: dict[str, Any] | None = None
+    ) -> Rgb:
+        """Read the image in `variant` and equalise it."""
+        return clahe(prepared(variant), self.parameters)
 
 
-class _SetImages(Items[ArmReader]):
-    """The images of a C set, each with a file or a row in every arm."""
+class _SetImages(Items[VariantReader]):
+    """The images of a C set, each with a file or a row in every variant."""
 
     def keys(self) -> tuple[str, ...]:
         dataset = _open_set(self.location)
-        return dataset.keys(dataset.arms[0])
+        return dataset.keys(dataset.variants[0])
 
-    def load(self, key: str) -> ArmReader:
-        """Return a function that reads one arm: an image that fails in one may be readable in others."""
+    def load(self, key: str) -> VariantReader:
+        """Return a function that reads one variant: an image that fails in one may be readable in others."""
         return partial(_read, self.location, key)
 
     def size(self, key: str) -> int:
@@ -133,7 +118,7 @@ class _SetImages(Items[ArmReader]):
 
     def label(self, key: str) -> int:
         dataset = _open_set(self.location)
-        labels = dataset.labels(dataset.arms[0])
+        labels = dataset.labels(dataset.variants[0])
         return -1 if labels is None else int(labels[_index_keys(self.location)[key]])
 
 
@@ -146,12 +131,12 @@ def _open_set(root: str) -> Dataset:
 @lru_cache(maxsize=2)
 def _index_keys(root: str) -> dict[str, int]:
     dataset = _open_set(root)
-    return {key: row for row, key in enumerate(dataset.keys(dataset.arms[0]))}
+    return {key: row for row, key in enumerate(dataset.keys(dataset.variants[0]))}
 
 
-def _read(root: str, key: str, arm: Variant) -> Rgb:
+def _read(root: str, key: str, variant: Variant) -> Rgb:
     try:
-        return _open_set(root).read(arm, key)
+        return _open_set(root).read(variant, key)
     except ImageError as error:
         # The list of failures is published, and names no folder of this machine.
         raise ImageError(str(error).replace(f"{root}/", "")) from error
@@ -171,35 +156,33 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     for cached in (_open_set, _index_keys):
         cached.cache_clear()
     root = open_store(choices.source or "")
-    about = _read_about(root)
-    dataset = _open_c_set(root, about)
+    manifest = _read_manifest(root)
+    dataset = _open_c_set(root, manifest)
     source: Items[Any] = _SetImages(root.location) if dataset else ImageFolder(root.location)
     keys = select_keys(source, choices)
-    arms = dataset.arms if dataset else (Variant("clahe", 0, ""),)
+    variants = dataset.variants if dataset else (Variant("clahe", 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)
     # The sizes of files show changes; rows of arrays do not.
-    digest = None if dataset is None or isinstance(dataset, Tree) else about.get("digest")
+    digest = None if dataset is None or isinstance(dataset, Tree) else manifest.get("digest")
     parameters = Clahe(choices.clip_limit, choices.tiles)
-    recipe: Recipe[Any] = ArmsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
-    known = {key: about.get(key) for key in ("dataset", "edition") if about.get(key)}
+    recipe: Recipe[Any] = VariantsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
+    known = {key: manifest.get(key) for key in ("dataset", "edition") if manifest.get(key)}
     if dataset:
-        known |= {"benchmark": about.get("kind"), "origin": about.get("source", {}).get("digest")}
+        known |= {"benchmark": manifest.get("kind"), "origin": manifest.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
-    return assemble_plan(
-        recipe, source, keys, arms, writer, open_store(choices.output), named, licence=LICENCE
-    )
+    return assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
 
 
-def _read_about(root: Store) -> dict[str, Any]:
+def _read_manifest(root: Store) -> dict[str, Any]:
     """Return the content of the source's manifest, if it has one."""
     check_folder(root)
-    about = read_about(root)
-    if EQUALISED in about:
+    manifest = read_manifest_of(root)
+    if EQUALISED in manifest:
         raise SourceError(f"{root.location}: is already the result of CLAHE")
-    return about
+    return manifest
 
 
-def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
+def _open_c_set(root: Store, manifest: dict[str, Any]) -> Dataset | None:
     """Open the C set at `root`, if its variants are folders or arrays directly in it; None for other images.
 
     Raises
@@ -209,26 +192,28 @@ def _open_c_set(root: Store, about: dict[str, Any]) -> Dataset | None:
     """
     try:
         dataset = _open_set(root.location)
-        for arm in dataset.arms:
-            dataset.keys(arm)
+        for variant in dataset.variants:
+            dataset.keys(variant)
     except SourceError:
         arrays = (
             entry for entry in root.list() if "/" not in entry.path and entry.path.endswith((".npy", ".npz"))
         )
-        if about.get("kind") in TITLES or next(arrays, None):
+        if manifest.get("kind") in TITLES or next(arrays, None):
             raise
         return None
     if dataset.kind == "p":
         _check_single_images(dataset)
         return None
     # The folders of an unpacked archive may not be those that make-c uses.
-    is_moved = isinstance(dataset, Tree) and any(arm.folder != own for arm, own in dataset.folders.items())
+    is_moved = isinstance(dataset, Tree) and any(
+        variant.folder != own for variant, own in dataset.folders.items()
+    )
     return None if is_moved else dataset
 
 
 def _check_single_images(dataset: Dataset) -> None:
-    arm = dataset.arms[0]
-    path = dataset.path(arm, dataset.keys(arm)[0])
+    variant = dataset.variants[0]
+    path = dataset.path(variant, dataset.keys(variant)[0])
     if path is None or path.endswith(VIDEO):
         raise SourceError(f"{dataset.root}: contains sequences; use robustgen predict --clahe instead")
 
@@ -237,12 +222,12 @@ def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, .
     """Return a writer for the layout of the set, or for other images like those that exist."""
     if dataset is None:
         return TreeWriter(OriginalEncoder(quality))
-    order = Order(
+    spec = WriterSpec(
         benchmark=dataset.benchmark,
-        arms=dataset.arms,
+        variants=dataset.variants,
         keys=keys,
         quality=quality,
         grey=dataset.grey,
         source=source,
     )
-    return open_writer(dataset.format, order)
+    return open_writer(dataset.format, spec)

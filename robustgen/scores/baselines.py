@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from robustgen import metrics
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.settings.config import read_yaml
+from robustgen.settings.yaml_files import read_yaml
 
 
 @dataclass(frozen=True)

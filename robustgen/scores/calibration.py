@@ -1,4 +1,4 @@
-"""Confidence and accuracy of a model on each arm, from its logits."""
+"""Confidence and accuracy of a model on each variant, from its logits."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def read_calibration(predictions: Predictions) -> dict[str, Calibration]:
         return {}
     by_name: dict[str, list[Calibration]] = {}
     for folder, file in files.items():
-        by_name.setdefault(CLEAN if folder == CLEAN else file.arm.name, []).append(_measure(file))
+        by_name.setdefault(CLEAN if folder == CLEAN else file.variant.name, []).append(_measure(file))
     return {name: _join(parts) for name, parts in by_name.items()}
 
 

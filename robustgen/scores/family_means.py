@@ -26,12 +26,15 @@ class FamilyScore:
         A fraction for each model.
     published : mapping of str to float
         Published values, by model or human.
+    sense : {-1, 1}
+        1 if the highest value is the best, -1 if the lowest is.
     """
 
     key: str
     head: str
     values: tuple[float | None, ...]
     published: Mapping[str, float] = field(default_factory=dict)
+    sense: int = -1
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -
     """Return the accuracy over sixteen superclasses, averaged over severities and distortions."""
     values = list[float | None]()
     for model in models:
-        folders = [IMAGENET_C.arm(name, level).folder for name in names for level in IMAGENET_C.levels]
+        folders = [IMAGENET_C.variant(name, level).folder for name in names for level in IMAGENET_C.levels]
         wrong = [model.superclass_mistakes.get(folder) for folder in folders]
         values.append(
             1 - fmean(float(np.mean(each)) for each in wrong if each is not None)
@@ -185,7 +188,7 @@ def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -
             "ImageNet's 1000 classes, and images of the sixteen superclasses"
         ]
     note = "LAION-C: published accuracies are of its own images, which were chosen for the superclasses"
-    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published)], [note]
+    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published, 1)], [note]
 
 
 _MULTI_LABEL: Final = "chestmnist"

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import CLEAN, CLEAN_ARM, Variant
+from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant
 from robustgen.display.sheets import fit_picture
-from robustgen.formats import Dataset, parse_variant
+from robustgen.formats.base import Dataset, parse_variant
 from robustgen.imaging.pixels import Rgb
 from robustgen.scores.results import Scores
 
@@ -25,8 +25,8 @@ class Exhibit:
     Attributes
     ----------
     key : str
-    arm : str
-        Folder of the arm.
+    variant : str
+        Folder of the variant.
     model : str
         The model in question.
     clean : uint8 ndarray of shape (H, W, 3) or None
@@ -34,7 +34,7 @@ class Exhibit:
     """
 
     key: str
-    arm: str
+    variant: str
     model: str
     clean: Rgb | None
     picture: Rgb
@@ -64,20 +64,20 @@ def choose_images(models: Sequence[Scores], dataset: Dataset) -> Gallery:
     dataset : Dataset
         The set, with the same keys.
     """
-    keys = sorted(dataset.keys(dataset.arms[0]))
+    keys = sorted(dataset.keys(dataset.variants[0]))
     flipped = [
         _show(dataset, keys[image], folder, models[0])
         for image, folder in find_first_flips(models[0], IMAGES)
     ]
     lone = [
-        _show(dataset, keys[image], folder, models[place])
-        for place, image, folder in find_lone_successes(models, IMAGES)
+        _show(dataset, keys[image], folder, models[index])
+        for index, image, folder in find_lone_successes(models, IMAGES)
     ]
     return Gallery(flipped, lone)
 
 
 def find_first_flips(model: Scores, count: int) -> Iterator[tuple[int, str]]:
-    """Yield indices of images that are right when clean and wrong at low severities, and the arms.
+    """Yield indices of images that are right when clean and wrong at low severities, and the variants.
 
     An image is ranked by its lowest wrong severity of each corruption, summed over the corruptions.
     """
@@ -88,21 +88,21 @@ def find_first_flips(model: Scores, count: int) -> Iterator[tuple[int, str]]:
     first = np.where(rows.any(axis=1), rows.argmax(axis=1), levels)
     order = np.argsort(first.sum(axis=0), kind="stable")
     clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(rows.shape[-1], bool)))
-    for image in [place for place in order.tolist() if not clean[place]][:count]:
+    for image in [index for index in order.tolist() if not clean[index]][:count]:
         if (lowest := first[:, image]).min() < levels:
             name = names[int(lowest.argmin())]
             yield image, f"{name}/{model.levels[int(lowest.min())]:g}"
 
 
 def find_lone_successes(models: Sequence[Scores], count: int) -> Iterator[tuple[int, int, str]]:
-    """Yield the index of a model, of an image that only it gets right in most arms, and one such arm."""
+    """Yield the index of a model, of an image that only it gets right in most variants, and one of these."""
     if len(models) < 2:
         return
     folders = [folder for folder in models[0].mistakes if all(folder in each.mistakes for each in models)]
     folders = [folder for folder in folders if folder != CLEAN]
     total = np.sum([_right(model, folders) for model in models], axis=0, dtype=np.int32)
     share = -(-count // min(len(models), count))
-    for place, model in list(enumerate(models))[:count]:
+    for index, model in list(enumerate(models))[:count]:
         alone = _right(model, folders) & (total == 1)
         often = alone.sum(axis=0)
         for image in np.argsort(-often, kind="stable")[:share].tolist():
@@ -111,7 +111,7 @@ def find_lone_successes(models: Sequence[Scores], count: int) -> Iterator[tuple[
                 best = max(
                     np.flatnonzero(alone[:, image]).tolist(), key=lambda i: folders[i].rpartition("/")[2]
                 )
-                yield place, image, folders[best]
+                yield index, image, folders[best]
 
 
 def _right(model: Scores, folders: Sequence[str]) -> NDArray[np.bool_]:
@@ -119,9 +119,9 @@ def _right(model: Scores, folders: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _show(dataset: Dataset, key: str, folder: str, model: Scores) -> Exhibit:
-    clean = _read(dataset, CLEAN_ARM, key) if CLEAN_ARM in dataset.arms else None
+    clean = _read(dataset, CLEAN_VARIANT, key) if CLEAN_VARIANT in dataset.variants else None
     return Exhibit(key, folder, model.model, clean, _read(dataset, parse_variant(folder, "c"), key))
 
 
-def _read(dataset: Dataset, arm: Variant, key: str) -> Rgb:
-    return fit_picture(dataset.read(arm, key), _CELL)
+def _read(dataset: Dataset, variant: Variant, key: str) -> Rgb:
+    return fit_picture(dataset.read(variant, key), _CELL)

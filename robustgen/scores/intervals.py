@@ -1,6 +1,6 @@
 """Uncertainty of a report's numbers: bootstrap intervals, paired differences of models, sample sizes.
 
-Every value of a table is linear in the errors of the arms, or in the flips of the perturbations. So these are
+Every value of a table is linear in the errors of the variants or the flips of the perturbations. So these are
 resampled, and the measures are applied to samples in the same way as to images. The draws are seeded: equal
 predictions give equal intervals.
 """
@@ -22,7 +22,7 @@ MEAN: Final = "mean"
 
 
 class Column(NamedTuple):
-    """One value of one model: a measure's of an operation, its mean, or the error of an arm (measure "")."""
+    """Value of a model: a measure's of an operation, its mean, or the error of a variant (measure "")."""
 
     measure: str
     name: str
@@ -68,7 +68,7 @@ class Resampling:
     def __init__(self, models: Sequence[Scores], measures: Mapping[Measure, Sequence[str]]) -> None:
         self._models, self._measures = models, measures
         self._replicates = [
-            self._columns(place, model.reduce(_resample)) for place, model in enumerate(models)
+            self._columns(index, model.reduce(_resample)) for index, model in enumerate(models)
         ]
         self._intervals: list[dict[Column, Interval]] = []
         for columns in self._replicates:
@@ -76,21 +76,21 @@ class Resampling:
             pairs = zip(columns, low.tolist(), high.tolist(), strict=True)
             self._intervals.append({column: Interval(*ends) for column, *ends in pairs})
 
-    def _columns(self, place: int, samples: Scores) -> dict[Column, Floats]:
+    def _columns(self, index: int, samples: Scores) -> dict[Column, Floats]:
         """Return the replicates of every value of a model, computed as if samples were images."""
         columns: dict[Column, Floats] = {
             Column("", folder): errors for folder, errors in samples.mistakes.items()
         }
         for measure, averaged in self._measures.items():
-            own = {name: measure.contributions(samples, name) for name in measure.values[place]}
+            own = {name: measure.contributions(samples, name) for name in measure.values[index]}
             columns |= {Column(measure.key, name): each for name, each in own.items()}
             if averaged:
                 columns[Column(measure.key, MEAN)] = np.mean([own[name] for name in averaged], axis=0)
         return columns
 
-    def interval(self, place: int, measure: str, name: str) -> Interval | None:
-        """Return the interval of a value of the model with index `place`; None if it has none."""
-        return self._intervals[place].get(Column(measure, name))
+    def interval(self, index: int, measure: str, name: str) -> Interval | None:
+        """Return the interval of a value of the model with index `index`; None if it has none."""
+        return self._intervals[index].get(Column(measure, name))
 
     def pairs(self, measure: Measure) -> NDArray[np.float64] | None:
         """Return the intervals of the differences between the means of all models: (models, models, 2).
@@ -101,8 +101,8 @@ class Resampling:
             return None
         rows = np.stack([columns[Column(measure.key, MEAN)] for columns in self._replicates], axis=1)
         found = np.zeros((len(self._models), len(self._models), 2))
-        for place in range(len(self._models)):
-            found[place] = np.stack(percentile_interval(rows[:, place, None] - rows), axis=1)
+        for index in range(len(self._models)):
+            found[index] = np.stack(percentile_interval(rows[:, index, None] - rows), axis=1)
         return found
 
     def operation_difference(self, measure: Measure, name: str) -> Interval | None:
@@ -117,9 +117,9 @@ class Resampling:
         """Return the differences of the means of all other models from those of the first."""
         first, found = self._models[0], []
         for measure, averaged in self._measures.items():
-            for place, own in enumerate(self._models[1:] if averaged else [], 1):
+            for index, own in enumerate(self._models[1:] if averaged else [], 1):
                 column = Column(measure.key, MEAN)
-                low, high = percentile_interval(self._replicates[place][column] - self._replicates[0][column])
+                low, high = percentile_interval(self._replicates[index][column] - self._replicates[0][column])
                 value = measure.average(own, averaged) - measure.average(first, averaged)
                 interval = Interval(float(low), float(high))
                 found.append(Difference(own.model, first.model, measure.key, value, interval))

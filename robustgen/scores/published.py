@@ -107,8 +107,10 @@ def read_models(kind: Kind) -> list[PublishedModel]:
 def describe_differences(models: Sequence[PublishedModel], kind: Kind, images: int, origin: str) -> list[str]:
     """Return lines on the differences between published values and the user's: images, files, sources.
 
-    `origin` is the creator of the predicted images.
+    `origin` is the creator of the predicted images. Without `models` there are no lines.
     """
+    if not models:
+        return []
     noun = BENCHMARKS[kind].noun
     tables = dict.fromkeys(model.table for model in models)
     own = f"Yours: {format_count(images, noun)}, {origin}."

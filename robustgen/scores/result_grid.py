@@ -4,9 +4,11 @@ import glob
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from robustgen.benchmarks.kinds import IMAGENET_C
+from robustgen.display import tables
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.json_files import read_json
 
@@ -40,7 +42,7 @@ def find_cells(pattern: str, option: str) -> dict[Cell, Path]:
 
 
 def check_cells(cells: Mapping[Cell, object], option: str, partial: bool) -> list[str]:
-    """Return notes on missing files of the fifteen corruptions at five severities.
+    """Return notes on missing files of the common corruptions at five severities.
 
     Raises
     ------
@@ -54,7 +56,9 @@ def check_cells(cells: Mapping[Cell, object], option: str, partial: bool) -> lis
         if (name, level) not in cells
     ]
     absent = [name for name in IMAGENET_C.common if all(f"{name}/{s}" in missing for s in IMAGENET_C.levels)]
-    listed = ", ".join([*absent, *(arm for arm in missing if arm.partition("/")[0] not in absent)])
+    listed = ", ".join(
+        [*absent, *(variant for variant in missing if variant.partition("/")[0] not in absent)]
+    )
     if missing and not partial:
         raise SourceError(f"{option}: incomplete, lacks {listed} (--partial scores the rest)")
     return [f"incomplete, lacks {listed}; means are over the rest"] * bool(missing)
@@ -69,6 +73,24 @@ def averaged_cells(cells: Mapping[Cell, object]) -> list[Cell]:
     chosen: Sequence[str] = [name for name in names if name in IMAGENET_C.common] or [*names]
     levels = [level for level in IMAGENET_C.levels if all((name, level) in cells for name in chosen)]
     return [(name, level) for name in chosen for level in levels]
+
+
+def describe_averaged(averaged: Sequence[Cell]) -> str:
+    """Return the end of a title: how many results are in the means, unless all are."""
+    whole = len(IMAGENET_C.common) * len(IMAGENET_C.levels)
+    return "" if len(averaged) == whole else f" (incomplete: over {len(averaged)} of {whole} results)"
+
+
+def tabulate_severities(title: str, values: Mapping[Cell, float | None]) -> tables.Table:
+    """Return a table with a row for each corruption: a fraction for each severity, and their mean."""
+    levels = sorted({level for _, level in values})
+    rows = []
+    for name in dict.fromkeys(name for name, _ in values):
+        row = [values.get((name, level)) for level in levels]
+        known = [value for value in row if value is not None]
+        mean = fmean(known) if len(known) == len(levels) else None
+        rows.append([name, *map(tables.Cell, [*row, mean])])
+    return tables.Table(title, ["", *map(str, levels), "Mean"], rows)
 
 
 def read_reference(path: Path, cells: Sequence[Cell]) -> dict[str, Any]:

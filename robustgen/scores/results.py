@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from robustgen import metrics
 from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C, Kind
 from robustgen.evaluation.predictions import PredictionFile, Predictions, prefix_errors
-from robustgen.formats import parse_variant
+from robustgen.formats.base import parse_variant
 from robustgen.metrics.checks import Floats
 from robustgen.metrics.flips import frame_pairs
 from robustgen.metrics.formulas import Formula
@@ -29,11 +29,11 @@ class Scores:
     count : int
         Number of images or sequences.
     missing : tuple of str
-        Arms of a complete set that this one lacks.
+        Variants of a complete set that this one lacks.
     levels : tuple of int
         The severities that errors are averaged over.
     mistakes : dict
-        Folder of an arm to whether each image is classified wrongly, (count,), in the order of sorted keys.
+        Folder of a variant to whether each image is classified wrongly, (count,), by sorted keys.
     flips, distances : dict
         Perturbation to share of flips, and to mean top-5 distance, of each sequence, in the same order.
     labels : ndarray, optional
@@ -69,7 +69,9 @@ class Scores:
 
     def measured_mistakes(self, corruption: str) -> NDArray[Any]:
         """Return which images are classified wrongly at each of `levels`: (levels, count)."""
-        return np.array([self.mistakes[IMAGENET_C.arm(corruption, level).folder] for level in self.levels])
+        return np.array(
+            [self.mistakes[IMAGENET_C.variant(corruption, level).folder] for level in self.levels]
+        )
 
     def measured(self, formula: Formula, name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return a formula's inputs for an operation: values (levels, ...), and those on clean images."""
@@ -88,9 +90,9 @@ class Scores:
         """Return the top-1 error by corruption and severity."""
         found: dict[str, dict[float, float]] = {}
         for folder, error in self.means.mistakes.items():
-            arm = parse_variant(folder, "c")
+            variant = parse_variant(folder, "c")
             if folder != CLEAN:
-                found.setdefault(arm.name, {})[arm.level] = float(error)
+                found.setdefault(variant.name, {})[variant.level] = float(error)
         return found
 
     @cached_property
@@ -144,7 +146,7 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
     superclass_mistakes = {
         folder: _find_superclass_mistakes(file)
         for folder, file in files.items()
-        if file.arm.name.startswith("laion-c:") and file.has_logits and file.classes == IMAGENET_CLASSES
+        if file.variant.name.startswith("laion-c:") and file.has_logits and file.classes == IMAGENET_CLASSES
     }
     return Scores(
         model,
@@ -159,21 +161,21 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
 
 def has_common(predictions: Predictions) -> bool:
     """Return whether any predictions are of the benchmark's corruptions, not only of other families."""
-    names = {file.arm.name for file in predictions.files.values()} - {CLEAN}
+    names = {file.variant.name for file in predictions.files.values()} - {CLEAN}
     return not names or any(name in IMAGENET_C.names for name in names)
 
 
 def _list_wanted(predictions: Predictions) -> list[str]:
-    """Return the folders of a complete set: the fifteen, or for other families the available corruptions."""
+    """Return the folders of a complete set: common corruptions, or of other families the available ones."""
     if has_common(predictions):
         pairs = [(name, level) for name in IMAGENET_C.common for level in IMAGENET_C.levels]
     else:
         from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
 
-        names = dict.fromkeys(file.arm.name for file in predictions.files.values())
+        names = dict.fromkeys(file.variant.name for file in predictions.files.values())
         known = {name: ALL_CORRUPTIONS[name].severities for name in names if name in ALL_CORRUPTIONS}
         pairs = [(name, level) for name, levels in known.items() for level in levels if level]
-    return [IMAGENET_C.arm(name, level).folder for name, level in pairs]
+    return [IMAGENET_C.variant(name, level).folder for name, level in pairs]
 
 
 def _find_superclass_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
@@ -208,28 +210,30 @@ def _sort_places(file: PredictionFile) -> NDArray[np.intp]:
 
 def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> Scores:
     # Noises have harder sequences; for the others, frames further apart are compared.
-    arms = {name: _arm_at(name, difficulty) for name in _perturbations(predictions)}
-    found = {name: predictions.files[arm] for name, arm in arms.items() if arm in predictions.files}
+    variants = {name: _variant_at(name, difficulty) for name in _perturbations(predictions)}
+    found = {
+        name: predictions.files[variant] for name, variant in variants.items() if variant in predictions.files
+    }
     measured = {name: _instability(file, name, difficulty) for name, file in found.items()}
     flips = {name: own for name, (own, _) in measured.items()}
     distances = {name: own for name, (_, own) in measured.items() if own is not None}
     if len(distances) < len(flips):
         # Their means would be over other perturbations than those of other columns.
         distances = {}
-    wanted = (_arm_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS)
-    missing = tuple(arm for arm in wanted if arm not in predictions.files)
+    wanted = (_variant_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS)
+    missing = tuple(variant for variant in wanted if variant not in predictions.files)
     return Scores(model, "p", len(predictions.keys), missing, flips=flips, distances=distances)
 
 
 def _perturbations(predictions: Predictions) -> list[str]:
-    return list(dict.fromkeys(file.arm.name for file in predictions.files.values()))
+    return list(dict.fromkeys(file.variant.name for file in predictions.files.values()))
 
 
 def flip_curves(predictions: Predictions, difficulty: int = 1) -> dict[str, list[float]]:
     """Return the share of sequences that flip at each pair of frames, for each perturbation."""
     found = {}
     for name in _perturbations(predictions):
-        file = predictions.files.get(_arm_at(name, difficulty))
+        file = predictions.files.get(_variant_at(name, difficulty))
         if file is None:
             continue
         total, count = np.zeros(0), 0
@@ -243,7 +247,7 @@ def flip_curves(predictions: Predictions, difficulty: int = 1) -> dict[str, list
     return found
 
 
-def _arm_at(name: str, difficulty: int) -> str:
+def _variant_at(name: str, difficulty: int) -> str:
     harder = difficulty > 1 and name in metrics.NOISE_PERTURBATIONS
     return f"{name}_{difficulty}" if harder else name
 

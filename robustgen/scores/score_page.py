@@ -16,11 +16,11 @@ from robustgen.metrics.formulas import ERROR
 from robustgen.scores.calibration import describe_calibration, read_calibration
 from robustgen.scores.gallery import Gallery, choose_images
 from robustgen.scores.intervals import MEAN
+from robustgen.scores.layouts import head_of, list_family_tables
 from robustgen.scores.measures import Measure
-from robustgen.scores.published import PublishedModel, read_models
+from robustgen.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.scores.reporting import Report
 from robustgen.scores.results import flip_curves
-from robustgen.scores.tables import head_of
 
 # Minimal number of models for a fitted line.
 _FEWEST_FOR_LINE: Final = 4
@@ -62,9 +62,8 @@ def write_page(
             }
         assert model.model == entry["name"]
     gallery = _choose_gallery(report, dataset) if dataset and report.kind == "c" else None
-    families = [*report.family_tables(), *report.family_rankings()]
-    about = {"lead": _lead(report), "notes": report.notes, "families": families}
-    page = render_page("scores.html", data=data, gallery=gallery, **about)
+    context = {"lead": _lead(report), "notes": report.notes, "families": [*list_family_tables(report)]}
+    page = render_page("scores.html", data=data, gallery=gallery, **context)
     save(path, page, f"--report {path}")
     return len(page)
 
@@ -93,7 +92,7 @@ def collect_data(report: Report) -> dict[str, Any]:
     there = {name for measure in report.measures for row in measure.values for name in row}
     names = [name for name in names if name in there]
     categories = {name: key for key, own in report.benchmark.categories.items() for name in own}
-    models = [_describe_model(report, place, names) for place in range(len(report.models))]
+    models = [_describe_model(report, index, names) for index in range(len(report.models))]
     return {
         "kind": report.kind,
         "title": report.benchmark.title,
@@ -106,7 +105,7 @@ def collect_data(report: Report) -> dict[str, Any]:
         ],
         "measures": [_describe_measure(report, measure) for measure in report.measures],
         "models": models + [_describe_published(report, each, names) for each in report.published],
-        "sources": report.describe_published(),
+        "sources": describe_differences(report.published, report.kind, report.models[0].count, report.origin),
         "pairs": _describe_pairs(report),
         "gain": _describe_gain(report, names),
         "line": _fit_line(report),
@@ -126,21 +125,21 @@ def _describe_measure(report: Report, measure: Measure) -> dict[str, Any]:
     }
 
 
-def _describe_model(report: Report, place: int, names: Sequence[str]) -> dict[str, Any]:
-    model = report.models[place]
+def _describe_model(report: Report, index: int, names: Sequence[str]) -> dict[str, Any]:
+    model = report.models[index]
     measures = {}
     for measure in report.measures:
-        values = measure.values[place]
+        values = measure.values[index]
         measures[measure.key] = {
             "mean": _shorten(report.mean(measure, model)),
-            "interval": _shorten(report.interval(place, measure.key, MEAN)),
+            "interval": _shorten(report.interval(index, measure.key, MEAN)),
             "values": [_shorten(values.get(name)) for name in names],
-            "intervals": [_shorten(report.interval(place, measure.key, name)) for name in names],
+            "intervals": [_shorten(report.interval(index, measure.key, name)) for name in names],
         }
     return {
         "name": model.model,
         "clean": _shorten(model.clean_error),
-        "cleanInterval": _shorten(report.interval(place, "", CLEAN)),
+        "cleanInterval": _shorten(report.interval(index, "", CLEAN)),
         "measures": measures,
         "errors": [_shorten(model.errors.get(name)) for name in names] if report.kind == "c" else None,
     }

@@ -3,25 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C
 from robustgen.dataset.opening import open_dataset
 from robustgen.display.text import escape
 from robustgen.errors import ArgumentError, ConfigError, SourceError
 from robustgen.evaluation.predictions import (
-    ABOUT,
     Predictions,
     is_unfinished,
     open_predictions,
-    prefix_errors,
 )
-from robustgen.files.json_files import parse_object
-from robustgen.formats import describe_difference
+from robustgen.formats.base import describe_difference
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.scores.measures import Measure
-from robustgen.scores.published import PublishedModel, read_models
+from robustgen.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.scores.reporting import Report
 from robustgen.scores.results import Scores, has_common, read_scores
 
@@ -90,9 +87,9 @@ def score(
         partial,
         published,
         _describe_origin(opened[0]),
-        str(_about(opened[0]).get("edition") or ""),
+        str(opened[0].settings.get("edition") or ""),
     )
-    notes += report.describe_published()
+    notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]
     measured = any(report.averaged(measure) for measure in _take_measures(report, baseline))
     if not (measured or report.families):
@@ -125,7 +122,7 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
         if other.keys != first.keys:
             reason = describe_difference(other.keys, first.keys, "keys")
             raise SourceError(f"{other.root}: not the images of {first.root}: {reason}")
-        own, known = (_about(each).get("source_digest") for each in (other, first))
+        own, known = (each.settings.get("source_digest") for each in (other, first))
         if own and known and own != known:
             raise SourceError(f"{other.root}: made from other source images than {first.root}")
 
@@ -134,18 +131,10 @@ def _check_keys(predictions: Predictions, dataset: str | Path) -> None:
     data = open_dataset(dataset)
     if data.kind != predictions.kind:
         raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
-    wanted = tuple(sorted(data.keys(data.arms[0])))
+    wanted = tuple(sorted(data.keys(data.variants[0])))
     if predictions.keys != wanted:
         reason = describe_difference(predictions.keys, wanted, "keys")
         raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
-
-
-def _about(predictions: Predictions) -> dict[str, Any]:
-    with prefix_errors(f"{predictions.root}/{ABOUT}"):
-        try:
-            return parse_object(predictions.store.read(ABOUT))
-        except FileNotFoundError:
-            return {}
 
 
 def _choose_baseline(
@@ -175,7 +164,7 @@ def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None
         # Some models have an extra output for the background.
         if (each.classes or _IMAGENET_CLASSES) not in (_IMAGENET_CLASSES, _IMAGENET_CLASSES + 1):
             return f"AlexNet's numbers are for ImageNet's 1000 classes, {each.root} has {each.classes}"
-        edition = _about(each).get("edition")
+        edition = each.settings.get("edition")
         if edition and edition not in _ALEXNET_EDITIONS:
             return f"AlexNet's numbers are for ImageNet at 224 pixels, {each.root} is of edition {edition}"
     return None
@@ -212,7 +201,7 @@ def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[
 def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
     """Add a note on the ten perturbations in the means of a CIFAR set, which others choose differently."""
     first = opened[0]
-    edition = str(_about(first).get("edition") or "")
+    edition = str(first.settings.get("edition") or "")
     if first.kind == "p" and (edition.startswith("cifar") or first.classes in (10, 100)):
         ten = ", ".join(COMMON_PERTURBATIONS)
         notes.append(f"means are over {ten}; the published cifar-p-eval has spatter instead of snow")
@@ -220,10 +209,10 @@ def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
 
 def _describe_origin(predictions: Predictions) -> str:
     """Return who created the images of the predictions, if the folder says so."""
-    about = _about(predictions)
-    if not about.get("edition"):
+    manifest = predictions.settings
+    if not manifest.get("edition"):
         return f"{predictions.root} does not say who created them"
-    return f"created by robustgen, edition {escape(about['edition'])}"
+    return f"created by robustgen, edition {escape(manifest['edition'])}"
 
 
 def _choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
@@ -245,8 +234,8 @@ def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str
 
 
 def _shorten_missing(model: Scores) -> str:
-    """Return the missing arms; a corruption without any arm by its name."""
-    lacking = {arm.partition("/")[0] for arm in model.missing} if model.kind == "c" else set()
+    """Return the missing variants; a corruption without any variant by its name."""
+    lacking = {variant.partition("/")[0] for variant in model.missing} if model.kind == "c" else set()
     absent = [name for name in IMAGENET_C.common if name in lacking - model.severities.keys()]
-    single = [arm for arm in model.missing if arm.partition("/")[0] not in absent]
+    single = [variant for variant in model.missing if variant.partition("/")[0] not in absent]
     return ", ".join(absent + single)

@@ -7,17 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C
-from robustgen.display.text import format_csv, format_json
+from robustgen.benchmarks.kinds import CLEAN
+from robustgen.display import tables
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.evaluation.processes import map_files
-from robustgen.formats import describe_difference
+from robustgen.formats.base import describe_difference
 from robustgen.imaging.label_maps import read_label_map
 from robustgen.metrics.bootstrap import draw_weights, percentile_interval
 from robustgen.metrics.checks import Floats
@@ -29,8 +28,15 @@ from robustgen.metrics.segmentation import (
     mean_intersection_over_union,
 )
 from robustgen.scores.intervals import Interval
-from robustgen.scores.result_grid import Cell, averaged_cells, check_cells, find_cells, read_reference
-from robustgen.scores.tables import LAYOUTS, ScoreTable
+from robustgen.scores.result_grid import (
+    Cell,
+    averaged_cells,
+    check_cells,
+    describe_averaged,
+    find_cells,
+    read_reference,
+    tabulate_severities,
+)
 
 REPLICATES: Final = 100
 # Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.
@@ -180,41 +186,25 @@ class SegmentationReport:
                 found.setdefault(cell[0], {})[cell[1]] = self.miou(cell)
         return found
 
-    def render(self, layout: str) -> str:
-        """Return the report as one of `LAYOUTS`, as csv or as json."""
-        if layout == "json":
-            return format_json(self.as_dict())
-        if layout == "csv":
-            return format_csv(self._records())
-        return LAYOUTS[layout](self._tables())
+    def render(self, layout: str, width: int = 0) -> str:
+        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
+        return tables.render(layout, self._list_tables, self._list_records, self.as_dict, width)
 
-    def _tables(self) -> list[ScoreTable]:
-        values, ends = self.summary(), self.intervals()
+    def _list_tables(self) -> list[tables.Table]:
+        ends = self.intervals()
         heads = {"clean": "mIoU, clean", "mean": "mIoU, corrupted", "mCD": "mCD", "rCD": "rCD"}
-        columns = ("Value", *(("from", "to") if ends else ()))
-        rows = tuple((heads[name], (float(v), *ends.get(name, ()))) for name, v in values.items())
+        rows = [
+            [heads[name], tables.Cell(float(value), ends.get(name))] for name, value in self.summary().items()
+        ]
         base = f"; mCD and rCD divided by {self.reference['model']}" if self.reference else ""
-        whole = len(self.averaged) == len(IMAGENET_C.common) * len(IMAGENET_C.levels)
-        over = "" if whole else f" (incomplete: over {len(self.averaged)} of 75 results)"
-        summary = ScoreTable(
-            f"Mean intersection over union in %{base}{over}", columns, (("", len(columns)),), rows, head=""
-        )
-        by_name = self.by_corruption()
-        levels = sorted({level for values in by_name.values() for level in values})
-        grid = tuple(
-            (
-                name,
-                (*map(found.get, levels), fmean(found.values()) if len(found) == len(levels) else None),
-            )
-            for name, found in by_name.items()
-        )
-        columns = (*map(str, levels), "Mean")
+        title = f"Mean intersection over union in %{base}{describe_averaged(self.averaged)}"
+        cells = {cell: self.miou(cell) for cell in self.counts if cell}
         return [
-            summary,
-            ScoreTable("mIoU in % by severity", columns, (("", len(columns)),), grid, head=""),
+            tables.Table(title, ["", "Value"], rows),
+            tabulate_severities("mIoU in % by severity", cells),
         ]
 
-    def _records(self) -> list[dict[str, object]]:
+    def _list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: each corruption and severity, then the summary."""
         records: list[dict[str, object]] = [
             {"model": self.model, "corruption": name, "severity": level, "value": value}

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from robustgen.benchmarks.kinds import CLEAN_ARM
-from robustgen.display.text import format_csv, format_json
+from robustgen.benchmarks.kinds import CLEAN_VARIANT
+from robustgen.display.tables import Cell, Table, render
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.evaluation.predictions import PredictionFile, prefix_errors
 from robustgen.files.storage import locate
 from robustgen.metrics import DetectionRates, confidences, detection_rates, top1_mistakes
 from robustgen.metrics.checks import Floats, logits_of
-from robustgen.scores.tables import LAYOUTS, ScoreTable
 
 CONFIDENCES: Final[Mapping[str, Callable[[NDArray[Any]], Floats]]] = {
     "msp": confidences,
@@ -53,19 +52,20 @@ class UnknownClassesReport:
         """Return the mean over the OOD sets."""
         return DetectionRates(*(fmean(each) for each in zip(*self.rates.values(), strict=True)))
 
-    def render(self, layout: str) -> str:
-        """Return the report as one of `LAYOUTS`, as csv or as json."""
-        rows = {**self.rates, "mean": self.mean} if len(self.rates) > 1 else dict(self.rates)
-        if layout == "json":
-            sets = {name: each._asdict() for name, each in rows.items()}
-            return format_json({"accuracy": self.accuracy, "images": self.images, "sets": sets})
-        if layout == "csv":
-            return format_csv([{"ood": name, **each._asdict()} for name, each in rows.items()])
-        title = (
-            f"Images of unknown classes in %; accuracy on {self.images:,} ID images {100 * self.accuracy:.2f}"
+    def render(self, layout: str, width: int = 0) -> str:
+        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
+        rows = {**self.rates, "mean": self.mean} if len(self.rates) > 1 else self.rates
+        sets = {name: each._asdict() for name, each in rows.items()}
+        accuracy = f"accuracy on {self.images:,} ID images {100 * self.accuracy:.2f}"
+        cells = [[name, *(Cell(value, form=".2f") for value in each)] for name, each in rows.items()]
+        table = Table(f"Images of unknown classes in %; {accuracy}", ("OOD set", *_HEADS), cells)
+        return render(
+            layout,
+            lambda: [table],
+            lambda: [{"ood": name, **each} for name, each in sets.items()],
+            lambda: {"accuracy": self.accuracy, "images": self.images, "sets": sets},
+            width,
         )
-        cells = tuple((name, tuple(each)) for name, each in rows.items())
-        return LAYOUTS[layout]([ScoreTable(title, _HEADS, (("", 4),), cells, digits=2, head="OOD set")])
 
 
 def score_unknown_classes(
@@ -103,7 +103,7 @@ def score_unknown_classes(
 
 
 def _open(path: Path) -> PredictionFile:
-    file = PredictionFile(*locate(path), CLEAN_ARM)
+    file = PredictionFile(*locate(path), CLEAN_VARIANT)
     if not file.has_logits:
         raise SourceError(f"{path}: has no logits; predict --save logits stores them")
     if len(file.outputs) != 1:

@@ -5,8 +5,56 @@ random stream of an image, so a data set has the same keys in every layout. Sour
 may not leave them, pickles run no code, archives are not extracted.
 """
 
-from robustgen.sources.base import Source as Source
-from robustgen.sources.cifar import Cifar as Cifar
-from robustgen.sources.folder import ImageFolder as ImageFolder
-from robustgen.sources.folder import Photographs as Photographs
-from robustgen.sources.opening import open_source as open_source
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from robustgen.files.registry import Registry
+
+if TYPE_CHECKING:
+    from robustgen.sources.base import Options, Source
+    from robustgen.sources.places import Place
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A row in the table of kinds of source.
+
+    Attributes
+    ----------
+    recognise : callable
+        Returns True for a place with a source of this kind.
+    open : callable
+        Opens the source at a place, with options.
+    has_split_folders : bool
+        Whether the splits of a source may be folders in it.
+    """
+
+    recognise: "Callable[[Place], bool]"
+    open: "Callable[[Place, Options], Source]"
+    has_split_folders: bool = False
+
+
+SOURCES: Final[Registry[SourceKind]] = Registry(
+    "kind of source",
+    "robustgen.sources",
+    SourceKind,
+    {
+        "labelled": "robustgen.sources.folder:LABELLED",
+        "table": "robustgen.sources.table:KIND",
+        "parquet": "robustgen.sources.parquet:KIND",
+        "webdataset": "robustgen.sources.webdataset:KIND",
+        "mnist": "robustgen.sources.mnist:KIND",
+        "medmnist": "robustgen.sources.medmnist:KIND",
+        "cifar": "robustgen.sources.cifar:KIND",
+        "tiny-imagenet": "robustgen.sources.tiny_imagenet:KIND",
+        "folder": "robustgen.sources.folder:FOLDER",
+    },
+    reserved=("auto", "demo"),
+)
+"""Kinds of source by name, in the order of recognition; plug-ins come before "folder"."""
+
+
+def list_kinds() -> list[str]:
+    """Return the names that `open_source` takes."""
+    return ["auto", *SOURCES, "demo"]

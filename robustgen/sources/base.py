@@ -1,5 +1,6 @@
 """Interface of all image sources."""
 
+import hashlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -219,9 +220,14 @@ class Source(Items[Rgb]):
         height, width = self.load(key).shape[:2]
         return width, height
 
+    def read(self, key: str) -> tuple[Rgb | Image.Image, str]:
+        """Load one image, and return it with an identity that changes with its pixels."""
+        image = self.load(key)
+        return image, hashlib.sha256(image.tobytes()).hexdigest()[:16]
+
 
 @contextmanager
-def blame_source(where: object) -> Iterator[None]:
+def name_source_in_errors(where: object) -> Iterator[None]:
     """Turn any exception into a SourceError that names `where`: the input is not trusted."""
     try:
         yield

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,8 @@ import numpy.typing as npt
 from robustgen.files.containers.pickles import Pickled, unpickle
 from robustgen.files.containers.tar import peek_names
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import blame_source
+from robustgen.sources import SourceKind
+from robustgen.sources.base import name_source_in_errors
 from robustgen.sources.named_files import read_named_files
 from robustgen.sources.numbered import NumberedSource, Rows
 from robustgen.sources.places import Place
@@ -67,11 +68,11 @@ class Cifar(NumberedSource):
         (edition,) = present
         classes = tuple(str(index) for index in range(edition.classes))
         if edition.meta in files:
-            with blame_source(f"{self.location}: {edition.meta}"):
+            with name_source_in_errors(f"{self.location}: {edition.meta}"):
                 classes = _read_names(files[edition.meta], edition)
         images, labels = [], []
         for name in edition.batches[self._split]:
-            with blame_source(f"{self.location}: {name}"):
+            with name_source_in_errors(f"{self.location}: {name}"):
                 if name not in files:
                     raise ValueError("missing, but the split has several batches")
                 batch = unpickle(files[name])
@@ -89,6 +90,9 @@ def is_cifar(place: Place) -> bool:
         return False
     with place.store.open(place.name) as file:
         return any(_FOLDERS & {*PurePosixPath(name).parts} for name in peek_names(file, _MOST_PEEKED))
+
+
+KIND: Final = SourceKind(is_cifar, Cifar)
 
 
 def _read_names(content: bytes, edition: _Edition) -> tuple[str, ...]:

@@ -8,20 +8,19 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
-from robustgen.benchmarks.kinds import Kind
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     FORMATS,
     Location,
-    blame_image,
     decode,
     decode_to_pillow,
+    name_image_in_errors,
     read_dimensions,
 )
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import DEFAULTS, Options, Source, class_of
-from robustgen.sources.index import Index, Listing
+from robustgen.sources.index import Index, SourceListing
 from robustgen.sources.places import Place, find_place
 
 
@@ -38,7 +37,7 @@ class EncodedSource(Source):
 
     @property
     @abstractmethod
-    def listing(self) -> Listing:
+    def listing(self) -> SourceListing:
         """Return the images found."""
 
     @abstractmethod
@@ -84,19 +83,19 @@ class EncodedSource(Source):
 
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
-        with blame_image(key):
+        with name_image_in_errors(key):
             data = self.read_bytes(key)
         return decode(io.BytesIO(data), key, self.libjpeg)
 
     def read(self, key: str) -> tuple[Decoded, str]:
         """Decode one image to a Pillow image of its own mode; return it with the identity of its file."""
-        with blame_image(key):
+        with name_image_in_errors(key):
             data = self.read_bytes(key)
         return decode_to_pillow(io.BytesIO(data), key, self.libjpeg), hashlib.sha256(data).hexdigest()[:16]
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image from its header; raise an ImageError if unreadable."""
-        with blame_image(key):
+        with name_image_in_errors(key):
             return read_dimensions(io.BytesIO(self.read_bytes(key)), key)
 
     def _place(self, key: str) -> Any:
@@ -126,13 +125,11 @@ class IndexedSource(Index, EncodedSource):
         The file does not exist. From all other methods: the files contain no images.
     """
 
-    def __init__(
-        self, files: Location | Place, options: Options = DEFAULTS, kind: Kind | None = None
-    ) -> None:
+    def __init__(self, files: Location | Place, options: Options = DEFAULTS, kind: str | None = None) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
         self.kind, self.libjpeg = kind, options.libjpeg
 
-    def add_as_stored(self, listing: Listing, name: str, label: object, place: Any) -> None:
+    def add_as_stored(self, listing: SourceListing, name: str, label: object, place: Any) -> None:
         """Add an image of a set under the name and label it was written with."""
         key = name if self.kind == "c" else str(PurePosixPath(name).with_suffix(""))
         leaves = key.startswith("/") or ".." in key.split("/")

@@ -6,13 +6,14 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from robustgen.errors import SourceError
-from robustgen.imaging.decode import Location, blame_image
+from robustgen.imaging.decode import Location, name_image_in_errors
+from robustgen.sources import SourceKind
 from robustgen.sources.base import DEFAULTS, Options, class_of, sort_classes
 from robustgen.sources.files import EncodedSource
-from robustgen.sources.index import Listing
+from robustgen.sources.index import SourceListing
 from robustgen.sources.labels import read_labels
 from robustgen.sources.places import Place, find_place
 from robustgen.sources.trees import FolderTree, open_tree
@@ -60,9 +61,9 @@ class FileSource(EncodedSource):
         """Find all files that look like images, in any order."""
 
     @cached_property
-    def listing(self) -> Listing:
+    def listing(self) -> SourceListing:
         """Return the images that `_scan` finds."""
-        listing, unread = Listing(), list[str]()
+        listing, unread = SourceListing(), list[str]()
         for key, name, reason in self._scan():
             if reason == UNREAD:
                 unread.append(key)
@@ -78,7 +79,7 @@ class FileSource(EncodedSource):
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
-        with blame_image(key):
+        with name_image_in_errors(key):
             return self._tree.size(self._place(key))
 
     def make_ready(self) -> None:
@@ -141,6 +142,10 @@ def put_into_classes(
             yield f"{label}/{name}", name, reason
         else:
             yield name, name, reason or f"no label in {where}"
+
+
+LABELLED: Final = SourceKind(lambda _: False, LabelledFolder)
+FOLDER: Final = SourceKind(lambda _: True, ImageFolder, has_split_folders=True)
 
 
 class Photographs(FileSource):

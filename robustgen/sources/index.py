@@ -14,7 +14,7 @@ from robustgen.files.containers.compressed import unpack
 from robustgen.files.storage import Store
 from robustgen.files.version import __version__
 from robustgen.imaging.decode import reason_of
-from robustgen.sources.base import Cache, Reusable, blame_source
+from robustgen.sources.base import Cache, Reusable, name_source_in_errors
 from robustgen.sources.copies import Copies
 from robustgen.sources.places import COMPRESSED, Place, SourceFile
 
@@ -23,7 +23,7 @@ _LAYOUT: Final = 5
 
 
 @dataclass
-class Listing:
+class SourceListing:
     """Images of a source, or files of an archive; JSON-serialisable.
 
     Attributes
@@ -98,7 +98,7 @@ class Index(Reusable, ABC):
     @cached_property
     def files(self) -> list[SourceFile]:
         """Return the files of the source."""
-        with blame_source(self.location):
+        with name_source_in_errors(self.location):
             return Place(self.location).expand(self.suffixes, self.split)
 
     def find_companions(self) -> list[SourceFile]:
@@ -106,7 +106,7 @@ class Index(Reusable, ABC):
         return []
 
     @abstractmethod
-    def build(self) -> Listing:
+    def build(self) -> SourceListing:
         """Read through all files.
 
         Raises
@@ -116,7 +116,7 @@ class Index(Reusable, ABC):
         """
 
     @cached_property
-    def listing(self) -> Listing:
+    def listing(self) -> SourceListing:
         """Return the listing: from memory, from the cache, or by listing the files.
 
         Raises
@@ -124,18 +124,18 @@ class Index(Reusable, ABC):
         SourceError
             The files cannot be listed.
         """
-        with blame_source(self.location):
+        with name_source_in_errors(self.location):
             return self._cached or self.build()
 
     @cached_property
-    def _cached(self) -> Listing | None:
+    def _cached(self) -> SourceListing | None:
         """Return the cached listing of an earlier run; None if it is damaged or of other files."""
         if self.cache:
             with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
                 digest, _, body = self.cache[0].read(self.cache[1]).partition(b"\n")
                 content = json.loads(body)
                 if digest == _digest(body) and content["of"] == self._fingerprint():
-                    return Listing(**content["listing"])
+                    return SourceListing(**content["listing"])
         return None
 
     def make_ready(self) -> None:
@@ -149,7 +149,7 @@ class Index(Reusable, ABC):
             The index cannot be cached.
         """
         listing = self.listing
-        with blame_source(self.location):
+        with name_source_in_errors(self.location):
             for number in {place[0] for place in listing.places.values()}:
                 if self.files[number].name.lower().endswith(COMPRESSED):
                     self.locate(number)

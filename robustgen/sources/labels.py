@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from robustgen.errors import SourceError
-from robustgen.sources.base import blame_source
+from robustgen.sources.base import name_source_in_errors
 from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit
 from robustgen.sources.places import Place
 
@@ -30,7 +30,7 @@ def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) 
     SourceError
         The file cannot be read or does not match the images; the message names file and line.
     """
-    with blame_source(place.location):
+    with name_source_in_errors(place.location):
         if is_devkit(place):
             return read_devkit(place, images)
         content = place.store.read(place.name)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from robustgen.files.containers import npz
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import DEFAULTS, Options, blame_source
+from robustgen.sources import SourceKind
+from robustgen.sources.base import DEFAULTS, Options, name_source_in_errors
 from robustgen.sources.copies import Copies
 from robustgen.sources.numbered import NumberedSource, Rows
 from robustgen.sources.places import Place
@@ -56,7 +57,7 @@ class MedMnist(NumberedSource):
     def images(self) -> Rgb:
         """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
         name = f"{self._split}.npy"
-        with blame_source(self.location):
+        with name_source_in_errors(self.location):
             store = self._copies.find(name, self._unpack, self.location)
         images: Rgb = np.load(f"{store.location}/{name}", mmap_mode="r")
         return images
@@ -82,6 +83,9 @@ class MedMnist(NumberedSource):
 def is_medmnist(place: Place) -> bool:
     """Return True for a NumPy archive."""
     return place.has_suffix(".npz") and not place.is_folder
+
+
+KIND: Final = SourceKind(is_medmnist, MedMnist)
 
 
 def _read_classes(values: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:

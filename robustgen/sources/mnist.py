@@ -11,7 +11,8 @@ import numpy as np
 from robustgen.files.storage import Store
 from robustgen.imaging.decode import Location
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import DEFAULTS, Options, blame_source
+from robustgen.sources import SourceKind
+from robustgen.sources.base import DEFAULTS, Options, name_source_in_errors
 from robustgen.sources.numbered import NumberedSource, Rows
 from robustgen.sources.places import Place, find_place
 
@@ -66,6 +67,9 @@ def is_idx(place: Place) -> bool:
     return any(find_images(place, split) for split in ("test", "train"))
 
 
+KIND: Final = SourceKind(is_idx, Idx)
+
+
 def find_images(place: Place, split: str) -> list[str]:
     """Return the names of the image files of a split; prefer a plain file to its compressed copy."""
     names = place.children if place.is_folder else [place.name]
@@ -81,7 +85,7 @@ def _split_of(name: str) -> str | None:
 
 def _read_idx(store: Store, name: str, magic: int) -> Rgb:
     """Read an array of bytes; raise a SourceError that names the file if its magic number is another."""
-    with blame_source(f"{store.location}/{name}"):
+    with name_source_in_errors(f"{store.location}/{name}"):
         data = store.read(name, size=_MOST_BYTES + 1)
         if name.endswith(".gz"):
             data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(_MOST_BYTES + 1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from robustgen.errors import ImageError
 from robustgen.imaging.decode import Location, as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.sources.base import DEFAULTS, Options, Source, blame_source, check_split
+from robustgen.sources.base import DEFAULTS, Options, Source, check_split, name_source_in_errors
 from robustgen.sources.places import Place, find_place
 
 _FEWEST_DIGITS = 5
@@ -56,7 +56,7 @@ class NumberedSource(Source):
 
     @cached_property
     def _rows(self) -> Rows:
-        with blame_source(self.location):
+        with name_source_in_errors(self.location):
             return self._read()
 
     @property

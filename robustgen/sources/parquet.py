@@ -5,12 +5,12 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from robustgen.benchmarks.kinds import Kind
 from robustgen.errors import SourceError
 from robustgen.files.containers import parquet
+from robustgen.sources import SourceKind
 from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
-from robustgen.sources.index import Listing
+from robustgen.sources.index import SourceListing
 from robustgen.sources.labels import is_folder_name
 from robustgen.sources.places import PARQUET, Place, SourceFile
 
@@ -38,9 +38,9 @@ class Parquet(IndexedSource):
 
     suffixes = (PARQUET,)
 
-    def build(self) -> Listing:
+    def build(self) -> SourceListing:
         """Read all files once, and list keys and sizes of their images."""
-        found, listing = list[_Found](), Listing()
+        found, listing = list[_Found](), SourceListing()
         for number, file in enumerate(self.files):
             with listing.refuse_damaged(file.name), file.store.open(file.name) as content:
                 table = parquet.open_table(content)
@@ -77,6 +77,9 @@ def is_parquet(place: Place) -> bool:
     return place.has_suffix(PARQUET)
 
 
+KIND: Final = SourceKind(is_parquet, Parquet, has_split_folders=True)
+
+
 # Consecutive rows share a row group.
 @lru_cache(maxsize=4)
 def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
@@ -98,7 +101,7 @@ class _Schema(NamedTuple):
     names: Sequence[str] | None
 
 
-def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
+def _read_schema(schema: Any, kind: str | None) -> _Schema:
     """Find the columns of images or videos, and of labels."""
     types, features = parquet.import_pyarrow()[0].types, parquet.read_features(schema)
     label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
@@ -118,7 +121,7 @@ def _read_schema(schema: Any, kind: Kind | None) -> _Schema:
 
 
 def _read_rows(
-    table: parquet.Table, schema: _Schema, number: int, group: int, kind: Kind | None
+    table: parquet.Table, schema: _Schema, number: int, group: int, kind: str | None
 ) -> list[_Found]:
     """Read the images of a row group of file `number`; for a set, only their paths."""
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
@@ -134,7 +137,7 @@ def _read_rows(
     return found
 
 
-def _name_rows(found: Sequence[_Found], listing: Listing) -> Listing:
+def _name_rows(found: Sequence[_Found], listing: SourceListing) -> SourceListing:
     """Assign every image its key and class."""
     numbered = len(found) > 1 and len({each.path for each in found}) == 1
     names = listing.classes if all(map(is_folder_name, listing.classes)) else ()

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from robustgen.errors import SourceError
 from robustgen.files.storage import Store, locate, open_store
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import blame_source
+from robustgen.sources.base import name_source_in_errors
 
 _MOST_FILES: Final = 100_000
 COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
@@ -121,7 +121,7 @@ class Place:
 
 def find_place(location: Location | Place) -> Place:
     """Return the place at `location`; raise a SourceError if it is a local path that does not exist."""
-    with blame_source(location):
+    with name_source_in_errors(location):
         place = location if isinstance(location, Place) else Place(location)
         # URLs and patterns are looked up later.
         if place.store.is_local and not place.is_pattern:

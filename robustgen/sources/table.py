@@ -12,10 +12,11 @@ from robustgen.errors import SourceError
 from robustgen.files.containers.parquet import ParquetTable
 from robustgen.files.containers.tables import JsonLines, RowPlace, TabSeparated
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import DEFAULTS, Options, blame_source
+from robustgen.sources import SourceKind
+from robustgen.sources.base import DEFAULTS, Options, name_source_in_errors
 from robustgen.sources.cells import CellImage, is_list, list_images, normalise
 from robustgen.sources.files import IndexedSource
-from robustgen.sources.index import Listing
+from robustgen.sources.index import SourceListing
 from robustgen.sources.parquet import read_rows
 from robustgen.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sources.trees import FolderTree
@@ -37,7 +38,7 @@ class _Found:
     `columns` maps each column that is not empty to whether it contains an image.
     """
 
-    listing: Listing = field(default_factory=lambda: Listing(classes=[""]))
+    listing: SourceListing = field(default_factory=lambda: SourceListing(classes=[""]))
     files: dict[str, str] = field(default_factory=dict)
     without: list[str] = field(default_factory=list)
     columns: dict[str, bool] = field(default_factory=dict)
@@ -90,11 +91,11 @@ class Table(IndexedSource):
         own = place.folder if place.is_folder else place.store
         return FolderTree(Place(self._root or own.location))
 
-    def build(self) -> Listing:
+    def build(self) -> SourceListing:
         """List the images of all tables."""
         found = _Found()
         for number, file in enumerate(self.files):
-            with blame_source(f"{file.store.location}/{file.name}"):
+            with name_source_in_errors(f"{file.store.location}/{file.name}"):
                 for row, (first, second), cells in self._read_rows(file):
                     place = number, first, second
                     empty = [found.add_cell(file.name, row, place, *each) for each in cells.items()]
@@ -187,3 +188,6 @@ def find_layout(name: str) -> Layout:
 def is_text_table(place: Place) -> bool:
     """Return True for a file, or a pattern of files, of JSON lines or tab-separated values."""
     return not place.is_folder and place.has_suffix(*TEXT_TABLES)
+
+
+KIND: Final = SourceKind(is_text_table, Table)

@@ -2,8 +2,10 @@
 
 import zipfile
 from collections.abc import Iterable
+from typing import Final
 
 from robustgen.imaging.decode import Location
+from robustgen.sources import SourceKind
 from robustgen.sources.base import DEFAULTS, Options, check_split
 from robustgen.sources.folder import FileSource, Named, put_into_classes
 from robustgen.sources.labels import parse_labels
@@ -69,3 +71,6 @@ def is_tiny_imagenet(place: Place) -> bool:
         return False
     # Class lists for models may have the same name, but have more classes.
     return len(home.read("wnids.txt").splitlines()) <= _CLASSES
+
+
+KIND: Final = SourceKind(is_tiny_imagenet, TinyImageNet)

@@ -9,8 +9,8 @@ from typing import Any, Final
 from robustgen.errors import SourceError
 from robustgen.files.containers import tar, zipped
 from robustgen.imaging.decode import Location
-from robustgen.sources.base import DEFAULTS, Options, Reusable, blame_source
-from robustgen.sources.index import Index, Listing
+from robustgen.sources.base import DEFAULTS, Options, Reusable, name_source_in_errors
+from robustgen.sources.index import Index, SourceListing
 from robustgen.sources.places import ARCHIVES, Place, find_place
 from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
 
@@ -35,7 +35,7 @@ class FolderTree(Reusable):
     @cached_property
     def _sizes(self) -> dict[str, int]:
         """Return the sizes of all files of a remote folder, from one listing."""
-        with blame_source(self.location):
+        with name_source_in_errors(self.location):
             return {entry.path: entry.size for entry in self._store.list()}
 
     def find(self, prefix: str = "", deep: bool = True) -> Iterator[Found]:
@@ -86,7 +86,7 @@ class ArchiveTree(Index):
 
     suffixes = ARCHIVES
 
-    def build(self) -> Listing:
+    def build(self) -> SourceListing:
         """List the archive."""
         return list_archive(self, 0)
 
@@ -129,7 +129,7 @@ def open_tree(location: Location | Place, options: Options = DEFAULTS) -> FileTr
 # --- listing -------------------------------------------------------------------------------------
 
 
-def list_archive(index: Index, number: int) -> Listing:
+def list_archive(index: Index, number: int) -> SourceListing:
     """List the files of one archive; unpack a compressed tar first.
 
     Raises
@@ -137,7 +137,7 @@ def list_archive(index: Index, number: int) -> Listing:
     OSError, ValueError
         The file cannot be read, or is not an archive.
     """
-    listing = Listing()
+    listing = SourceListing()
     store, name = index.locate(number)
     with store.open(name) as content:
         if name.lower().endswith(".zip"):
@@ -161,7 +161,7 @@ def list_archive(index: Index, number: int) -> Listing:
     return listing
 
 
-def _add(listing: Listing, raw_name: str, found: Any) -> None:
+def _add(listing: SourceListing, raw_name: str, found: Any) -> None:
     """Add a member, or the reason for refusing it; skip hidden ones."""
     parts = [part for part in raw_name.split("/") if part not in ("", ".")]
     if not parts or any(part[0] == "." and part != ".." for part in parts):

@@ -9,9 +9,10 @@ from robustgen.files.containers.tar import peek_names
 from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import split_names
 from robustgen.imaging.decode import EXTENSIONS
+from robustgen.sources import SourceKind
 from robustgen.sources.base import class_of, sort_classes
 from robustgen.sources.files import IndexedSource
-from robustgen.sources.index import Listing
+from robustgen.sources.index import SourceListing
 from robustgen.sources.labels import is_folder_name
 from robustgen.sources.places import ARCHIVES, SHARDS, Place, SourceFile
 from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
@@ -51,10 +52,10 @@ class WebDataset(IndexedSource):
             place = Place(place.store.location)
         return found
 
-    def build(self) -> Listing:
+    def build(self) -> SourceListing:
         """List the samples of all shards; unpack compressed shards first."""
         full_names = {sample_key(name): name for name in self._read_names(KEYS)}
-        samples = Listing(classes=self._read_names(CLASS_NAMES))
+        samples = SourceListing(classes=self._read_names(CLASS_NAMES))
         for number, file in enumerate(self.files):
             with samples.refuse_damaged(file.name):
                 shard = list_archive(self, number)
@@ -62,7 +63,7 @@ class WebDataset(IndexedSource):
                 self._group(shard, full_names, samples)
         if not self.kind:
             return _name_samples(samples)
-        listing = Listing({}, samples.refused, samples.classes)
+        listing = SourceListing({}, samples.refused, samples.classes)
         for place, label, name in samples.places.values():
             self.add_as_stored(listing, name, label, place)
         return listing
@@ -74,7 +75,7 @@ class WebDataset(IndexedSource):
                 return [line.removesuffix("\r") for line in split_names(each.store.read(name))]
         return []
 
-    def _group(self, shard: Listing, full_names: Mapping[str, str], samples: Listing) -> None:
+    def _group(self, shard: SourceListing, full_names: Mapping[str, str], samples: SourceListing) -> None:
         """Add the samples of one shard."""
         wanted = (".mp4",) if self.kind == "p" else EXTENSIONS
         grouped: dict[str, dict[str, str]] = defaultdict(dict)
@@ -94,7 +95,7 @@ class WebDataset(IndexedSource):
             elif others := [name for name in members.values() if is_image(name)]:
                 samples.refused[others[0]] = "WebDataset treats everything after the first dot as the suffix"
 
-    def _read_label(self, shard: Listing, members: Mapping[str, str]) -> Label | None:
+    def _read_label(self, shard: SourceListing, members: Mapping[str, str]) -> Label | None:
         name = members.get(".cls") or members.get(".json")
         if name is None:
             return None
@@ -131,6 +132,9 @@ def is_webdataset(place: Place) -> bool:
     return any(stem in images and suffix in ("cls", "json") for (stem, _, suffix), _ in stems)
 
 
+KIND: Final = SourceKind(is_webdataset, WebDataset, has_split_folders=True)
+
+
 # --- listing -------------------------------------------------------------------------------------
 
 
@@ -142,9 +146,9 @@ def _decode_name(member: str) -> str:
     return member if name.rpartition("/")[2].startswith(".") else name
 
 
-def _name_samples(samples: Listing) -> Listing:
+def _name_samples(samples: SourceListing) -> SourceListing:
     """Assign every sample its key and class."""
-    found, listing = samples.places, Listing({}, samples.refused)
+    found, listing = samples.places, SourceListing({}, samples.refused)
     # If a name is not a valid folder name, the numbers are used.
     usable = all(map(is_folder_name, samples.classes)) and len({*samples.classes}) == len(samples.classes)
     names = samples.classes if usable else ()

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from robustgen.benchmarks.corruptions import FAMILIES
 from robustgen.benchmarks.editions import get_edition
-from robustgen.benchmarks.kinds import CLEAN, CLEAN_ARM, IMAGENET_C, Variant
+from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, Variant
 from robustgen.dataset.recipes import BenchmarkRecipe
 from robustgen.errors import ArgumentError, ArgumentTypeError
 
@@ -56,8 +56,8 @@ def _expand(name: str, scale: int) -> tuple[str, ...]:
     return tuple(each.name for each in members if scale in each.table) or tuple(each.name for each in members)
 
 
-def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
-    """Return the arm of the operation `name` at `level`; ``"clean"`` goes with level 0.
+def find_variant(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
+    """Return the variant of the operation `name` at `level`; ``"clean"`` goes with level 0.
 
     Raises
     ------
@@ -68,12 +68,12 @@ def find_arm(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
     if name == CLEAN and benchmark.has_clean:
         if level != 0:
             raise ArgumentError(f"{benchmark.level} of clean images must be 0, not {level!r}")
-        return CLEAN_ARM
+        return CLEAN_VARIANT
     operation = recipe.get_operation(name)
     scale = get_edition(recipe.edition).fixed_scale(operation.table)
     operation.parameters(level, scale or next(iter(operation.table)))
     # 3.0 becomes 3, because it would seed another random stream.
-    return benchmark.arm(name, operation.check_level(level))
+    return benchmark.variant(name, operation.check_level(level))
 
 
 def resolve_quality(jpeg: Quality, edition: str) -> int | None:

@@ -15,13 +15,13 @@ from robustgen.errors import ArgumentTypeError, ImageError
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.pixels import Rgb
-from robustgen.torch.arguments import Quality, check_natural, find_arm, resolve_quality
+from robustgen.torch.arguments import Quality, check_natural, find_variant, resolve_quality
 from robustgen.torch.keys import Key, resolve_keys
 from robustgen.torch.pairs import MapStyle, split_pair
 
 
-def make_output(recipe: BenchmarkRecipe, arm: Variant, key: str, image: Any) -> Rgb:
-    """Return the output of `arm` for the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
+def make_output(recipe: BenchmarkRecipe, variant: Variant, key: str, image: Any) -> Rgb:
+    """Return the output of `variant` for the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
 
     Raises
     ------
@@ -32,7 +32,7 @@ def make_output(recipe: BenchmarkRecipe, arm: Variant, key: str, image: Any) -> 
     """
     try:
         loaded = image if isinstance(image, Image.Image) else as_rgb(image)
-        output = recipe.make(arm, key, recipe.prepare(loaded))
+        output = recipe.make(variant, key, recipe.prepare(loaded))
     except ArgumentTypeError as error:
         raise ArgumentTypeError(f"{key!r}: {error}; pass transforms to the corrupting data set") from error
     except ImageError as error:
@@ -58,12 +58,12 @@ class Corrupter:
     jpeg: int | None
     transform: Callable[[Any], Any] | None
 
-    def corrupt(self, arm: Variant, key: str, image: Any) -> Any:
+    def corrupt(self, variant: Variant, key: str, image: Any) -> Any:
         """Return the transformed result: a Pillow image for a Pillow image, else uint8 (H', W', 3)."""
-        pixels = make_output(self.recipe, arm, key, image)
+        pixels = make_output(self.recipe, variant, key, image)
         if self.jpeg is not None:
             subsampling = get_edition(self.recipe.edition).subsampling
-            pixels = JpegEncoder(self.jpeg, subsampling=subsampling).as_read(arm, key, pixels)
+            pixels = JpegEncoder(self.jpeg, subsampling=subsampling).as_read(variant, key, pixels)
         result = Image.fromarray(pixels) if isinstance(image, Image.Image) else pixels
         return self.transform(result) if self.transform else result
 
@@ -132,7 +132,7 @@ class CorruptedDataset:
     ) -> None:
         self.base, self.key = base, resolve_keys(base, key)
         self._corrupter = open_corrupter(edition, seed, jpeg, transform)
-        self.arm = find_arm(self._corrupter.recipe, corruption, severity)
+        self.variant = find_variant(self._corrupter.recipe, corruption, severity)
 
     def __len__(self) -> int:
         return len(self.base)
@@ -140,4 +140,4 @@ class CorruptedDataset:
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         place = range(len(self))[operator.index(index)]
         image, label = split_pair(self.base[place], place)
-        return self._corrupter.corrupt(self.arm, self.key(place), image), label
+        return self._corrupter.corrupt(self.variant, self.key(place), image), label

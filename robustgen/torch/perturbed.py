@@ -12,7 +12,7 @@ from robustgen.benchmarks.kinds import IMAGENET_P
 from robustgen.dataset.recipes import PerturbationRecipe
 from robustgen.formats.mp4 import Mp4Encoder
 from robustgen.imaging.pixels import Rgb
-from robustgen.torch.arguments import check_natural, find_arm
+from robustgen.torch.arguments import check_natural, find_variant
 from robustgen.torch.corrupted import make_output
 from robustgen.torch.keys import Key, resolve_keys
 from robustgen.torch.pairs import MapStyle, split_pair
@@ -58,7 +58,7 @@ class PerturbedDataset:
     ) -> None:
         self.base, self.key, self.transform = base, resolve_keys(base, key), transform
         self._recipe = PerturbationRecipe(get_edition(edition).name, check_natural("seed", seed))
-        self.arm = find_arm(self._recipe, perturbation, difficulty)
+        self.variant = find_variant(self._recipe, perturbation, difficulty)
         if video == "published":
             video = get_edition(edition).format == "jpeg"
         self._encoder = Mp4Encoder(noises=frozenset(IMAGENET_P.noises)) if video else None
@@ -70,9 +70,9 @@ class PerturbedDataset:
         place = range(len(self))[operator.index(index)]
         image, label = split_pair(self.base[place], place)
         key = self.key(place)
-        frames = make_output(self._recipe, self.arm, key, image)
+        frames = make_output(self._recipe, self.variant, key, image)
         if self._encoder:
-            frames = self._encoder.as_read(self.arm, key, frames)
+            frames = self._encoder.as_read(self.variant, key, frames)
         return self._view(frames, isinstance(image, Image.Image)), label
 
     def _view(self, frames: Rgb, as_pictures: bool) -> Any:

@@ -9,7 +9,7 @@ from robustgen.errors import ArgumentError, ImageError
 from robustgen.related.streams.ccc import Cell, draw_geometry
 from robustgen.related.streams.ccc_rows import CccFile
 from robustgen.related.streams.rows import StreamRow
-from robustgen.torch.arguments import find_arm
+from robustgen.torch.arguments import find_variant
 from robustgen.torch.ccc_dataset import as_picture, make_picture
 from robustgen.torch.corrupted import Corrupter
 from robustgen.torch.pairs import MapStyle, split_pair
@@ -28,12 +28,12 @@ class DomainPlayer:
         # For millions of rows: a few numbers each, which processes share.
         self._places, self._numbers, self._labels = array("q"), array("q"), array("q")
         self._visits, self._resets = array("q"), array("b")
-        self.arms = self._read(rows, name)
+        self.variants = self._read(rows, name)
 
     def _read(self, rows: Iterable[StreamRow], name: str) -> tuple[Variant, ...]:
-        """Store the rows, and return their arms."""
+        """Store the rows, and return their variants."""
         places = _list_places(self._base, self._keys)
-        arms: dict[tuple[str, float], tuple[int, Variant]] = {}
+        variants: dict[tuple[str, float], tuple[int, Variant]] = {}
         for number, row in enumerate(rows, 1):
             if row.key not in places:
                 raise ArgumentError(f"{name}, line {number}: the data set has no image {row.key!r}")
@@ -42,24 +42,24 @@ class DomainPlayer:
             if row.edition not in ("", own):
                 raise ArgumentError(f"{name}: was drawn for the edition {row.edition!r}, not for {own!r}")
             what = row.corruption, row.severity
-            if what not in arms:
-                arms[what] = len(arms), self._find_arm(*what, f"{name}, line {number}")
+            if what not in variants:
+                variants[what] = len(variants), self._find_variant(*what, f"{name}, line {number}")
             self._places.append(places[row.key])
-            self._numbers.append(arms[what][0])
+            self._numbers.append(variants[what][0])
             self._labels.append(row.label)
             self._visits.append(row.visit)
             self._resets.append(row.reset)
-        return tuple(arm for _, arm in arms.values())
+        return tuple(variant for _, variant in variants.values())
 
-    def _find_arm(self, corruption: str, severity: float, place: str) -> Variant:
+    def _find_variant(self, corruption: str, severity: float, place: str) -> Variant:
         try:
-            return find_arm(self._corrupter.recipe, corruption, severity)
+            return find_variant(self._corrupter.recipe, corruption, severity)
         except ValueError as error:
             raise ArgumentError(f"{place}: {error}") from error
 
-    def arm(self, index: int) -> Variant:
+    def variant(self, index: int) -> Variant:
         """Return corruption and severity."""
-        return self.arms[self._numbers[index]]
+        return self.variants[self._numbers[index]]
 
     def visit(self, index: int) -> int:
         """Return the number of the visit."""
@@ -76,7 +76,7 @@ class DomainPlayer:
         """Return the corrupted image with its label."""
         source = self._places[index]
         image, _ = split_pair(self._base[source], source)
-        return self._corrupter.corrupt(self.arm(index), self._keys(source), image), self._labels[index]
+        return self._corrupter.corrupt(self.variant(index), self._keys(source), image), self._labels[index]
 
 
 class CccPlayer:
@@ -88,7 +88,7 @@ class CccPlayer:
         The file names an image that `base` does not have. Each row is checked when read, the first one now.
     """
 
-    arms: tuple[Variant, ...] = ()
+    variants: tuple[Variant, ...] = ()
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class CccPlayer:
             raise ArgumentError(f"{self._rows.name}, line {index + 1}: the data set has no image {key!r}")
         return self._places[key]
 
-    def arm(self, index: int) -> Cell:
+    def variant(self, index: int) -> Cell:
         """Return both corruptions with their severities."""
         return self._rows[index].cell
 

@@ -37,8 +37,8 @@ class StreamDataset:
 
     Attributes
     ----------
-    arms : tuple of Variant
-        The corruptions at their severities, in the order of their first use; empty for CCC, see `arm`.
+    variants : tuple of Variant
+        The corruptions at their severities, in the order of their first use; empty for CCC, see `variant`.
 
     Raises
     ------
@@ -62,7 +62,7 @@ class StreamDataset:
     ) -> None:
         self.base, self.key = base, resolve_keys(base, key)
         self._player = self._open(stream, edition, seed, jpeg, transform)
-        self.arms = self._player.arms
+        self.variants = self._player.variants
 
     def _open(
         self,
@@ -82,9 +82,9 @@ class StreamDataset:
         corrupter = open_corrupter(edition, seed, jpeg, transform)
         return DomainPlayer(self.base, rows, str(path or "stream"), self.key, corrupter)
 
-    def arm(self, index: int) -> Variant | Cell:
+    def variant(self, index: int) -> Variant | Cell:
         """Return corruption and severity of an item; for CCC both corruptions with their severities."""
-        return self._player.arm(index)
+        return self._player.variant(index)
 
     def visit(self, index: int) -> int:
         """Return the number of the pass through the corruptions that an item belongs to, from 1."""

@@ -133,20 +133,21 @@ def test_the_set_holds_the_ten_of_its_edition(tmp_path):
     )
     assert done.exit_code == 0, done.output
     manifest = json.loads((tmp_path / "out" / "dataset.json").read_text())
-    assert {arm.split("/")[0] for arm in manifest["arms"]} == TEN_OF_BOTH[224]
+    assert {variant.split("/")[0] for variant in manifest["variants"]} == TEN_OF_BOTH[224]
     assert "Mintun" in manifest["citation"] and "Hendrycks" not in manifest["citation"]
     again = CliRunner().invoke(main, ["verify", str(tmp_path / "out"), "--deep", "2"])
     assert again.exit_code == 0, again.output
 
 
 def test_names_and_families_may_be_mixed(tmp_path):
-    from robustgen.settings import config
+    from robustgen.settings.config import Config
+    from robustgen.settings.loading import load
 
-    mixed = config.load(None, {"corruptions": "fog,c-bar:lines,c-bar:all,fog", "edition": "cifar-10"})
+    mixed = load(Config, None, {"corruptions": "fog,c-bar:lines,c-bar:all,fog", "edition": "cifar-10"})
     assert mixed.corruptions[:2] == ("fog", "lines")
     assert set(mixed.corruptions) == {"fog", *TEN_OF_BOTH[32]}
     with pytest.raises(robustgen.errors.ConfigError, match="unknown corruption 'forst'"):
-        config.load(None, {"corruptions": "c-bar:forst"})
+        load(Config, None, {"corruptions": "c-bar:forst"})
 
 
 def test_elementary_functions_are_accurate():

@@ -11,7 +11,9 @@ from robustgen.benchmarks.parameters import read_calibrated_constants
 from robustgen.benchmarks.registry import CALIBRATED_SCALES, SCALES
 from robustgen.errors import ArgumentError
 from robustgen.inspection.calibrate.matching import remeasure_constants
-from robustgen.settings import config
+from robustgen.settings.config import Config
+from robustgen.settings.loading import load
+from robustgen.settings.yaml_files import dataset_file
 from tests.helpers import cli, cli_error, photo, put_photo
 
 # Of every category, and quick: all are measured by scripts/calibrate_sizes.py --check.
@@ -36,18 +38,18 @@ def test_every_corruption_has_constants_of_its_own_kind():
 @pytest.mark.parametrize("size", CALIBRATED_SCALES)
 def test_they_are_as_strong_as_the_published_ones_at_224(size):
     flags = {"corruptions": MEASURED, "severities": "2,4"}
-    choices = config.load(config.dataset_file("demo"), flags)
+    choices = load(Config, dataset_file("demo"), flags)
     found = remeasure_constants(choices, size, read_calibrated_constants()[str(size)])
     assert len(found.matches) == 10 and found.images == 8
     for match in found.matches:
-        assert abs(match.gap.miss) <= 0.01, match.arm.folder
+        assert abs(match.gap.miss) <= 0.01, match.variant.folder
 
 
 @pytest.mark.parametrize(
     ("size", "name", "severity"), [(448, "contrast", 5), (448, "saturate", 5), (336, "glass_blur", 3)]
 )
 def test_the_hardest_to_match_are_as_strong_too(size, name, severity):
-    choices = config.load(config.dataset_file("demo"), {"corruptions": name, "severities": str(severity)})
+    choices = load(Config, dataset_file("demo"), {"corruptions": name, "severities": str(severity)})
     (match,) = remeasure_constants(choices, size, read_calibrated_constants()[str(size)]).matches
     assert abs(match.gap.miss) <= 0.01
 
@@ -63,7 +65,7 @@ def test_they_are_taken_only_where_they_are_named(tmp_path):
     two, three = (CORRUPTIONS["gaussian_blur"].parameters(n, 384).sigma for n in (2, 3))
     assert two < finer < three
     put_photo(tmp_path / "in" / "a.jpg", 64, 64)
-    flags = ["--source", tmp_path / "in", "--scale", "384", "--output", tmp_path / "out"]
+    flags = ["--source", tmp_path / "in", "--set", "constants_for=384", "--output", tmp_path / "out"]
     cli("make-c", *flags, "--corruptions", "contrast", "--severities", "3")
     assert "has no published strength at scale 384" in cli_error("make-p", *flags)
     assert "has no published strength at scale 384" in cli_error("make-c", *flags, "--corruptions", "c-bar")

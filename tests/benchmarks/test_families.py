@@ -79,16 +79,17 @@ def test_pixels_are_the_published_ones(key, tiles):
 
 def example(operation, rng, *, seed=3):
     """What the operation makes, at its highest severity, of an image that it takes."""
-    edition, parameters, depth, image = None, None, None, photo(240, 200, seed)
+    edition, parameters, image = None, None, photo(240, 200, seed)
     if operation.family == "medmnist-c":
         edition, image = next(iter(operation.table)), photo(224, 224, seed)
     if operation.grey:
         image = photo(28, 28, seed)[:, :, 0]
-    if operation.needs_depth:
-        depth = np.linspace(0.1, 0.5, image[:, :, 0].size, dtype=np.float32).reshape(image.shape[:2])
     if operation.name == "laion-c:mosaic":
         image = photo(252, 224, seed)
-    if operation.name.startswith("laion-c:") and "tiles" in vars(operation.rows(224)[0]):
+    if operation.needs and operation.needs.name == "depth":
+        depth = np.linspace(0.1, 0.5, image[:, :, 0].size, dtype=np.float32).reshape(image.shape[:2])
+        parameters = {"depth": depth}
+    if operation.needs and operation.needs.name == "tiles":
         bank = TileBank.make([photo(60, 70, number) for number in range(20)], (16, 28))
         parameters = {"tiles": bank}
     before = image.copy()
@@ -97,7 +98,6 @@ def example(operation, rng, *, seed=3):
         operation.name,
         operation.levels[-1],
         edition=edition,
-        depth=depth,
         parameters=parameters,
         rng=rng,
     )
@@ -229,7 +229,7 @@ def test_what_is_missing_is_named_before_the_work(tmp_path, tiles):
         assert message in cli_error("make-c", *flags, "--corruptions", name, "--severities", severity)
     assert not (tmp_path / "out").exists()
     config = tmp_path / "tiles.yaml"
-    config.write_text(f"parameters:\n  laion-c:stickers:\n    3: {{tiles: {tiles}}}\n")
+    config.write_text(f"with: {{tiles: {tiles}}}\n")
     flags += ["--corruptions", "laion-c:stickers", "--severities", "3", "--no-clean", "--quiet"]
     cli("make-c", "--config", config, *flags)
     assert (tmp_path / "out" / "laion-c.stickers" / "3" / "cat").is_dir()

@@ -54,7 +54,7 @@ def test_the_rule():
     assert (middle.strength, middle.decay) == pytest.approx((math.sqrt(2 * 2.5), math.sqrt(2 * 1.7)))
     assert [jpeg.parameters(1 + n / 4, 224).quality for n in range(5)] == [25, 23, 21, 20, 18]
     saturate, spatter = ALL_CORRUPTIONS["saturate"], ALL_CORRUPTIONS["spatter"]
-    # Pale becomes gaudy, and water mud, without anything between.
+    # Less saturated becomes more saturated, and water mud, without anything between.
     assert saturate.parameters(2.49, 224) == saturate.parameters(2, 224)
     assert saturate.parameters(2.5, 224) == saturate.parameters(3, 224)
     assert spatter.parameters(3.5, 64) == spatter.parameters(4, 64)
@@ -116,7 +116,7 @@ def test_a_set_of_finer_severities(tmp_path):
     folders = ["clean", *(f"{name}/{severity}" for name in ("fog", "contrast") for severity in (1, 2, 2.5))]
     assert pictures(out) == {f"{folder}/class/a.jpg" for folder in folders}
     manifest = json.loads((out / "dataset.json").read_text())
-    assert sorted(manifest["arms"]) == sorted(folders)
+    assert sorted(manifest["variants"]) == sorted(folders)
     before = tree(out)
     assert cli(*asked).stdout.startswith("nothing to do")
     cli("make-c", *flags, "--corruptions", "fog", "--severities", "4.75", "--output", out)
@@ -171,7 +171,7 @@ def test_random_streams_differ_between_severities():
 def test_folders_are_read_back():
     c, p = BENCHMARKS["c"], BENCHMARKS["p"]
     for level in (1, 2.5, 4.125):
-        assert c.arm_in(f"fog/{level}") == c.arm("fog", level)
+        assert c.variant_in(f"fog/{level}") == c.variant("fog", level)
     for folder in ("fog/2.50", "fog/5.5", "fog/0.5", "fog/2.0", "fog/nan", "fog/6"):
-        assert c.arm_in(folder) is None
-    assert p.arm_in("shot_noise_2.5").name == "shot_noise_2.5"
+        assert c.variant_in(folder) is None
+    assert p.variant_in("shot_noise_2.5").name == "shot_noise_2.5"

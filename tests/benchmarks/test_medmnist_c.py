@@ -102,7 +102,7 @@ def test_missing_and_other_masks_are_refused(tmp_path):
             np.savez(own, **{"3": np.ones((10, 24, 24))})
         with pytest.raises(MissingDependencyError, match=text):
             robustgen.corrupt(
-                image, "medmnist-c:stain_deposit", 1, edition="pathmnist", parameters={"masks": str(own)}
+                image, "medmnist-c:stain_deposit", 1, edition="pathmnist", parameters={"ink": str(tmp_path)}
             )
 
 

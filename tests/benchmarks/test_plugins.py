@@ -9,24 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import robustgen
 from robustgen.benchmarks.registry import BENCHMARK_FAMILY, Family, corruption
 from robustgen.errors import ArgumentError, ArgumentTypeError
-from tests.helpers import cifar_folder, photo, pictures, put_photo
+from tests.helpers import cifar_folder, install, photo, pictures, put_photo
+from tests.helpers import run_with as run
 
 EXAMPLE = Path(__file__).parents[1] / "plugin"
-
-
-def install(site, package, entries, modules):
-    """Lay out what pip would: modules, and a dist-info with the entry points."""
-    info = site / f"{package.replace('-', '_')}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    lines = [f"{name} = {value}" for name, value in entries]
-    (info / "entry_points.txt").write_text("[robustgen.corruptions]\n" + "\n".join(lines) + "\n")
-    for name, text in modules.items():
-        (site / f"{name}.py").write_text(text)
 
 
 @pytest.fixture(scope="module")
@@ -41,25 +32,11 @@ def site(tmp_path_factory):
     return folder
 
 
-def run(site, *args, status=0):
-    """The command line in a process that finds the packages in `site`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "robustgen", *map(str, args)],
-        env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
 def test_the_example_is_short_and_whole():
-    lines = (EXAMPLE / "robustgen_darkness.py").read_text().splitlines()
-    assert 30 <= len(lines) <= 45
-    assert (EXAMPLE / "robustgen_darkness.py").read_text() in (
-        EXAMPLE.parents[1] / "docs" / "benchmarks" / "plugins.md"
-    ).read_text()
+    page = (EXAMPLE.parents[1] / "docs" / "benchmarks" / "plugins.md").read_text()
+    for module, most in (("robustgen_darkness.py", 45), ("robustgen_lamps.py", 65)):
+        text = (EXAMPLE / module).read_text()
+        assert 30 <= len(text.splitlines()) <= most and text in page
 
 
 def test_a_plugin_is_listed_with_its_means(site):
@@ -111,13 +88,66 @@ def test_a_plugin_fills_arrays_and_obeys_configs(site, tmp_path):
     assert np.array_equal(made, (images * 0.25).astype(np.uint8))
 
 
+@pytest.fixture
+def lit(tmp_path):
+    """Two photographs, and maps of light: the left half of each is lit."""
+    maps = tmp_path / "maps"
+    for key in ("cat/a.png", "dog/b.png"):
+        put_photo(tmp_path / "in" / key, 60, 80)
+        light = np.zeros((60, 80), np.float32)
+        light[:, :40] = 2
+        (maps / key).parent.mkdir(parents=True)
+        np.save(maps / f"{key}.npy", light)
+    return tmp_path
+
+
+def test_a_plugin_brings_its_own_ingredient(site, lit):
+    maps, out = lit / "maps", lit / "out"
+    flags = ["--source", lit / "in", "--edition", "imagenet@48", "--severities", "1,5"]
+    flags += ["--corruptions", "lamps", "--format", "png", "--output", out, "--jobs"]
+    run(site, "make-c", *flags, "2", "--with", f"lamps={maps},gain=0.5")
+    (clean, night) = (np.asarray(Image.open(out / name / "cat/a.png")) for name in ("clean", "lamps.night/5"))
+    # The map was resized and cropped like the image.
+    assert np.array_equal(night[:, :24], clean[:, :24]) and not night[:, 24:].any() and clean[:, 24:].any()
+    held = json.loads((out / "dataset.json").read_text())
+    assert held["settings"]["parameters"]["lamps.night/5"]["lamps"].endswith(", gain 0.5")
+    assert held["licence"].endswith("The maps of light are free.")
+    assert held["config"]["with"] == {"lamps": {"place": "maps", "gain": "0.5"}}
+    assert "0 findings" in run(site, "verify", out, "--deep", "all").stdout
+    refused = run(site, "make-c", *flags, "1", "--with", f"lamps={maps}", status=2).stderr
+    assert "created with different settings: parameters.lamps.night/1.lamps was" in refused
+    assert "needs lamps: maps of light, in a folder" in run(site, "list", "lamps:night").stdout
+
+
+@pytest.mark.parametrize(
+    ("named", "reason"),
+    [
+        ((), "lamps:night needs maps of light, in a folder of .npy files with the keys of the images: give"),
+        (("lamps={}/maps,gain=much",), "with: lamps.gain: could not convert string to float: 'much'"),
+        (("lamps={}/in",), "lamps: no map of cat/a.png in "),
+        (
+            ("lamps={}/maps", "frost={}/in"),
+            "with: frost: none of the corruptions needs it (they",
+        ),
+    ],
+)
+def test_an_ingredient_of_a_plugin_is_checked_before_the_run(site, lit, named, reason):
+    flags = ["--source", lit / "in", "--corruptions", "lamps", "--output", lit / "out"]
+    flags += [word for each in named for word in ("--with", each.format(lit))]
+    assert reason in run(site, "make-c", *flags, status=2).stderr
+    assert not (lit / "out").exists()
+
+
 def test_a_plugin_serves_python(site):
     code = """
 import numpy, robustgen
 image = numpy.full((40, 40, 3), 100, 'uint8')
 assert (robustgen.corrupt(image, 'darkness:dusk', 2) == 50).all()
-assert list(robustgen.FAMILIES)[:2] == ['imagenet-c', 'c-bar'] and list(robustgen.FAMILIES)[-1] == 'darkness'
+assert list(robustgen.FAMILIES)[:2] == ['imagenet-c', 'c-bar']
+assert list(robustgen.FAMILIES)[-2:] == ['darkness', 'lamps']
 assert robustgen.FAMILIES['darkness'].means['darkness:dusk'] == 0.42
+given = {'light': 0, 'lamps': numpy.eye(40)}
+assert (robustgen.corrupt(image, 'lamps:night', 1, parameters=given) == 100 * numpy.eye(40)[..., None]).all()
 assert len(robustgen.CORRUPTIONS) == 19
 """
     environment = {**os.environ, "PYTHONPATH": str(site)}

@@ -67,9 +67,9 @@ def test_one_line_says_that_workers_compile(capfd):
 @pytest.mark.parametrize(
     ("flags", "refused"),
     [
-        (("--edition", "imagenet-64", "--scale", 299), ""),
-        (("--edition", "imagenet-inception", "--scale", 224), "299 x 299 pixels"),
-        (("--edition", "imagenet-64", "--size", 63), "63 x 63 pixels"),
+        (("--edition", "imagenet-64", "--set", "constants_for=299"), ""),
+        (("--edition", "imagenet-inception", "--set", "constants_for=224"), "299 x 299 pixels"),
+        (("--edition", "imagenet-64@63"), "63 x 63 pixels"),
     ],
     ids=str,
 )

@@ -9,12 +9,20 @@ from robustgen.cli import main
 from robustgen.cli.examples import EXAMPLES
 from tests.helpers import cli
 
-COMMANDS = {
-    name: command
-    for group in (main, *(each for each in main.commands.values() if isinstance(each, click.Group)))
-    for name, command in group.commands.items()
-    if not isinstance(command, click.Group)
-}
+
+def list_commands(group, before=""):
+    """Return the commands of a group and of its groups, by the words that call them."""
+    found = {}
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        if command.callback is not None and before + name != "preprocess":
+            found[before + name] = command
+        if isinstance(command, click.Group):
+            found |= list_commands(command, f"{before}{name} ")
+    return found
+
+
+COMMANDS = list_commands(main)
 
 
 def test_every_command_has_two_examples():
@@ -26,8 +34,9 @@ def test_every_command_has_two_examples():
 def test_examples_can_be_given_as_they_stand(name):
     for example in EXAMPLES[name]:
         program, *words = shlex.split(example)
-        assert program == "robustgen" and name in words[:2]
-        COMMANDS[name].make_context(name, words[words.index(name) + 1 :])
+        own = name.split()
+        assert program == "robustgen" and words[: len(own)] == own
+        COMMANDS[name].make_context(name, words[len(own) :])
 
 
 def test_help_ends_with_them():

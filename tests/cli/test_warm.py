@@ -4,25 +4,25 @@ import os
 import subprocess
 import sys
 
-from robustgen.cli.warm import Warming
+from robustgen.cli.warm import WarmingJob
 from robustgen.errors import MissingDependencyError
 from tests.helpers import cli
 
 
 def test_an_operation_is_applied_and_a_missing_file_is_told(monkeypatch):
-    assert Warming("corruption", "contrast").run(None) == (Warming("corruption", "contrast"), "")
-    assert Warming("perturbation", "brightness").run(None)[1] == ""
+    assert WarmingJob("corruption", "contrast").run(None) == (WarmingJob("corruption", "contrast"), "")
+    assert WarmingJob("perturbation", "brightness").run(None)[1] == ""
 
     def fail(*_, **__):
         raise MissingDependencyError("the files of frost are missing")
 
     monkeypatch.setattr("robustgen.api.corrupt", fail)
-    assert Warming("corruption", "frost").run(None)[1] == "the files of frost are missing"
+    assert WarmingJob("corruption", "frost").run(None)[1] == "the files of frost are missing"
 
 
 def test_every_operation_is_a_job(monkeypatch):
     done = []
-    monkeypatch.setattr(Warming, "run", lambda self, _: (done.append(self.name), (self, "no frost"))[1])
+    monkeypatch.setattr(WarmingJob, "run", lambda self, _: (done.append(self.name), (self, "no frost"))[1])
     result = cli("warm", "--jobs", "1")
     assert {"gaussian_noise", "saturate", "tilt", "snow"} <= {*done}
     assert result.stderr == "no frost\n" and result.stdout.startswith(f"{len(done)} operations in ")

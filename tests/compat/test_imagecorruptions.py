@@ -1,4 +1,4 @@
-"""The dialect of the package imagecorruptions: pixels, interface, and the edition that makes COCO-C."""
+"""The package imagecorruptions: pixels, interface, and the edition that makes COCO-C."""
 
 import json
 from functools import lru_cache
@@ -203,11 +203,11 @@ def test_the_edition_makes_sets_in_the_format_and_size_of_the_source(tmp_path):
     cli("make-c", *flags, "--format", "original", "--corruptions", "frost,motion_blur", "--output", out)
     assert pixels_of(out / "frost/3/two.png").shape == (48, 70, 3)
     assert pixels_of(out / "motion_blur/3/one.jpg").shape == (36, 40, 3)
-    about = json.loads((out / "dataset.json").read_text())
-    assert about["edition"] == "coco-c" and "Michaelis" in about["citation"]
+    manifest = json.loads((out / "dataset.json").read_text())
+    assert manifest["edition"] == "coco-c" and "Michaelis" in manifest["citation"]
     cli("verify", out, "--deep", "2")
     assert "defines its own motion blur" in cli_error(
-        "make-c", *flags, "--motion-blur", "imagemagick", "--output", out
+        "make-c", *flags, "--set", "motion_blur=imagemagick", "--output", out
     )
     assert "has no perturbations" in cli_error("make-p", *flags[:4], "--output", tmp_path / "p")
     with pytest.raises(robustgen.errors.ArgumentError, match="has no perturbations"):

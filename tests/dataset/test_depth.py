@@ -15,7 +15,11 @@ from tests.helpers import cli, cli_error, errors_of, make_c, photo, tree
 F32 = np.float32
 KEYS = {"cat/a": (60, 90), "cat/b": (80, 50), "dog/c": (64, 64)}
 THREE = ("--corruptions", "3dcc:fog_3d,3dcc:near_focus,3dcc:far_focus", "--severities", "1,4")
-FEW = (*THREE, "--edition", "imagenet", "--size", "48", "--format", "png", "--jobs", "1")
+FEW = (*THREE, "--edition", "imagenet@48", "--format", "png", "--jobs", "1")
+
+
+def with_depth(maps, scale=None):
+    return "--with", f"depth={maps}" + (f",scale={scale}" if scale else "")
 
 
 def depth_of(key):
@@ -49,7 +53,7 @@ def maps(tmp_path_factory):
 @pytest.fixture(scope="module")
 def output(source, maps, tmp_path_factory):
     root = tmp_path_factory.mktemp("made") / "out"
-    make_c(source, root, *FEW, "--depth", maps / "npy")
+    make_c(source, root, *FEW, *with_depth(maps / "npy"))
     return root
 
 
@@ -65,15 +69,14 @@ def test_depth_follows_the_preparation_of_its_image(source, output):
 
 
 def test_workers_give_the_same_and_a_part_can_be_extended(source, maps, output, tmp_path):
-    flags = (*FEW[:-1], "2", "--depth", maps / "npy")
+    flags = (*FEW[:-1], "2", *with_depth(maps / "npy"))
     make_c(source, tmp_path / "out", *flags, "--limit", "2")
     make_c(source, tmp_path / "out", *flags)
     assert tree(tmp_path / "out") == tree(output)
 
 
 def test_maps_of_16_bits_in_folders_archives_and_shards(source, maps, tmp_path):
-    flags = (*FEW, "--depth-scale", "0.00005")
-    make_c(source, tmp_path / "folder", *flags, "--depth", maps / "png")
+    make_c(source, tmp_path / "folder", *FEW, *with_depth(maps / "png", "0.00005"))
     held = tree(tmp_path / "folder")
     stored = np.asarray(Image.open(maps / "png" / "dog" / "c.png"))
     depth = prepare_depth(stored.astype(F32) * F32(0.00005), 55, 48)
@@ -86,7 +89,7 @@ def test_maps_of_16_bits_in_folders_archives_and_shards(source, maps, tmp_path):
     with tarfile.open(tmp_path / "all.tar.gz", "w:gz") as archive:
         archive.add(maps / "png", "some")
     for name in ("depth-{0..1}.tar", "all.tar.gz"):
-        make_c(source, tmp_path / "out", *flags, "--depth", tmp_path / name, "--overwrite")
+        make_c(source, tmp_path / "out", *FEW, *with_depth(tmp_path / name, "0.00005"), "--overwrite")
         assert tree(tmp_path / "out") == held
 
 
@@ -95,7 +98,7 @@ def test_the_published_inverse_depth(source, tmp_path):
     for key, values in stored.items():
         (tmp_path / "maps" / key).parent.mkdir(exist_ok=True, parents=True)
         Image.fromarray(values).save(tmp_path / "maps" / f"{key}.png")
-    make_c(source, tmp_path / "out", *FEW, "--depth", tmp_path / "maps", "--depth-scale", "midas")
+    make_c(source, tmp_path / "out", *FEW, *with_depth(tmp_path / "maps", "midas"))
     image = robustgen.prepare(np.asarray(Image.open(source / "cat" / "a.png")), "imagenet@48")
     depth = prepare_depth(depth_from_midas(stored["cat/a"]), 55, 48)
     made = np.asarray(Image.open(tmp_path / "out" / "3dcc.far_focus" / "1" / "cat" / "a.png"))
@@ -107,16 +110,14 @@ def test_other_maps_are_refused(source, maps, output, tmp_path):
     # Of the same name and size.
     np.save(changed / "cat" / "a.npy", depth_of("cat/a") + F32(0.1))
     command = ("make-c", "--source", source, "--output", output, *FEW)
-    message = cli_error(*command, "--depth", changed)
+    message = cli_error(*command, *with_depth(changed))
     assert "created with different settings: parameters.3dcc.far_focus/1.depth was" in message
-    assert "scale 2.0'. Choose another --output" in cli_error(
-        *command, "--depth", maps / "npy", "--depth-scale", "2"
-    )
+    assert "scale 2.0'. Choose another --output" in cli_error(*command, *with_depth(maps / "npy", "2"))
     # Corruptions that need none go beside.
     more = ("--corruptions", "3dcc:iso_noise", *FEW[2:])
     target = shutil.copytree(output, tmp_path / "copied")
     make_c(source, target, *more)
-    make_c(source, target, *FEW, "--depth", maps / "npy")
+    make_c(source, target, *FEW, *with_depth(maps / "npy"))
 
 
 BAD = {
@@ -134,7 +135,7 @@ def test_a_bad_map_fails_alone(source, maps, tmp_path, name):
     values, reason = BAD[name]
     bad = shutil.copytree(maps / "npy", tmp_path / "npy")
     np.save(bad / "dog" / "c.npy", values)
-    make_c(source, tmp_path / "out", *FEW, "--depth", bad, status=1)
+    make_c(source, tmp_path / "out", *FEW, *with_depth(bad), status=1)
     entries = errors_of(tmp_path / "out")
     assert {each["key"] for each in entries} == {"dog/c.png"} and len(entries) == 6
     assert all(reason in each["reason"] for each in entries)
@@ -146,7 +147,7 @@ def test_a_map_of_several_channels_or_none_at_all_fails_alone(source, maps, tmp_
     bad = shutil.copytree(maps / "png", tmp_path / "png")
     Image.new("RGB", (64, 64)).save(bad / "dog" / "c.png")
     (bad / "cat" / "b.png").write_bytes(b"no picture")
-    make_c(source, tmp_path / "out", *FEW, "--depth", bad, "--depth-scale", "1e-4", status=1)
+    make_c(source, tmp_path / "out", *FEW, *with_depth(bad, "1e-4"), status=1)
     reasons = {each["key"]: each["reason"] for each in errors_of(tmp_path / "out")}
     assert (
         set(reasons) == {"cat/b.png", "dog/c.png"} and "several channels (mode RGB)" in reasons["dog/c.png"]
@@ -156,23 +157,32 @@ def test_a_map_of_several_channels_or_none_at_all_fails_alone(source, maps, tmp_
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ((), "3dcc:fog_3d needs depth maps: name them with --depth"),
-        (("--depth", "nowhere"), "depth: nowhere: No such file"),
         (
-            ("--depth", "npy/cat"),
+            (),
+            "3dcc:fog_3d needs depth maps with the keys of the images, in a folder, an archive or shards: "
+            "give --with depth=PLACE, or leave it out",
+        ),
+        (("--with", "depth=nowhere"), "depth: nowhere: No such file"),
+        (
+            ("--with", "depth=npy/cat"),
             "3 of 3 images have no map, for instance 'cat/a.png' (looked for cat/a.png, .npy",
         ),
-        (("--depth", "part"), "1 of 3 images have no map, for instance 'dog/c.png'"),
+        (("--with", "depth=part"), "1 of 3 images have no map, for instance 'dog/c.png'"),
         (
-            ("--depth", "exr"),
+            ("--with", "depth=exr"),
             "for instance 'dog/c.png' (looked for dog/c.png, .npy, .tif, .tiff)",
         ),
         (
-            ("--depth", "npy", "--depth-scale", "0"),
-            "--depth-scale: must be a positive number or midas, not '0'",
+            ("--with", "depth=npy,scale=0"),
+            "with: depth.scale: must be a positive number or midas, not '0'",
         ),
-        (("--corruptions", "fog", "--depth", "npy"), "depth: used only by 3dcc:fog_3d"),
-        (("--corruptions", "fog", "--depth-scale", "2"), "depth: used only by 3dcc:fog_3d"),
+        (("--corruptions", "fog", "--with", "depth=npy"), "with: depth: none of the corruptions needs it"),
+        (("--with", "dept=npy"), "with: dept: none of the corruptions needs it (they need depth)"),
+        (
+            ("--with", "depth=npy,scal=2"),
+            "with: depth.scal: unknown setting of depth 'scal' (did you mean 'scale'?)",
+        ),
+        (("--with", "depth"), "--with: must be NAME=PLACE[,KEY=VALUE], not 'depth'"),
         (
             ("--corruptions", "3dcc:flash"),
             "3dcc:flash cannot be made: it needs a map of the shading, which a",
@@ -204,10 +214,10 @@ def test_the_depth_of_augmix_is_another_one(source, tmp_path):
 
 
 def test_preview_takes_depth_with_a_source(source, maps, tmp_path):
-    flags = ("--corruptions", "3dcc", "--depth", maps / "npy", "--output", tmp_path / "a.png", "--no-show")
+    flags = ("--corruptions", "3dcc", *with_depth(maps / "npy"), "--output", tmp_path / "a.png", "--no-show")
     cli("preview", "--source", source, "--edition", "imagenet", *flags)
     assert (tmp_path / "a.png").exists()
-    assert "--depth needs --source" in cli_error("preview", source / "cat" / "a.png", *flags)
+    assert "--with depth needs --source: depth maps" in cli_error("preview", source / "cat" / "a.png", *flags)
 
 
 @pytest.mark.parametrize("edition", [*EDITIONS, "imagenet@64"])

@@ -1,4 +1,4 @@
-"""Detection and segmentation sets: every name, size and format kept, and all other files in every arm."""
+"""Detection and segmentation sets: every name, size and format kept, and all other files in every variant."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen.benchmarks.kinds import CLEAN_ARM
+from robustgen.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.dataset.mirror import select_companions
 from robustgen.dataset.opening import open_dataset
 from robustgen.inspection.report.page import summarise_set
@@ -23,10 +23,10 @@ FEW = (
     "1",
     "--format",
     "original",
-    "--scale",
-    "224",
+    "--set",
+    "constants_for=224",
 )
-ARMS = ("clean", "contrast/2")
+VARIANTS = ("clean", "contrast/2")
 
 
 def make_c(source, output, *flags, status=0):
@@ -72,12 +72,12 @@ def cityscapes(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["link", "copy"])
-def test_pycocotools_reads_an_arm_as_it_is(coco, tmp_path, how):
+def test_pycocotools_reads_an_variant_as_it_is(coco, tmp_path, how):
     from pycocotools.coco import COCO
 
-    make_c(coco, tmp_path / "out", "--mirror", how)
-    for arm in ARMS:
-        root = tmp_path / "out" / arm
+    make_c(coco, tmp_path / "out", "--set", f"mirror={how}")
+    for variant in VARIANTS:
+        root = tmp_path / "out" / variant
         annotations = root / "annotations" / "instances_val2017.json"
         held = COCO(annotations)
         for image in held.loadImgs(held.getImgIds()):
@@ -92,7 +92,7 @@ def test_pycocotools_reads_an_arm_as_it_is(coco, tmp_path, how):
 
 
 def test_verify_knows_what_was_mirrored(coco, tmp_path):
-    make_c(coco, tmp_path / "out", "--mirror", "copy")
+    make_c(coco, tmp_path / "out", "--set", "mirror=copy")
     assert (
         "8 files checked, 3 images made again, 0 findings"
         in cli("verify", tmp_path / "out", "--deep", "all").stdout
@@ -105,26 +105,26 @@ def test_verify_knows_what_was_mirrored(coco, tmp_path):
 
 
 def test_mirrored_files_follow_the_source(coco, tmp_path):
-    make_c(coco, tmp_path / "out", "--mirror")
+    make_c(coco, tmp_path / "out", "--set", "mirror=link")
     before = tree(tmp_path / "out")
-    assert "nothing to do" in make_c(coco, tmp_path / "out", "--mirror").stdout
+    assert "nothing to do" in make_c(coco, tmp_path / "out", "--set", "mirror=link").stdout
     assert tree(tmp_path / "out") == before
     (coco / "annotations" / "instances_val2017.json").unlink()
     (coco / "annotations" / "new.txt").write_text("new")
-    make_c(coco, tmp_path / "out", "--mirror")
+    make_c(coco, tmp_path / "out", "--set", "mirror=link")
     assert [path.name for path in (tmp_path / "out/contrast/2/annotations").iterdir()] == ["new.txt"]
     cli("verify", tmp_path / "out")
 
 
 def test_an_interrupted_or_divided_run_gives_the_same(coco, tmp_path):
     for number in (1, 2):
-        make_c(coco, tmp_path / "parts", "--mirror", "--shard", f"{number}/2")
-    make_c(coco, tmp_path / "one", "--mirror", "copy")
+        make_c(coco, tmp_path / "parts", "--set", "mirror=link", "--shard", f"{number}/2")
+    make_c(coco, tmp_path / "one", "--set", "mirror=copy")
     assert tree(tmp_path / "parts") == tree(tmp_path / "one")
 
 
 def test_overwrite_removes_what_was_mirrored(coco, tmp_path):
-    make_c(coco, tmp_path / "out", "--mirror")
+    make_c(coco, tmp_path / "out", "--set", "mirror=link")
     make_c(coco, tmp_path / "out", "--seed", "1", "--overwrite")
     assert not list((tmp_path / "out").rglob("annotations"))
     assert (coco / "annotations" / "instances_val2017.json").exists()
@@ -132,7 +132,7 @@ def test_overwrite_removes_what_was_mirrored(coco, tmp_path):
 
 
 def test_maps_of_labels_are_no_images(cityscapes, tmp_path):
-    make_c(cityscapes, tmp_path / "out", "--mirror", "--images", "leftImg8bit/*")
+    make_c(cityscapes, tmp_path / "out", "--set", "mirror=link", "--subset", "leftImg8bit/*")
     for path in (cityscapes / "gtFine").rglob("*.png"):
         name = path.relative_to(cityscapes)
         assert (tmp_path / "out/contrast/2" / name).read_bytes() == path.read_bytes()
@@ -140,7 +140,7 @@ def test_maps_of_labels_are_no_images(cityscapes, tmp_path):
         name = path.relative_to(cityscapes)
         assert np.array_equal(pixels_of(tmp_path / "out/clean" / name), pixels_of(path))
         assert not np.array_equal(pixels_of(tmp_path / "out/contrast/2" / name), pixels_of(path))
-    limited = ("--mirror", "--images", "leftImg8bit/*", "--limit", "1")
+    limited = ("--set", "mirror=link", "--subset", "leftImg8bit/*", "--limit", "1")
     make_c(cityscapes, tmp_path / "limited", *limited)
     # Images that the limit leaves out are not repeated as they are.
     assert len(list((tmp_path / "limited/contrast/2/leftImg8bit").rglob("*.png"))) == 1
@@ -150,11 +150,11 @@ def test_maps_of_labels_are_no_images(cityscapes, tmp_path):
 @pytest.mark.parametrize("recorded", [True, False])
 def test_maps_of_labels_are_not_read_as_images(cityscapes, tmp_path, recorded):
     out = tmp_path / "out"
-    make_c(cityscapes, out, "--images", "leftImg8bit/*", "--mirror")
+    make_c(cityscapes, out, "--subset", "leftImg8bit/*", "--set", "mirror=link")
     if not recorded:
         (out / "clean" / "SHA256SUMS").unlink()
     assert summarise_set(out).sample.total == 2
-    assert open_dataset(out).keys(CLEAN_ARM) == tuple(
+    assert open_dataset(out).keys(CLEAN_VARIANT) == tuple(
         f"leftImg8bit/val/frankfurt/frankfurt_{number:06d}_leftImg8bit.png" for number in range(2)
     )
     assert "2 images of each" in cli("compare", out, out).stdout
@@ -162,11 +162,11 @@ def test_maps_of_labels_are_not_read_as_images(cityscapes, tmp_path, recorded):
     assert not (tmp_path / "clahe" / "contrast" / "2" / "gtFine").exists()
 
 
-def test_the_arms_are_read_by_torchvision(cityscapes, tmp_path):
+def test_the_variants_are_read_by_torchvision(cityscapes, tmp_path):
     torchvision = pytest.importorskip("torchvision")
     for path in (cityscapes / "gtFine").rglob("*labelIds.png"):
         shutil.copy(path, path.with_name(path.name.replace("labelIds", "instanceIds")))
-    make_c(cityscapes, tmp_path / "out", "--mirror", "--images", "leftImg8bit/*")
+    make_c(cityscapes, tmp_path / "out", "--set", "mirror=link", "--subset", "leftImg8bit/*")
     held = torchvision.datasets.Cityscapes(
         str(tmp_path / "out/contrast/2"), split="val", target_type="semantic"
     )
@@ -179,7 +179,7 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
     (coco / "folder").symlink_to("/etc")
     (coco / "SHA256SUMS").write_text("of the source")
     os.mkfifo(coco / "pipe")
-    make_c(coco, tmp_path / "out", "--mirror", status=1)
+    make_c(coco, tmp_path / "out", "--set", "mirror=link", status=1)
     assert {error["key"]: error["reason"] for error in errors_of(tmp_path / "out")} == {
         "link.json": "is a link, which is not mirrored",
         "folder": "is a link, which is not mirrored",
@@ -190,9 +190,11 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
 
 
 def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
-    said = make_c(coco, tmp_path / "out", "--mirror", "--corruptions", "elastic_transform,fog").stderr
+    said = make_c(
+        coco, tmp_path / "out", "--set", "mirror=link", "--corruptions", "elastic_transform,fog"
+    ).stderr
     assert said.count("elastic_transform moves pixels, but boxes and masks stay in place") == 1
-    assert "moves" not in make_c(coco, tmp_path / "fog", "--mirror").stderr
+    assert "moves" not in make_c(coco, tmp_path / "fog", "--set", "mirror=link").stderr
 
 
 @pytest.mark.parametrize(
@@ -204,15 +206,17 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
             "choose it, or --mirror none",
         ),
         (
-            ("--images", "nowhere/*"),
+            ("--subset", "nowhere/*"),
             "images: no key matches 'nowhere/*'; the first is 'val2017/000000000000.jpg'",
         ),
-        (("--mirror", "move"), "--mirror: must be 'link' or 'copy', not 'move'"),
+        (("--set", "mirror=move"), "--mirror: must be 'link' or 'copy', not 'move'"),
     ],
     ids=str,
 )
 def test_what_does_not_go_together(coco, tmp_path, flags, message):
-    error = cli_error("make-c", "--source", coco, "--output", tmp_path / "out", *FEW, "--mirror", *flags)
+    error = cli_error(
+        "make-c", "--source", coco, "--output", tmp_path / "out", *FEW, "--set", "mirror=link", *flags
+    )
     assert error == message
 
 
@@ -236,18 +240,18 @@ def test_the_data_set_coco_c_is_the_whole_recipe(coco, tmp_path):
     said = cli("make-c", "--dataset", "coco-c", *few, "--output", tmp_path / "out").stderr
     assert said.splitlines()[0] == "3 images, 1 class, 2 outputs of each"
     assert "mirror: 1 file of " in said and "into each of 2 folders as hard links" in said
-    flags = ("--edition", "coco-c", "--format", "original", "--mirror")
+    flags = ("--edition", "coco-c", "--format", "original", "--set", "mirror=link")
     cli("make-c", *flags, *few, "--output", tmp_path / "spelled")
     assert tree(tmp_path / "out") == tree(tmp_path / "spelled")
     assert (tmp_path / "out/contrast/2/annotations/instances_val2017.json").is_file()
-    without = ("--dataset", "coco-c", *few, "--mirror", "none", "--output", tmp_path / "without")
+    without = ("--dataset", "coco-c", *few, "--set", "mirror=none", "--output", tmp_path / "without")
     assert "mirror" not in cli("make-c", *without, "--format", "png").stderr
     assert not list((tmp_path / "without").rglob("annotations"))
 
 
 def test_a_dry_run_says_what_is_repeated(coco, tmp_path):
     (coco / "annotations" / "big.bin").write_bytes(bytes(5000))
-    said = make_c(coco, tmp_path / "out", "--mirror", "copy", "--dry-run").stdout
+    said = make_c(coco, tmp_path / "out", "--set", "mirror=copy", "--dry-run").stdout
     assert "mirror   2 files of " in said and "as copies, 4 inodes and 1" in said and "big.bin" in said
     assert not (tmp_path / "out").exists()
 
@@ -258,7 +262,9 @@ def test_files_of_images_that_were_not_chosen_are_not_repeated(cityscapes, tmp_p
     for name in ("val/frankfurt/frankfurt_000000", "train/bonn/bonn_000000"):
         (cityscapes / "gtFine" / f"{name}_gtFine_polygons.json").write_text("{}")
     (cityscapes / "README").write_text("read me")
-    said = make_c(cityscapes, tmp_path / "out", "--mirror", "--images", "leftImg8bit/val/*").stderr
+    said = make_c(
+        cityscapes, tmp_path / "out", "--set", "mirror=link", "--subset", "leftImg8bit/val/*"
+    ).stderr
     assert "mirror: 4 files of" in said
     repeated = {name for name in tree(tmp_path / "out/contrast/2") if not name.startswith("leftImg8bit")}
     labels = {f"gtFine/val/frankfurt/frankfurt_{n:06d}_gtFine_labelIds.png" for n in range(2)}

@@ -185,8 +185,8 @@ def test_make_c_lists_every_refused_item_with_its_reason(made_c):
 def test_make_c_makes_all_that_can_be_read(made_c):
     names = {*good_files(), *TINY, "twin/x.bmp"}
     names = {name if name.endswith(".jpg") else f"{name[:-4]}.JPEG" for name in names}
-    arms = ("clean", "contrast/2", "pixelate/2")
-    assert pictures(made_c[1]) == {f"{arm}/{name}" for arm in arms for name in names}
+    variants = ("clean", "contrast/2", "pixelate/2")
+    assert pictures(made_c[1]) == {f"{variant}/{name}" for variant in variants for name in names}
     manifest = json.loads((made_c[1] / "dataset.json").read_text())
     assert manifest["counts"]["files"] == 3 * len(names)
     assert manifest["failures"] == len(refusals()) and manifest["complete"] is False
@@ -260,7 +260,7 @@ def test_a_sequence_named_like_a_paper(tmp_path):
     cli("verify", tmp_path / "out")
 
 
-def test_a_class_folder_named_like_a_paper_of_a_set_without_arms(tmp_path):
+def test_a_class_folder_named_like_a_paper_of_a_set_without_variants(tmp_path):
     for folder in ("errors.jsonl", "cat"):
         put_photo(tmp_path / "src" / folder / "x.png")
     cli("preprocess", "clahe", tmp_path / "src", tmp_path / "out", status=1)
@@ -324,7 +324,7 @@ def test_names_are_printed_escaped_by_all_commands(tmp_path, monkeypatch):
     shown = told("verify", one, status=1)
     assert "changed" in shown and "\\x1b]0;owned\\x07\\nmissing" in shown
     told("verify", one, "--against", other, status=1)
-    told("compare", one, other, "--report", root / "page.html", status=1)
+    told("compare", one, other, "--output", root / "page.html", status=1)
     told("report", other)
     told("preview", next((root / "in").rglob("*0.png")), "--corruptions", "fog", "--output", root / "a.png")
     told("preview", root / "none.png", status=2)

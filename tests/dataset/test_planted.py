@@ -12,7 +12,7 @@ import pytest
 from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.files.storage import open_store
-from robustgen.formats import WrittenFile
+from robustgen.formats.base import WrittenFile
 from robustgen.inspection.verify import contents
 from tests.helpers import cli, cli_error, findings, manifest, put_photo, spawn, without_beginning
 
@@ -86,7 +86,7 @@ def test_a_linked_file_in_the_state_folder_is_replaced(photos, copied, victim, n
 
 
 @pytest.mark.parametrize("overwrite", [(), ("--overwrite", "--seed", "1")])
-def test_an_arm_that_is_a_link_is_refused(photos, copied, victim, overwrite):
+def test_an_variant_that_is_a_link_is_refused(photos, copied, victim, overwrite):
     shutil.rmtree(copied / "contrast/1")
     (copied / "contrast/1").symlink_to(victim)
     assert any(line.startswith("extra contrast/1: is a link") for line in findings(copied))
@@ -333,18 +333,6 @@ def test_damaged_settings_are_named_with_the_remedy(photos, copied, made, conten
     assert findings(copied, "--against", made, status=0) == []
 
 
-def test_an_output_of_an_earlier_version_is_refused(photos, copied):
-    shutil.rmtree(copied / ".robustgen")
-    (copied / ".robustgen").mkdir()
-    for name in ("journal.jsonl", "settings.json"):
-        (copied / ".robustgen" / name).write_text("{}\n")
-    message = cli_error("make-c", "--source", photos, "--output", copied, *FEW)
-    assert message == f"{copied}: created by an earlier version; delete it, or choose another --output"
-    # A finished set still verifies.
-    shutil.rmtree(copied / ".robustgen")
-    assert findings(copied, status=0) == []
-
-
 # --- deep, and what the disk says --------------------------------------------------------------------
 
 
@@ -366,13 +354,13 @@ def test_one_is_not_a_plural(photos, tmp_path):
 def peak_of_checking(root, folders):
     """Bytes at most that comparing so many folders of 400 files with their sums takes."""
     for folder in range(folders):
-        arm = root / f"fog{folder}" / "1"
-        arm.mkdir(parents=True)
+        variant = root / f"fog{folder}" / "1"
+        variant.mkdir(parents=True)
         names = [f"{number:0100d}.jpg" for number in range(400)]
         for name in names:
-            (arm / name).write_bytes(b"")
+            (variant / name).write_bytes(b"")
         empty = hashlib.sha256(b"").hexdigest()
-        (arm / "SHA256SUMS").write_text("".join(f"{empty}  {name}\n" for name in names))
+        (variant / "SHA256SUMS").write_text("".join(f"{empty}  {name}\n" for name in names))
     tracemalloc.start()
     try:
         assert contents.check_contents(open_store(root), 2, {})[0] == []
@@ -388,13 +376,15 @@ def test_verify_takes_no_more_memory_for_more_folders(tmp_path):
     assert many < 3 * few
 
 
-NAMELESS = '{"about": {"arms": [[]], "arrays": [], "images": 5, "source": {}}, "parameters": {}}'
+NAMELESS = '{"manifest": {"variants": [[]], "arrays": [], "images": 5, "source": {}}, "parameters": {}}'
 
-NO_LICENCE = '{"about": {"arms": [], "arrays": [], "images": 5, "source": {"images": 5}}, "parameters": {}}'
+NO_LICENCE = (
+    '{"manifest": {"variants": [], "arrays": [], "images": 5, "source": {"images": 5}}, "parameters": {}}'
+)
 
 
 @pytest.mark.parametrize(
-    "content", ["{}", '{"about": {"arms": ["fog/3"]}}', '{"about": 1}', NAMELESS, NO_LICENCE, "{"]
+    "content", ["{}", '{"manifest": {"variants": ["fog/3"]}}', '{"manifest": 1}', NAMELESS, NO_LICENCE, "{"]
 )
 def test_a_plan_without_its_keys_is_damaged(photos, copied, made, content):
     (path,) = (copied / ".robustgen" / "plans").iterdir()
@@ -405,7 +395,9 @@ def test_a_plan_without_its_keys_is_damaged(photos, copied, made, content):
     assert findings(copied, "--against", made, status=0) == []
 
 
-@pytest.mark.parametrize(("name", "value"), [("settings", []), ("counts", 1), ("arms", None), ("kind", {})])
+@pytest.mark.parametrize(
+    ("name", "value"), [("settings", []), ("counts", 1), ("variants", None), ("kind", {})]
+)
 def test_a_manifest_of_other_types_is_refused(copied, name, value):
     path = copied / "dataset.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))

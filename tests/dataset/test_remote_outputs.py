@@ -23,7 +23,11 @@ def make_c(source, output, *flags, status=0):
 
 def flags_of(form):
     """Flags of a format; several shards, and images of one size."""
-    more = {"npy": ("--size", "32"), "webdataset": ("--shard-size", "2"), "parquet": ("--shard-size", "2")}
+    more = {
+        "npy": ("--edition", "folder@32"),
+        "webdataset": ("--set", "shard_size=2"),
+        "parquet": ("--set", "shard_size=2"),
+    }
     return ("--format", form, *more.get(form, ()))
 
 
@@ -79,7 +83,7 @@ def test_sets_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
 
 @pytest.mark.parametrize("form", ["mp4", "png", "npy"])
 def test_sequences_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
-    size = ("--size", "32") if form == "npy" else ()
+    size = ("--edition", "folder@32") if form == "npy" else ()
     flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1", "--format", form, *size)
     cli("make-p", "--source", photos, "--output", tmp_path / "local", *flags)
     cli("make-p", "--source", photos, "--output", f"{place}/out", *flags)
@@ -97,7 +101,7 @@ def test_a_source_behind_a_url_gives_the_same_set(photos, tmp_path, place):
 
 
 def test_a_set_behind_a_url_is_a_source_again(photos, tmp_path, place):
-    make_c(photos, f"{place}/shards", "--format", "webdataset", "--shard-size", "2")
+    make_c(photos, f"{place}/shards", "--format", "webdataset", "--set", "shard_size=2")
     make_c(f"{place}/shards/clean/{{000000..000002}}.tar", f"{place}/out", "--limit", "1")
     assert findings(f"{place}/out", "--deep", "all", status=0) == []
 
@@ -301,7 +305,7 @@ def test_a_listing_that_lags_makes_units_again_and_nothing_else(photos, tmp_path
 
 def test_temporary_files_of_shards_go(photos, s3, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    make_c(photos, f"s3://{BUCKET}/out", "--format", "webdataset", "--shard-size", "2")
+    make_c(photos, f"s3://{BUCKET}/out", "--format", "webdataset", "--set", "shard_size=2")
     assert not [path for path in Path(tmp_path).rglob("*") if path.is_file()]
 
 

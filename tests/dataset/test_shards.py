@@ -7,7 +7,8 @@ import pytest
 
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.dataset.run import run
-from robustgen.settings import config
+from robustgen.settings.config import Config
+from robustgen.settings.loading import load
 from tests.helpers import (
     CIFAR,
     FEW,
@@ -63,7 +64,7 @@ def test_shards_of_arrays_on_one_disk(cifar, cifar_output, tmp_path, order):
 
 def test_shards_of_arrays_agree_on_the_plan_whichever_starts_first(cifar, tmp_path):
     choices = {"edition": "cifar-10", "source": str(cifar[0]), "jobs": 1, "output": str(tmp_path / "out")}
-    wanted = config.load(None, choices | {"corruptions": "fog,contrast,gaussian_noise", "limit": 2})
+    wanted = load(Config, None, choices | {"corruptions": "fog,contrast,gaussian_noise", "limit": 2})
     first = plan_benchmark(wanted, "c")
     assert run(first, shard=(1, 2)).waiting == [2]
     second = plan_benchmark(wanted, "c")

@@ -12,10 +12,11 @@ import robustgen
 from robustgen.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.files.storage import open_store
-from robustgen.formats import parse_variant
+from robustgen.formats.base import parse_variant
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.tiles import TileBank
-from robustgen.settings.config import Config, check
+from robustgen.settings.config import Config
+from robustgen.settings.loading import check
 from tests.helpers import cli, cli_error, make_c, manifest, photo, put_photo, tree
 
 TILED = (
@@ -54,7 +55,9 @@ def decoded(data):
 
 
 def test_the_whole_family_is_written_as_published(source, pictures, tmp_path):
-    make_c(source, tmp_path / "out", "--corruptions", "laion-c", "--tiles", pictures, "--limit", "1")
+    make_c(
+        source, tmp_path / "out", "--corruptions", "laion-c", "--with", f"tiles={pictures}", "--limit", "1"
+    )
     made = {name: data for name, data in tree(tmp_path / "out").items() if name.endswith(".JPEG")}
     distortions = (
         *("geometric_shapes", "vertical_lines", "glitched", "luminance_checkerboard", "stickers", "mosaic"),
@@ -112,14 +115,14 @@ def test_workers_a_part_of_the_images_and_a_plan_give_the_same_bytes(source, out
 
 def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(source, pictures, tmp_path):
     tiles = shutil.copytree(pictures, tmp_path / "tiles")
-    make_c(source, tmp_path / "out", *TILED, "--tiles", tiles)
+    make_c(source, tmp_path / "out", *TILED, "--with", f"tiles={tiles}")
     before = tree(tmp_path / "out")
-    assert "nothing to do" in make_c(source, tmp_path / "out", *TILED, "--tiles", tiles).stdout
+    assert "nothing to do" in make_c(source, tmp_path / "out", *TILED, "--with", f"tiles={tiles}").stdout
     size = (tiles / "0.bmp").stat().st_size
     Image.new("RGB", (40, 40), (250, 250, 0)).save(tiles / "0.bmp")
     assert (tiles / "0.bmp").stat().st_size == size
     command = ("make-c", "--source", source, "--output", tmp_path / "out", *TILED)
-    message = cli_error(*command, "--tiles", tiles)
+    message = cli_error(*command, "--with", f"tiles={tiles}")
     assert "created with different settings: parameters.mosaic/intensity_level_2.tiles was '3 of" in message
     assert "3 of another source" in message and "of the set itself" not in message
     assert "4 of the set itself" in cli_error(*command)
@@ -129,13 +132,13 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--tiles", "nowhere"), "nowhere: No such file"),
-        (("--tiles", "empty"), "empty: no images"),
-        (("--tiles", "broken"), "broken: 'x.png': in none of the formats"),
+        (("--with", "tiles=nowhere"), "nowhere: No such file"),
+        (("--with", "tiles=empty"), "empty: no images"),
+        (("--with", "tiles=broken"), "broken: 'x.png': in none of the formats"),
         (("--limit", "1", "--source", "single"), "contains no other picture; name other"),
         (
-            ("--corruptions", "fog", "--tiles", "single"),
-            "tiles: used only by laion-c:stickers and laion-c:mosaic",
+            ("--corruptions", "fog", "--with", "tiles=single"),
+            "with: tiles: none of the corruptions needs it",
         ),
         (("--edition", "imagenet"), "multiples of 6, not 224 x 224; published_preparation"),
         (("--edition", "laion-c@384"), "unknown edition"),
@@ -174,16 +177,24 @@ def test_tiles_travel_to_workers_by_the_output_state(source, tmp_path):
     assert len(pickle.dumps(plan.recipe)) < 3000
     plan.recipe.make_ready()
     image = photo(80, 80)
-    arm, sent = plan.arms[1], pickle.loads(pickle.dumps(plan.recipe))
+    variant, sent = plan.variants[1], pickle.loads(pickle.dumps(plan.recipe))
     for key in (*KEYS, "elsewhere.png"):
-        assert np.array_equal(sent.make(arm, key, image), plan.recipe.make(arm, key, image))
+        assert np.array_equal(sent.make(variant, key, image), plan.recipe.make(variant, key, image))
 
 
 def test_preview_shows_tiles_of_the_source_or_of_a_folder(source, pictures, tmp_path):
     sheet = tmp_path / "sheet.png"
     cli("preview", "--source", source, "--corruptions", "laion-c:mosaic", "--output", sheet, "--no-show")
     assert sheet.exists()
-    flags = ("--corruptions", "laion-c:mosaic", "--severities", "5", "--tiles", pictures, "--no-show")
+    flags = (
+        "--corruptions",
+        "laion-c:mosaic",
+        "--severities",
+        "5",
+        "--with",
+        f"tiles={pictures}",
+        "--no-show",
+    )
     cli("preview", source / "cat" / "a.png", *flags, "--output", sheet, "--cell", "224")
     colours = set(map(tuple, np.asarray(Image.open(sheet).convert("RGB")).reshape(-1, 3).tolist()))
     assert colours >= {(250, 0, 0)} or colours >= {(0, 0, 250)} or colours >= {(0, 250, 0)}

@@ -20,7 +20,8 @@ from robustgen.dataset.plan import plan_benchmark
 from robustgen.dataset.state import OutputState
 from robustgen.files.storage import open_store
 from robustgen.files.storage.host import HOST_ID
-from robustgen.settings import config
+from robustgen.settings.config import Config
+from robustgen.settings.loading import load
 from tests.helpers import (
     FEW,
     cifar_folder,
@@ -39,7 +40,7 @@ from tests.helpers import (
 LONG = ("--corruptions", "fog,frost,snow,elastic_transform,zoom_blur,glass_blur", "--edition", "imagenet")
 FORMS = {
     "tree": (),
-    "webdataset": ("--format", "webdataset", "--shard-size", "4"),
+    "webdataset": ("--format", "webdataset", "--set", "shard_size=4"),
     "npy": ("--format", "npy"),
 }
 
@@ -141,9 +142,9 @@ def test_a_run_that_begins_at_the_same_time_removes_nothing_of_the_other(photos,
         found = exists.fget(state)
         if not others and state.root.location == str(tmp_path / "out"):
             others.append({"source": str(photos), "output": state.root.location, "seed": 1})
-            planned = plan_benchmark(config.load(None, others[0]), "c")
+            planned = plan_benchmark(load(Config, None, others[0]), "c")
             OutputState(state.root).agree(planned.settings())
-            OutputState(state.root).add_plan(planned.about(), {})
+            OutputState(state.root).add_plan(planned.manifest(), {})
         return found
 
     monkeypatch.setattr(OutputState, "exists", property(look))
@@ -174,14 +175,14 @@ def dead_process():
 def claimed_by(root, source, content, *flags):
     """Have every unit of a run be claimed already."""
     planned = plan_benchmark(
-        config.load(None, {"source": str(source), "output": str(root), "corruptions": "contrast"}), "c"
+        load(Config, None, {"source": str(source), "output": str(root), "corruptions": "contrast"}), "c"
     )
     state = OutputState(open_store(root))
     parameters = (settings := planned.settings()).pop("parameters")
-    about = planned.about()
-    about["source"]["digest"] = ""
+    manifest = planned.manifest()
+    manifest["source"]["digest"] = ""
     state.agree(settings)
-    state.add_plan(about, parameters)
+    state.add_plan(manifest, parameters)
     for unit in planned.cut():
         state.store.put(f"claims/{unit.name}", content.encode())
     return len([*planned.cut()])
@@ -246,7 +247,7 @@ main()
 
 def test_repeated_runs_have_nothing_to_do_and_change_nothing(photos, tmp_path):
     for form, flags in FORMS.items():
-        square = ("--size", "32") if form == "npy" else ()
+        square = ("--edition", "folder@32") if form == "npy" else ()
         make_c(photos, tmp_path / form, *FEW, *flags, *square)
         stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / form).rglob("*") if path.is_file()}
         for _ in range(2):
@@ -257,7 +258,7 @@ def test_repeated_runs_have_nothing_to_do_and_change_nothing(photos, tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_sets_grow_by_images_corruptions_and_severities(many, tmp_path, form):
-    flags = (*FORMS[form], "--size", "32", "--jobs", "1")
+    flags = (*FORMS[form], "--edition", "folder@32", "--jobs", "1")
     steps = [
         ("--corruptions", "contrast", "--severities", "1", "--limit", "6"),
         ("--corruptions", "contrast", "--severities", "1"),
@@ -280,12 +281,12 @@ def test_sets_grow_by_images_corruptions_and_severities(many, tmp_path, form):
 
 def replaced(path, data):
     """Have the file at `path` hold other bytes: its size, times and inode stay."""
-    about = path.stat()
-    assert len(data) == about.st_size
+    status = path.stat()
+    assert len(data) == status.st_size
     with path.open("r+b") as file:
         file.write(data)
-    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
-    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (about.st_ino, about.st_mtime_ns)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (status.st_ino, status.st_mtime_ns)
 
 
 def bmp(seed):
@@ -315,7 +316,7 @@ def test_an_image_replaced_by_another_of_the_same_size(tmp_path, form):
         path = tmp_path / "src" / "cat" / f"{number}.bmp"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bmp(number))
-    flags = (*FORMS[form], "--size", "32", "--corruptions", "contrast", "--jobs", "1")
+    flags = (*FORMS[form], "--edition", "folder@32", "--corruptions", "contrast", "--jobs", "1")
     make_c(tmp_path / "src", tmp_path / "out", *flags, "--severities", "1")
     replaced(tmp_path / "src" / "cat" / "1.bmp", bmp(9))
     refused_then_overwritten(tmp_path / "src", tmp_path / "out", "cat/1.bmp", *flags, "--severities", "1,4")

@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from multiprocessing import active_children
@@ -14,7 +16,9 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 from PIL import Image
 
+from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.evaluation import evaluating
+from robustgen.evaluation.store import choose_unit_size
 from robustgen.execution import progress
 from robustgen.models.onnx import OnnxModel
 from tests.digits import logarithm, put_cifar, put_folder, put_model
@@ -24,7 +28,7 @@ from tests.sources.test_shard_sources import put_parquet, put_shards
 
 IMAGES = 30
 PLAIN = ("--mean", "0", "--std", "1")
-FOLDER = ("--edition", "folder", "--scale", "32")
+FOLDER = ("--set", "constants_for=32")
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1")
 FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--limit", "3")
 BATCH = ("--batch-size", "8")
@@ -50,6 +54,18 @@ def predict_written(command, source, model, root, flags, *more):
     cli(command, "--source", source, "--output", root / "set", "--jobs", "1", *flags)
     cli("predict", root / "set", "--model", model, "--output", root / "predicted", *PLAIN, *BATCH, *more)
     return predictions(root / "predicted")
+
+
+def held(folder, variant):
+    with np.load(folder / f"{variant}.npz") as archive:
+        return dict(archive)
+
+
+@pytest.fixture
+def peers(monkeypatch):
+    """From now on the output of the model for an image depends on the other images of its batch."""
+    run = OnnxModel.run
+    monkeypatch.setattr(OnnxModel, "run", lambda self, images: run(self, images) * (1 + images.mean()))
 
 
 def predictions(folder):
@@ -97,7 +113,7 @@ def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, 
 
 def test_the_baseline_is_read_before_the_work(digits, model, tmp_path):
     line = cli_error(
-        *("evaluate", "--model", model, "--source", digits, "--edition", "folder", "--scale", 32),
+        *("evaluate", "--model", model, "--source", digits, "--set", "constants_for=32"),
         *("--baseline", tmp_path / "none.yaml", "--output", tmp_path / "preds"),
     )
     assert "none.yaml: cannot be read" in line and not (tmp_path / "preds").exists()
@@ -107,7 +123,7 @@ def test_two_severities_need_no_baseline(digits, model, tmp_path):
     """What cannot be normalised is left out with a line, and the command succeeds."""
     (tmp_path / "own.yaml").write_text("model: Own\nclean_error: 0.1\nerrors: {contrast: 0.5}\n")
     result = cli(
-        *("evaluate", "--model", model, "--source", digits, "--edition", "folder", "--scale", 32),
+        *("evaluate", "--model", model, "--source", digits, "--set", "constants_for=32"),
         *("--corruptions", "contrast,brightness", "--severities", "1,3", "--limit", 12, "--jobs", 1),
         *("--mean", 0, "--std", 1, "--baseline", tmp_path / "own.yaml", "--output", tmp_path / "preds"),
     )
@@ -235,6 +251,25 @@ def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_
         assert [f"digit {label}" for label in found["labels"]] == [key[:7] for key in found["keys"]]
 
 
+@pytest.mark.parametrize("kind", ["c", "p"])
+def test_units_can_be_processed_in_any_order(digits, model, tmp_path, monkeypatch, peers, kind):
+    source = shutil.copytree(digits, tmp_path / "source")
+    for victim in sorted(source.rglob("*.png"))[1:20:9]:
+        victim.write_bytes(victim.read_bytes()[:80])
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"digit {i}\n" for i in range(10)))
+    few = FEW_C if kind == "c" else (*FEW_P, "--limit", "5", "--classes", names)
+    flags = (*FOLDER, *few, *BATCH, "--jobs", "1")
+    evaluate(source, model, tmp_path / "forwards", *flags, status=1)
+    share = evaluating.share_units
+    monkeypatch.setattr(
+        evaluating, "share_units", lambda state, names, *rest: share(state, [*names][::-1], *rest)
+    )
+    evaluate(source, model, tmp_path / "backwards", *flags, status=1)
+    found = predictions(tmp_path / "backwards")
+    assert found and found == predictions(tmp_path / "forwards")
+
+
 # --- going on ------------------------------------------------------------------------------------
 
 
@@ -260,8 +295,8 @@ def test_a_run_goes_on_where_it_was_cut_off(digits, model, written, tmp_path, mo
     assert not predictions(tmp_path / "p" / "digits")
     result = evaluate(digits, model, tmp_path / "p", *flags)
     assert predictions(tmp_path / "p" / "digits") == written
-    done = 8 * ((after - 3) // 5)
-    assert f"{5 * (IMAGES - done)} images predicted" in result.stdout
+    # Each call after the first two, which find out whether all fits, is a unit: a batch in one variant.
+    assert f"{5 * IMAGES - 8 * (after - 3)} images predicted" in result.stdout
 
 
 def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, model, tmp_path, monkeypatch):
@@ -272,9 +307,77 @@ def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, m
     victim.write_bytes(victim.read_bytes()[:80].ljust(victim.stat().st_size, b"\0"))
     evaluate(source, model, tmp_path / "p", *flags, "brightness", status=1)
     result = evaluate(source, model, tmp_path / "p", *flags, "fog", status=1)
-    assert f"{IMAGES - 1} images predicted" in result.stdout
+    assert f"{IMAGES - 8} images predicted" in result.stdout
     evaluate(source, model, tmp_path / "q", *flags, "fog,brightness", status=1)
-    assert predictions(tmp_path / "p") == predictions(tmp_path / "q")
+    for variant in ("fog/1", "brightness/1"):
+        found, expected = (held(tmp_path / name / "digits", variant) for name in "pq")
+        assert len(found["keys"]) == IMAGES - 1
+        assert np.array_equal(found["keys"], expected["keys"])
+        np.testing.assert_allclose(found["logits"], expected["logits"], rtol=1e-5)
+
+
+# Time to kill the run between its units.
+SLOW = """
+import sys, time
+from robustgen.cli import main
+from robustgen.models.onnx import OnnxModel
+run = OnnxModel.run
+def wait(self, images):
+    time.sleep(0.1 * len(images))
+    return run(self, images)
+OnnxModel.run = wait
+main()
+"""
+
+
+def test_a_killed_run_loses_only_its_unit(digits, model, written, tmp_path, monkeypatch):
+    flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
+    common = ("--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
+    command = [sys.executable, "-c", SLOW, "evaluate", *common]
+    process = subprocess.Popen([str(each) for each in command], stderr=subprocess.PIPE)
+    units = tmp_path / "p" / "digits" / ".robustgen" / "records" / "units"
+    while not units.is_dir() or len([*units.iterdir()]) < 3:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert not predictions(tmp_path / "p")
+    done = sum(len(record["images"]) for record in records_of(tmp_path / "p" / "digits").values())
+    assert 3 * 8 <= done < 5 * IMAGES
+    shown, run = [], OnnxModel.run
+    monkeypatch.setattr(OnnxModel, "run", lambda self, images: shown.append(len(images)) or run(self, images))
+    evaluate(digits, model, tmp_path / "p", *flags)
+    # Two images find out whether all fits.
+    assert sum(shown) - 2 == 5 * IMAGES - done
+    assert predictions(tmp_path / "p" / "digits") == written
+
+
+@pytest.mark.parametrize(
+    ("images", "variants", "kind", "batch", "most"),
+    [
+        (22, 76, "c", 64, 256),
+        (22, 76, "c", 1, 256),
+        (1000, 76, "c", 64, 256),
+        (10_000, 76, "c", 100, 256),
+        (50_000, 76, "c", 64, 50_000 * 76 / 4096),
+        (100, 10, "p", 64, 256),
+        (50_000, 10, "p", 64, 50_000 * 10 * 32 / 4096),
+    ],
+)
+def test_units_are_small(images, variants, kind, batch, most):
+    """At four images a second, 256 are a minute; units of a large plan are a small part of it."""
+    step, count = choose_unit_size(images * variants, kind, batch)
+    inputs = step * count * (32 if kind == "p" else 1)
+    assert inputs <= most and step == (batch if kind == "c" else 1)
+    assert inputs > most / 2 or images * variants < 16 * 2 * step * count
+
+
+def test_another_batch_size_uses_no_rows_of_this_one(digits, model, written, tmp_path, monkeypatch):
+    flags = (*FOLDER, *FEW_C, "--jobs", "1")
+    evaluate_until(9, monkeypatch, digits, model, tmp_path / "p", *flags, "--batch-size", "4")
+    result = evaluate(digits, model, tmp_path / "p", *flags, *BATCH)
+    assert f"{5 * IMAGES} images predicted" in result.stdout
+    assert predictions(tmp_path / "p" / "digits") == written
 
 
 def cut_short(path):
@@ -302,7 +405,7 @@ def test_records_name_the_images_that_were_read(digits, model, tmp_path):
     source = shutil.copytree(digits, tmp_path / "source")
     evaluate(source, model, tmp_path / "p", *flags, "fog")
     records = records_of(tmp_path / "p" / "digits")
-    assert sorted(records) == ["fog/1", *(f"units/{start:08d}-8" for start in range(0, IMAGES, 8))]
+    assert [name[:12] for name in sorted(records)] == ["fog/1", *(f"units/{i:06d}" for i in range(4))]
     images = {
         key: origin for name in records if name != "fog/1" for key, origin in records[name]["images"].items()
     }
@@ -317,7 +420,7 @@ def test_records_name_the_images_that_were_read(digits, model, tmp_path):
 
 def test_a_finished_variant_keeps_what_another_run_began(digits, model, written, tmp_path, monkeypatch):
     flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "3,1", "--corruptions")
-    # Two calls find out whether all fits; the first batch of five variants is done with the seventh.
+    # Two calls find out whether all fits; the next five are the units of the first batch.
     evaluate_until(8, monkeypatch, digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
     evaluate(digits, model, tmp_path / "p", *flags, "fog", "--no-clean")
     result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
@@ -360,11 +463,90 @@ def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_pa
     flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
     result = evaluate(source, model, tmp_path / "p", *flags, status=1)
     assert "1 image could not be made:" in result.stderr and victim.name in result.stderr
+    damaged = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert "0 images predicted" in damaged.stdout and victim.name in damaged.stderr
     victim.unlink()
     expected = predict_written("make-c", source, model, tmp_path, flags[:8])
-    assert predictions(tmp_path / "p" / "digits") == expected
+    assert predictions(tmp_path / "p" / "digits").keys() == expected.keys()
+    for variant in ("clean", "fog/1"):
+        found, written = held(tmp_path / "p" / "digits", variant), held(tmp_path / "predicted", variant)
+        assert np.array_equal(found["keys"], written["keys"])
+        assert np.array_equal(found["labels"], written["labels"])
+        np.testing.assert_allclose(found["logits"], written["logits"], rtol=1e-5)
     again = evaluate(source, model, tmp_path / "q", *flags)
     assert predictions(tmp_path / "q" / "digits") == expected and "could not be made" not in again.stderr
+
+
+@pytest.mark.parametrize("place", [0, 11, IMAGES - 1])
+def test_a_failed_image_changes_no_other_batch(digits, model, tmp_path, peers, place):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
+    source = shutil.copytree(digits, tmp_path / "source")
+    victim = sorted(source.rglob("*.png"))[place]
+    victim.write_bytes(victim.read_bytes()[:80])
+    evaluate(digits, model, tmp_path / "whole", *flags)
+    evaluate(source, model, tmp_path / "p", *flags, status=1)
+    for variant in ("clean", "fog/1"):
+        whole, found = (held(tmp_path / name / "digits", variant) for name in ("whole", "p"))
+        assert [*found["keys"]] == [*whole["keys"][:place], *whole["keys"][place + 1 :]]
+        expected = np.delete(whole["logits"], place, axis=0)
+        first = place // 8 * 8
+        outside = np.r_[0:first, first + 7 : IMAGES - 1]
+        assert len(outside) and np.array_equal(found["logits"][outside], expected[outside])
+        # Those of its own batch show that the model tells batches apart.
+        assert not np.array_equal(found["logits"][first : first + 5], expected[first : first + 5])
+
+
+def test_a_batch_without_any_image(digits, model, tmp_path):
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
+    source = shutil.copytree(digits, tmp_path / "source")
+    for victim in sorted(source.rglob("*.png"))[8:16]:
+        victim.write_bytes(victim.read_bytes()[:80])
+    evaluate(source, model, tmp_path / "p", *flags, status=1)
+    evaluate(digits, model, tmp_path / "whole", *flags)
+    found, whole = (held(tmp_path / name / "digits", "fog/1") for name in ("p", "whole"))
+    assert np.array_equal(found["logits"], np.delete(whole["logits"], np.s_[8:16], axis=0))
+    again = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    assert "0 images predicted" in again.stdout and "8 images could not be made" in again.stderr
+
+
+@pytest.fixture
+def bad_fog(monkeypatch):
+    """From now on one image cannot be corrupted with fog; returns its name."""
+    make, name = CorruptionRecipe.make, "005.png"
+
+    def fail(self, variant, key, *rest):
+        if variant.name == "fog" and key.endswith(name):
+            raise ValueError("too thick")
+        return make(self, variant, key, *rest)
+
+    monkeypatch.setattr(CorruptionRecipe, "make", fail)
+    return name
+
+
+def test_an_image_that_fails_in_one_variant_is_left_out_of_all(digits, model, tmp_path, bad_fog):
+    flags = (*FOLDER, "--corruptions", "gaussian_noise,fog", "--severities", "1", *BATCH, "--jobs", "1")
+    result = evaluate(digits, model, tmp_path / "p", *flags, status=1)
+    assert f"{bad_fog}': ValueError: too thick" in result.stderr
+    for variant in ("clean", "fog/1", "gaussian_noise/1"):
+        keys = held(tmp_path / "p" / "digits", variant)["keys"]
+        assert len(keys) == IMAGES - 1 and not any(bad_fog in key for key in keys)
+    again = evaluate(digits, model, tmp_path / "p", *flags, status=1)
+    assert "0 images predicted" in again.stdout
+    cli("score", tmp_path / "p" / "digits", "--partial")
+
+
+def test_a_variant_of_fewer_images_is_not_added(digits, model, tmp_path, monkeypatch, bad_fog):
+    flags = (*FOLDER, "--severities", "1", *BATCH, "--jobs", "1", "--corruptions")
+    evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise")
+    before = predictions(tmp_path / "p")
+    line = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog", status=2).stderr
+    assert f"{bad_fog}' cannot be made in fog/1 (ValueError: too thick), but" in line
+    assert "clean.npz contains it" in line and predictions(tmp_path / "p") == before
+    # The failure is not recorded, so the image can be repaired.
+    monkeypatch.undo()
+    evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
+    evaluate(digits, model, tmp_path / "q", *flags, "gaussian_noise,fog")
+    assert predictions(tmp_path / "p") == predictions(tmp_path / "q")
 
 
 def test_a_model_that_is_added_is_not_shown_what_failed(digits, model, tmp_path):
@@ -382,7 +564,7 @@ def test_a_model_that_is_added_is_not_shown_what_failed(digits, model, tmp_path)
 
 
 def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluating._Run, "_make", lambda *_: pytest.fail("the work has begun"))
+    monkeypatch.setattr(evaluating._EvaluationRun, "_make", lambda *_: pytest.fail("the work has begun"))
     flags = (*FOLDER, *FEW_C, "--jobs", "1", *PLAIN)
     common = ("evaluate", "--source", digits, "--output", tmp_path / "p", *flags, "--model")
     nan = put_model(tmp_path / "nan.onnx", extra=[logarithm()])
@@ -392,7 +574,7 @@ def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monk
     assert "the class list has 2 names" in cli_error(*common, model, "--classes", names)
     assert "there is no file" in cli_error(*common, tmp_path / "missing.onnx")
     assert "takes images of 32 x 32 pixels" in cli_error(
-        *common, model, "--size", "64", "--edition", "imagenet"
+        *common, model, "--edition", "imagenet@64"
     )
     assert not [*tmp_path.glob("p/**/*.npz")]
 

@@ -13,8 +13,8 @@ from skimage import data as photographs
 
 from robustgen.dataset import open_dataset
 from robustgen.imaging.decode import decode
-from robustgen.models.base import Runtime
 from robustgen.models.detectors import TorchvisionDetector, open_detector
+from robustgen.settings.models import Runtime
 from tests.helpers import cli, cli_error
 
 NAMES = ("contrast", "fog")
@@ -90,7 +90,7 @@ def at_home(coco, monkeypatch):
 
 
 def images_of(root):
-    chosen = ("--corruptions", ",".join(NAMES), "--severities", "2,5", "--scale", 224)
+    chosen = ("--corruptions", ",".join(NAMES), "--severities", "2,5", "--set", "constants_for=224")
     return ("--source", root / "coco", *chosen, "--format", "original")
 
 
@@ -103,8 +103,8 @@ def by_the_other_way(root, tmp_path, detector, *more):
     """Result files of the images that make-c writes, in the order of the annotations."""
     cli("make-c", *images_of(root), *more, "--jobs", 1, "--output", tmp_path / "set")
     images = json.loads((root / "instances.json").read_text())["images"]
-    for arm in open_dataset(tmp_path / "set").arms:
-        variant = arm.folder
+    for variant in open_dataset(tmp_path / "set").variants:
+        variant = variant.folder
         results = []
         for each in images:
             pixels = decode(tmp_path / "set" / variant / "val2017" / each["file_name"])

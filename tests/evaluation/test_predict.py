@@ -33,7 +33,7 @@ from tests.helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of
 IMAGES = 30
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1", "--jobs", "1")
 FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--jobs", "1", "--limit", "6")
-ARMS = ["clean", "fog/1", "fog/3", "gaussian_noise/1", "gaussian_noise/3"]
+VARIANTS = ["clean", "fog/1", "fog/3", "gaussian_noise/1", "gaussian_noise/3"]
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +53,7 @@ def made(command, source, output, *flags):
 
 @pytest.fixture(scope="session")
 def folder_c(digits, tmp_path_factory):
-    flags = ("--edition", "folder", "--scale", "32", "--quality", "95")
+    flags = ("--set", "constants_for=32", "--quality", "95")
     return made("make-c", digits, tmp_path_factory.mktemp("folder") / "c", *flags, *FEW_C)
 
 
@@ -65,7 +65,7 @@ def cifar_c(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def folder_p(digits, tmp_path_factory):
-    flags = ("--edition", "folder", "--scale", "32")
+    flags = ("--set", "constants_for=32")
     return made("make-p", digits, tmp_path_factory.mktemp("folder") / "p", *flags, *FEW_P)
 
 
@@ -74,7 +74,7 @@ def set_p(request, digits, folder_p, tmp_path_factory):
     if request.param == "mp4":
         return folder_p
     root = tmp_path_factory.mktemp(f"p-{request.param}")
-    flags = ("--edition", "folder", "--scale", "32", "--format", request.param)
+    flags = ("--set", "constants_for=32", "--format", request.param)
     return made("make-p", digits, root / "p", *flags, *FEW_P)
 
 
@@ -90,8 +90,8 @@ def predict(dataset, model, output, *flags, status=0):
     return cli("predict", dataset, "--model", model, "--output", output, *PLAIN, *flags, status=status)
 
 
-def held(output, arm):
-    with np.load(output / f"{arm}.npz") as archive:
+def held(output, variant):
+    with np.load(output / f"{variant}.npz") as archive:
         return dict(archive)
 
 
@@ -103,31 +103,31 @@ def files_of(output):
 
 
 def test_logits_of_a_tree_are_those_of_the_classifier(folder_c, model, tmp_path):
-    predict(folder_c, model, tmp_path / "p", "--batch", "7")
-    assert files_of(tmp_path / "p") == ARMS
-    for arm in ARMS:
-        found = held(tmp_path / "p", arm)
+    predict(folder_c, model, tmp_path / "p", "--batch-size", "7")
+    assert files_of(tmp_path / "p") == VARIANTS
+    for variant in VARIANTS:
+        found = held(tmp_path / "p", variant)
         assert set(found) == {"logits", "labels", "keys"}
         assert list(found["keys"]) == sorted(
-            p.relative_to(folder_c / arm).as_posix() for p in (folder_c / arm).rglob("*.JPEG")
+            p.relative_to(folder_c / variant).as_posix() for p in (folder_c / variant).rglob("*.JPEG")
         )
         assert [f"digit {label}" for label in found["labels"]] == [
             key.partition("/")[0] for key in found["keys"]
         ]
-        images = np.stack([pixels_of(folder_c / arm / key) for key in found["keys"]])
+        images = np.stack([pixels_of(folder_c / variant / key) for key in found["keys"]])
         np.testing.assert_allclose(found["logits"], expected_logits(images), atol=1e-4)
         assert found["logits"].dtype == np.float32
 
 
 @pytest.mark.parametrize("form", ["webdataset", "parquet"])
 def test_predictions_from_shards_are_those_from_files(digits, folder_c, model, names, tmp_path, form):
-    flags = ("--edition", "folder", "--scale", "32", "--quality", "95", "--format", form, "--shard-size", "7")
+    flags = ("--set", "constants_for=32", "--quality", "95", "--format", form, "--set", "shard_size=7")
     shards = made("make-c", digits, tmp_path / form, *flags, *FEW_C)
     for data, output in ((folder_c, tmp_path / "files-preds"), (shards, tmp_path / "preds")):
         predict(data, model, output, "--classes", names)
-    assert files_of(tmp_path / "preds") == sorted(ARMS)
-    for arm in ARMS:
-        wanted, found = held(tmp_path / "files-preds", arm), held(tmp_path / "preds", arm)
+    assert files_of(tmp_path / "preds") == sorted(VARIANTS)
+    for variant in VARIANTS:
+        wanted, found = held(tmp_path / "files-preds", variant), held(tmp_path / "preds", variant)
         assert all(np.array_equal(found[name], wanted[name]) for name in {**found, **wanted})
 
 
@@ -144,7 +144,7 @@ def test_the_classifier_is_good_on_clean_digits(folder_c, model, tmp_path):
 
 def test_logits_of_arrays_are_those_of_the_classifier(cifar_c, model, tmp_path):
     predict(cifar_c, model, tmp_path / "p")
-    assert files_of(tmp_path / "p") == ARMS
+    assert files_of(tmp_path / "p") == VARIANTS
     images, labels = pictures(IMAGES)
     clean = held(tmp_path / "p", "clean")
     np.testing.assert_allclose(clean["logits"], expected_logits(images), atol=1e-4)
@@ -152,20 +152,24 @@ def test_logits_of_arrays_are_those_of_the_classifier(cifar_c, model, tmp_path):
     assert list(clean["keys"][:2]) == ["00000", "00001"]
     # Severity 3 was asked for first, but arrays begin with the lowest.
     rows = np.load(cifar_c / "fog.npy")
-    for arm, stretch in (("fog/1", rows[:IMAGES]), ("fog/3", rows[IMAGES:])):
-        np.testing.assert_allclose(held(tmp_path / "p", arm)["logits"], expected_logits(stretch), atol=1e-4)
+    for variant, stretch in (("fog/1", rows[:IMAGES]), ("fog/3", rows[IMAGES:])):
+        np.testing.assert_allclose(
+            held(tmp_path / "p", variant)["logits"], expected_logits(stretch), atol=1e-4
+        )
 
 
 def test_top5_of_sequences_in_every_format(set_p, model, names, tmp_path):
     arrays = any(set_p.glob("*.npy"))
     predict(set_p, model, tmp_path / "p", *(() if arrays else ("--classes", names)))
     assert files_of(tmp_path / "p") == ["brightness", "gaussian_noise", "gaussian_noise_2"]
-    for arm in files_of(tmp_path / "p"):
-        found = held(tmp_path / "p", arm)
+    for variant in files_of(tmp_path / "p"):
+        found = held(tmp_path / "p", variant)
         if arrays:
-            frames = read_sequence(set_p / f"{arm}.npy")
+            frames = read_sequence(set_p / f"{variant}.npy")
         else:
-            found_paths = [p if (p := set_p / arm / key).is_dir() else f"{p}.mp4" for key in found["keys"]]
+            found_paths = [
+                p if (p := set_p / variant / key).is_dir() else f"{p}.mp4" for key in found["keys"]
+            ]
             frames = np.stack([read_sequence(Path(path)) for path in found_paths])
         logits = expected_logits(frames)
         assert found["top5"].shape == (*frames.shape[:2], 5) and found["classes"] == 10
@@ -196,11 +200,11 @@ def test_published_trees_need_no_manifest(folder_c, model, tmp_path, nested):
         (published / "fog").rename(published / "weather" / "fog")
     predict(folder_c, model, tmp_path / "with")
     predict(published, model, tmp_path / "without")
-    arms = [arm for arm in ARMS if arm != "clean"] if nested else ARMS
-    assert files_of(tmp_path / "without") == arms
-    for arm in arms:
+    variants = [variant for variant in VARIANTS if variant != "clean"] if nested else VARIANTS
+    assert files_of(tmp_path / "without") == variants
+    for variant in variants:
         np.testing.assert_array_equal(
-            held(tmp_path / "with", arm)["logits"], held(tmp_path / "without", arm)["logits"]
+            held(tmp_path / "with", variant)["logits"], held(tmp_path / "without", variant)["logits"]
         )
 
 
@@ -240,7 +244,7 @@ def test_published_sequences_may_lack_labels(model, tmp_path):
     ids=str,
 )
 def test_other_inputs_give_the_same_predictions(cifar_c, tmp_path, options):
-    predict(cifar_c, put_model(tmp_path / "m.onnx", **options), tmp_path / "p", "--batch", "7")
+    predict(cifar_c, put_model(tmp_path / "m.onnx", **options), tmp_path / "p", "--batch-size", "7")
     logits = held(tmp_path / "p", "clean")["logits"]
     assert logits.dtype == options.get("dtype", np.float32)
     tolerance = 0.05 if logits.dtype == np.float16 else 1e-4
@@ -294,9 +298,9 @@ def doubled(tmp_path):
     """A set of ten digits at twice the size."""
     images, labels = pictures(30)
     root = tmp_path / "doubled"
-    for arm in ("clean", "fog/1"):
+    for variant in ("clean", "fog/1"):
         for i, (image, label) in enumerate(zip(images, labels, strict=True)):
-            path = root / arm / f"digit {label}" / f"{i:02d}.png"
+            path = root / variant / f"digit {label}" / f"{i:02d}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(np.kron(image, np.ones((2, 2, 1), np.uint8))).save(path)
     return root
@@ -360,17 +364,17 @@ def interrupted(monkeypatch, after):
 
 @pytest.mark.parametrize("after", [2, 5, 9, 17])
 def test_a_run_goes_on_where_it_was_cut_off(folder_c, model, tmp_path, monkeypatch, after):
-    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    predict(folder_c, model, tmp_path / "whole", "--batch-size", "8")
     with monkeypatch.context() as patch:
         interrupted(patch, after)
-        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+        predict(folder_c, model, tmp_path / "p", "--batch-size", "8", status=130)
     with monkeypatch.context() as patch:
         calls = interrupted(patch, 0)
-        predict(folder_c, model, tmp_path / "p", "--batch", "8")
+        predict(folder_c, model, tmp_path / "p", "--batch-size", "8")
     # One call each finds out the number of classes; the call that was cut off is made again.
     assert len(calls) - 1 == 5 * 4 - (after - 2)
     assert tree(tmp_path / "p") == tree(tmp_path / "whole")
-    assert sorted(records_of(tmp_path / "p")) == ARMS
+    assert sorted(records_of(tmp_path / "p")) == VARIANTS
     assert not [*(tmp_path / "p" / ".robustgen").rglob("*.npy")]
 
 
@@ -383,15 +387,15 @@ def falsify(path):
 
 
 def test_rows_that_were_lost_are_predicted_again(folder_c, model, tmp_path, monkeypatch):
-    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    predict(folder_c, model, tmp_path / "whole", "--batch-size", "8")
     for damage in (cut_short, falsify, Path.unlink):
         output = tmp_path / damage.__name__
         with monkeypatch.context() as patch:
             interrupted(patch, 3)
-            predict(folder_c, model, output, "--batch", "8", status=130)
+            predict(folder_c, model, output, "--batch-size", "8", status=130)
         (part,) = (output / ".robustgen" / "parts" / "clean").iterdir()
         damage(part)
-        common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN, "--batch", "8")
+        common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN, "--batch-size", "8")
         if damage is falsify:
             assert "was damaged; run the same command again" in cli_error(*common)
         cli(*common)
@@ -400,31 +404,31 @@ def test_rows_that_were_lost_are_predicted_again(folder_c, model, tmp_path, monk
 
 @pytest.mark.parametrize("damage", [cut_short, falsify])
 def test_a_damaged_record_counts_for_nothing(folder_c, model, tmp_path, monkeypatch, damage):
-    predict(folder_c, model, tmp_path / "whole", "--batch", "8")
+    predict(folder_c, model, tmp_path / "whole", "--batch-size", "8")
     with monkeypatch.context() as patch:
         interrupted(patch, 3)
-        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+        predict(folder_c, model, tmp_path / "p", "--batch-size", "8", status=130)
     (name,) = records_of(tmp_path / "p")
     assert cli_error("score", tmp_path / "p").endswith(
         "p: the run is unfinished; the same command resumes it"
     )
     damage(tmp_path / "p" / ".robustgen" / "records" / f"{name}.json")
-    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch-size", "8").stdout
     assert tree(tmp_path / "p") == tree(tmp_path / "whole")
 
 
 def test_a_unit_that_another_run_has_claimed_is_waited_for(folder_c, model, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         interrupted(patch, 3)
-        predict(folder_c, model, tmp_path / "p", "--batch", "8", status=130)
+        predict(folder_c, model, tmp_path / "p", "--batch-size", "8", status=130)
     (name,) = records_of(tmp_path / "p")
     (tmp_path / "p" / ".robustgen" / "records" / f"{name}.json").unlink()
     claim_elsewhere(tmp_path / "p", name)
     looked = []
     monkeypatch.setattr(sharing.time, "sleep", looked.append)
     monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
-    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch", "8").stdout
-    assert looked and sorted(records_of(tmp_path / "p")) == ARMS
+    assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", "--batch-size", "8").stdout
+    assert looked and sorted(records_of(tmp_path / "p")) == VARIANTS
 
 
 def test_sets_and_predictions_behind_urls(folder_c, model, tmp_path):
@@ -544,13 +548,13 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_pa
 
 
 def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
-    flags = ("--format", "png", "--edition", "folder", "--scale", "32", "--limit", "2")
+    flags = ("--format", "png", "--set", "constants_for=32", "--limit", "2")
     frames = made("make-p", digits, tmp_path / "png", *flags, "--perturbations", "brightness")
     videos = open_dataset(folder_p)
-    (arm,) = open_dataset(frames).arms
-    keys = open_dataset(frames).keys(arm)
-    assert len(keys) == 2 and set(keys) <= set(videos.keys(videos.arms[0]))
-    assert videos.path(videos.arms[0], keys[0]).endswith(".mp4")
+    (variant,) = open_dataset(frames).variants
+    keys = open_dataset(frames).keys(variant)
+    assert len(keys) == 2 and set(keys) <= set(videos.keys(videos.variants[0]))
+    assert videos.path(videos.variants[0], keys[0]).endswith(".mp4")
 
 
 # --- other frameworks ----------------------------------------------------------------------------
@@ -559,11 +563,11 @@ def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
 def test_any_program_can_write_the_same_files(folder_c, model, tmp_path):
     predict(folder_c, model, tmp_path / "onnx")
     dataset = open_dataset(folder_c)
-    for arm in dataset.arms:
-        logits = np.concatenate([expected_logits(images) for images in dataset.batches(arm, 7)])
-        write(tmp_path / "numpy", arm, dataset.keys(arm), dataset.labels(arm), logits)
-    for arm in ARMS:
-        ours, theirs = held(tmp_path / "onnx", arm), held(tmp_path / "numpy", arm)
+    for variant in dataset.variants:
+        logits = np.concatenate([expected_logits(images) for images in dataset.batches(variant, 7)])
+        write(tmp_path / "numpy", variant, dataset.keys(variant), dataset.labels(variant), logits)
+    for variant in VARIANTS:
+        ours, theirs = held(tmp_path / "onnx", variant), held(tmp_path / "numpy", variant)
         np.testing.assert_array_equal(ours["keys"], theirs["keys"])
         np.testing.assert_array_equal(ours["labels"], theirs["labels"])
         np.testing.assert_allclose(ours["logits"], theirs["logits"], atol=1e-4)
@@ -598,8 +602,8 @@ def test_the_pytorch_recipe_writes_the_same_files(folder_c, folder_p, names, tmp
     flags = ("--classes", names, "--save", "logits")
     cli("predict", "out/imagenet-c", "--model", model, "--output", "onnx", *flags)
     assert files_of(Path("preds/mine")) == files_of(Path("onnx"))
-    for arm in files_of(Path("onnx")):
-        ours, theirs = held(Path("onnx"), arm), held(Path("preds/mine"), arm)
+    for variant in files_of(Path("onnx")):
+        ours, theirs = held(Path("onnx"), variant), held(Path("preds/mine"), variant)
         assert set(ours) == set(theirs)
         np.testing.assert_array_equal(ours["keys"], theirs["keys"])
         np.testing.assert_array_equal(ours["labels"], theirs["labels"])
@@ -628,7 +632,7 @@ def wrong(folder_c, model, tmp_path, *flags):
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--preprocessing", "imagnet"), "did you mean 'imagenet'?"),
         (("--preprocessing", "missing.yaml"), "missing.yaml: cannot be read"),
-        (("--provider", "TPU"), "--provider: ONNX Runtime has no TPU here; it has"),
+        (("--device", "TPU"), "--provider: ONNX Runtime has no TPU here; it has"),
     ],
 )
 def test_wrong_flags(folder_c, model, tmp_path, flags, says):
@@ -669,9 +673,7 @@ def test_nan_logits(folder_c, tmp_path):
 
 
 def test_classes_that_do_not_fit(digits, model, names, tmp_path):
-    few = made(
-        "make-c", digits, tmp_path / "c", "--edition", "folder", "--scale", "32", *FEW_C, "--limit", "5"
-    )
+    few = made("make-c", digits, tmp_path / "c", "--set", "constants_for=32", *FEW_C, "--limit", "5")
     assert "class folders" in (line := wrong(few, model, tmp_path)) and "with --classes" in line
     predict(few, model, tmp_path / "q", "--classes", names)
     names.write_text("".join(f"number {i}\n" for i in range(10)))
@@ -718,9 +720,9 @@ def test_sets_that_are_not_whole(folder_c, model, tmp_path):
     shutil.rmtree(broken / "fog" / "3")
     assert "lacks fog/3, which its dataset.json lists" in wrong(broken, model, tmp_path)
     manifest = json.loads((broken / "dataset.json").read_text())
-    for arms in ([1], "fog/1"):
-        (broken / "dataset.json").write_text(json.dumps(manifest | {"arms": arms}))
-        assert "dataset.json is not robustgen's: it has no 'arms'" in wrong(broken, model, tmp_path)
+    for variants in ([1], "fog/1"):
+        (broken / "dataset.json").write_text(json.dumps(manifest | {"variants": variants}))
+        assert "dataset.json is not robustgen's: it has no 'variants'" in wrong(broken, model, tmp_path)
     (broken / "dataset.json").unlink()
     assert (
         "has no dataset.json because its run has not finished; the same 'robustgen make-c ...' command"

@@ -19,6 +19,7 @@ from robustgen.dataset.run import run
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ArgumentError, WriteError
 from robustgen.execution import remote
+from robustgen.inspection.conformance import check_executor
 from robustgen.settings.config import Config
 from tests.helpers import cli_error, make_c, put_photo, spawn, tree
 
@@ -72,7 +73,7 @@ def pause_a_worker():
 def test_nodes_join_and_die_and_a_worker_is_killed_and_the_set_is_the_same(many, tmp_path, ray_cluster):
     make_c(many, tmp_path / "here", *FEW, "--jobs", "2")
     output = tmp_path / "out"
-    cluster = ("--backend", "ray", "--address", ray_cluster.address)
+    cluster = ("--on", f"ray:{ray_cluster.address}")
     process = spawn("make-c", "--source", many, "--output", output, *FEW, *cluster)
     first = ray_cluster.add_node(num_cpus=1)
     wait_for(lambda: [*output.glob("*/*/*/*.JPEG")])
@@ -88,12 +89,48 @@ def test_nodes_join_and_die_and_a_worker_is_killed_and_the_set_is_the_same(many,
     assert tree(output) == tree(tmp_path / "here")
 
 
+def test_ray_conforms(ray_cluster):
+    ray_cluster.add_node(num_cpus=2)
+    check_executor(f"ray:{ray_cluster.address}")
+
+
 def test_a_cluster_that_does_not_answer_is_named(photos, tmp_path):
     pytest.importorskip("ray")
     for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
-        flags = ("--source", photos, "--output", tmp_path / "out", "--backend", "ray", "--address", address)
-        assert cli_error("make-c", *flags) == f"no Ray cluster answers at {address}"
+        flags = ("--source", photos, "--output", tmp_path / "out", "--on", f"ray:{address}")
+        assert cli_error("make-c", *flags).startswith(
+            f"no Ray cluster answers at {address}; give the address"
+        )
     assert not (tmp_path / "out").exists()
+
+
+TOKENS = """
+import os, sys
+os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 40}
+from ray.cluster_utils import Cluster
+print(Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}).address)
+sys.stdout.flush()
+sys.stdin.read()
+"""
+
+
+def test_a_cluster_with_a_token_says_how_to_give_it(photos, tmp_path):
+    pytest.importorskip("ray")
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    head = subprocess.Popen([sys.executable, "-c", TOKENS], **piped, start_new_session=True)
+    address = head.stdout.readline().strip()
+    few = ("--source", photos, "--output", tmp_path / "out", "--on", f"ray:{address}")
+    none, wrong = {"RAY_AUTH_MODE": "token", "HOME": str(tmp_path)}, {"RAY_AUTH_TOKEN": "u" * 40}
+    try:
+        for given in (none, none | wrong):
+            process = spawn("make-c", *few, **given)
+            _, errors = process.communicate(timeout=120)
+            last = errors.decode().splitlines()[-1]
+            assert process.returncode == 2 and last.startswith("Error: Ray: ")
+            assert "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` prints" in last
+    finally:
+        os.killpg(head.pid, signal.SIGKILL)
+        head.wait()
 
 
 class Elsewhere:

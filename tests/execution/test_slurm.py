@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from robustgen.execution.slurm import compose_script, parse_options
+from robustgen.execution import parse_executor
+from robustgen.inspection.conformance import check_executor
 from tests.helpers import FEW, cli, cli_error, make_c, tree
 
 # It skips the tasks that LOST names, as if their nodes had died.
@@ -38,10 +39,17 @@ def sbatch(tmp_path, monkeypatch):
     monkeypatch.setenv("LOST", "")
 
 
+WAIT = "partition=cpu,wait"
+
+
 def submit(photos, output, *flags, options="partition=cpu", status=0):
     few = [flag for flag in FEW if flag not in ("--jobs", "1")] + ["--severities", "1"]
-    slurm = ("--slurm", options, "--shards", "3")
+    slurm = ("--on", f"slurm:{options},shards=3")
     return cli("make-c", "--source", photos, "--output", output, *few, *slurm, *flags, status=status)
+
+
+def test_slurm_conforms(sbatch):
+    check_executor("slurm:partition=cpu,shards=3,wait")
 
 
 def test_a_shard_that_did_not_end_is_named_and_the_same_command_resumes(
@@ -49,7 +57,7 @@ def test_a_shard_that_did_not_end_is_named_and_the_same_command_resumes(
 ):
     output = tmp_path / "out"
     monkeypatch.setenv("LOST", "2")
-    result = submit(photos, output, "--wait", status=1)
+    result = submit(photos, output, options=WAIT, status=1)
     assert "SLURM job 7: 3 shards of 3; logs in" in result.stdout
     assert result.stderr == (
         f"unfinished shards: 2; see {output}.slurm/7-*.log, and run the same command to resume\n"
@@ -58,7 +66,7 @@ def test_a_shard_that_did_not_end_is_named_and_the_same_command_resumes(
     assert not (output / "dataset.json").exists()
     monkeypatch.setenv("LOST", "")
     assert "#SBATCH --array=2\n" in submit(photos, output, "--dry-run").stdout
-    assert "all shards are in" in submit(photos, output, "--wait").stdout
+    assert "all shards are in" in submit(photos, output, options=WAIT).stdout
     assert "nothing to do: all 3 shards" in submit(photos, output).stdout
     make_c(photos, tmp_path / "here", *FEW, "--severities", "1")
     assert tree(output) == tree(tmp_path / "here")
@@ -79,40 +87,42 @@ def test_a_dry_run_prints_the_script_and_creates_nothing(photos, tmp_path):
 
 def test_what_slurm_refuses_and_where_there_is_none(photos, tmp_path, sbatch, monkeypatch):
     refused = submit(photos, tmp_path / "out", options="partition=nowhere", status=2)
-    assert refused.stderr == "Error: --slurm: sbatch: error: invalid partition specified: nowhere\n"
+    assert refused.stderr == "Error: slurm: sbatch: error: invalid partition specified: nowhere\n"
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "sbatch is not installed on this machine" in submit(photos, tmp_path / "out", status=2).stderr
 
 
 @pytest.mark.parametrize(
-    ("flags", "expected"),
+    ("text", "expected"),
     [
-        (("--slurm", "partition=cpu"), "--slurm OPTIONS and --shards N must be given together"),
-        (("--shards", "3"), "--slurm OPTIONS and --shards N must be given together"),
-        (("--wait",), "--wait needs both"),
-        (
-            ("--slurm", "partition=cpu", "--shards", "3", "--overwrite"),
-            "--slurm and --overwrite cannot be combined",
-        ),
-        (
-            ("--slurm", "partition=cpu", "--shards", "3", "--shard", "1/3"),
-            "--slurm and --shard cannot be combined",
-        ),
-        (("--slurm", "array=1-4", "--shards", "3"), "--slurm: array is set by robustgen"),
-        (
-            ("--slurm", "=cpu", "--shards", "3"),
-            "must be options of sbatch, such as partition=cpu, not '=cpu'",
-        ),
+        ("slurm", "--on: slurm needs the number of its jobs, such as slurm:partition=cpu,shards=64"),
+        ("slurm:partition=cpu,wait", "--on: slurm needs the number of its jobs"),
+        ("slurm:shards=0", "--on: slurm needs the number of its jobs"),
+        ("slurm:shards=3,wait=no", "--on: slurm: wait has no value; write wait, not wait=no"),
+        ("slurm:array=1-4,shards=3", "--on: slurm: array is set by robustgen; leave it out"),
+        ("slurm:=cpu,shards=3", "--on: slurm takes options of sbatch, such as partition=cpu, not '=cpu'"),
+        ("slrum:shards=3", "--on: unknown executor 'slrum' (did you mean 'slurm'?)"),
+        ("dask", "--on: dask needs the address of its scheduler, such as dask:tcp://head:8786"),
+        ("", "--on: unknown executor '' (known: dask, ray, slurm)"),
     ],
 )
-def test_wrong_flags_are_refused(photos, flags, expected):
-    assert expected in cli_error("make-c", "--source", photos, *flags)
+def test_wrong_texts_are_refused(photos, text, expected):
+    if text == "dask":
+        pytest.importorskip("distributed")
+    assert cli_error("make-c", "--source", photos, "--on", text).startswith(expected)
+
+
+@pytest.mark.parametrize("flag", [("--overwrite",), ("--shard", "1/3"), ("--plan", "x.json")])
+def test_flags_that_an_array_sets_itself_are_refused(photos, flag):
+    refusal = cli_error("make-c", "--source", photos, "--on", "slurm:partition=cpu,shards=3", *flag)
+    assert refusal == f"--on slurm and {flag[0]} cannot be combined"
 
 
 def test_options_of_sbatch_may_have_brackets_spaces_and_no_value():
-    options = parse_options("nodelist=n[1,3-5],exclusive,comment=two words")
-    assert options == {"nodelist": "n[1,3-5]", "exclusive": "", "comment": "two words"}
-    script = compose_script(["robustgen", "run", "a plan"], [1, 2, 3, 5, 8, 9], 9, "/logs", options)
+    array = parse_executor("slurm:nodelist=n[1,3-5],exclusive,shards=9,comment=two words")
+    assert array.options == {"nodelist": "n[1,3-5]", "exclusive": "", "comment": "two words"}
+    assert array.shards == 9 and not array.wait
+    script = array.compose_script(["robustgen", "run", "a plan"], [1, 2, 3, 5, 8, 9], "/logs")
     assert "#SBATCH --array=1-3,5,8-9\n" in script and "#SBATCH --exclusive\n" in script
     assert "#SBATCH --comment='two words'\n" in script
     assert "exec robustgen run 'a plan' \\\n" in script

@@ -11,6 +11,8 @@ import pytest
 
 from robustgen.dataset.produce import ImageWork
 from robustgen.execution import progress as watch
+from robustgen.execution.processes import Processes, ThisProcess
+from robustgen.inspection.conformance import check_executor
 from tests.helpers import cli, free_port, tree, until_open, without_beginning
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
@@ -52,6 +54,11 @@ def soon(output, act, files=1, seconds=30):
 
 
 # --- worker processes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("executor", [ThisProcess(), Processes(2)], ids=["here", "processes"])
+def test_executors_of_this_machine_conform(executor):
+    check_executor(executor)
 
 
 @pytest.fixture
@@ -99,12 +106,12 @@ class Cluster:
     def __init__(self, dask, home):
         self._dask, self._home, self._port = dask, home, free_port()
         self.address = f"tcp://127.0.0.1:{self._port}"
-        self.flags = ("--backend", "dask", "--scheduler", self.address)
+        self.flags = ("--on", f"dask:{self.address}")
         self.scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", self._port, "--no-dashboard")
         until_open(self._port)
 
-    def add_worker(self):
-        few = ("--nworkers", 1, "--nthreads", 1, "--no-nanny", "--no-dashboard")
+    def add_worker(self, nanny="--no-nanny"):
+        few = ("--nworkers", 1, "--nthreads", 1, nanny, "--no-dashboard")
         place = ("--host", "127.0.0.1", "--local-directory", self._home)
         return self._dask("worker", self.address, *few, *place)
 
@@ -112,6 +119,11 @@ class Cluster:
 @pytest.fixture
 def cluster(dask, tmp_path):
     return Cluster(dask, tmp_path / "dask")
+
+
+def test_dask_conforms(cluster):
+    cluster.add_worker("--nanny")
+    check_executor(f"dask:{cluster.address}")
 
 
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(

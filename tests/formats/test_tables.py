@@ -13,7 +13,7 @@ from PIL import Image
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.files.containers.tables import TabSeparated
-from robustgen.formats import parse_variant
+from robustgen.formats.base import parse_variant
 from robustgen.formats.original import OriginalEncoder
 from robustgen.sources.cells import Result, list_images, replace_images
 from tests.helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree
@@ -115,15 +115,6 @@ def test_a_table_is_checked_and_read_back(mmbench, mmbench_output):
     assert tuple(listed) == held.keys(FOG)
 
 
-def test_workers_and_repetitions_give_the_same_tables(mmbench, mmbench_output, tmp_path):
-    held = tree(mmbench_output)
-    make_c(mmbench, tmp_path / "out", *FEW[:-1], "2")
-    assert tree(tmp_path / "out") == held
-    (tmp_path / "out" / "fog" / "1" / "MMBench_DEV.tsv").unlink()
-    make_c(mmbench, tmp_path / "out", *FEW)
-    assert tree(tmp_path / "out") == held
-
-
 def test_a_damaged_table_is_found(mmbench_output, tmp_path):
     root = shutil.copytree(mmbench_output, tmp_path / "copied")
     path = root / "fog" / "4" / "MMBench_DEV.tsv"
@@ -132,7 +123,7 @@ def test_a_damaged_table_is_found(mmbench_output, tmp_path):
 
 
 def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
-    make_c(mmbench, tmp_path / "out", *FEW, "--limit", "3", "--sample-format", "png")
+    make_c(mmbench, tmp_path / "out", *FEW, "--limit", "3", "--format", "table:png")
     data = pandas.read_csv(tmp_path / "out" / "fog" / "4" / "MMBench_DEV.tsv", sep="\t")
     assert data["index"].tolist() == [0, 1, 2]
     assert base64.b64decode(data["image"][0]).startswith(b"\x89PNG")
@@ -177,7 +168,7 @@ def mathvista(tmp_path_factory):
 
 
 def test_structs_bytes_and_lists_of_parquet(mathvista, tmp_path):
-    columns = ("--image-columns", "decoded_image,image_2,images")
+    columns = ("--set", "image_columns=decoded_image,image_2,images")
     result = make_c(f"{mathvista}/*.parquet", tmp_path / "out", *FEW, *columns)
     assert "6 rows without an image kept: row 0 of testmini-00000-of-00002.parquet, row 4 of" in result.stderr
     for file in range(2):
@@ -206,7 +197,7 @@ def test_structs_bytes_and_lists_of_parquet(mathvista, tmp_path):
 
 def test_the_library_datasets_reads_what_was_written(mathvista, tmp_path):
     datasets = pytest.importorskip("datasets")
-    make_c(mathvista, tmp_path / "out", *FEW, "--image-columns", "decoded_image")
+    make_c(mathvista, tmp_path / "out", *FEW, "--set", "image_columns=decoded_image")
     files = str(tmp_path / "out" / "fog" / "4" / "*.parquet")
     split = datasets.load_dataset(
         "parquet", data_files=files, split="train", cache_dir=str(tmp_path / "cache")
@@ -256,7 +247,7 @@ def test_files_that_a_table_names_lie_beside_it(llava, tmp_path):
 
 
 def test_another_format_of_the_files_stands_in_the_table(llava, tmp_path):
-    flags = ("--image-root", llava / "images", "--sample-format", "png", "--limit", "2")
+    flags = ("--image-root", llava / "images", "--format", "table:png", "--limit", "2")
     make_c(llava / "questions.jsonl", tmp_path / "out", *FEW, *flags)
     rows = [
         json.loads(line)
@@ -328,7 +319,12 @@ BASE64 = as_text(encoded(0))
         ("t.jsonl", '{"image": "x"', (), "t.jsonl: line 1: Expecting"),
         ("t.jsonl", "[1]", (), "t.jsonl: line 1: contains list, not an object"),
         ("t.jsonl", '{"image": "a.jpg"}', (), "see --image-root): No such file"),
-        ("t.jsonl", f'{{"image": "{BASE64}", "b": "a.jpg"}}', ("--image-columns", "image,b"), "name files"),
+        (
+            "t.jsonl",
+            f'{{"image": "{BASE64}", "b": "a.jpg"}}',
+            ("--set", "image_columns=image,b"),
+            "name files",
+        ),
         ("t.tsv", "image\timage\n1\t2\n", (), "t.tsv: column 'image' occurs twice in the header"),
         ("t.tsv", "image\ta\n1\n", (), "t.tsv: row 0 has 1 cells, the header 2"),
         ("t.tsv", "", (), "t.tsv: has no header"),
@@ -417,7 +413,7 @@ def test_tables_on_a_web_server(web, llava, mathvista, tmp_path):
     url, served, _ = web
     shutil.copytree(llava, served / "llava")
     shutil.copytree(mathvista, served / "mathvista")
-    own = ("--image-columns", "decoded_image", "--no-clean")
+    own = ("--set", "image_columns=decoded_image", "--no-clean")
     for place, flags in (
         ("llava/questions.jsonl", ("--image-root", "{}/llava/images")),
         ("mathvista/testmini-0000{{0,1}}-of-00002.parquet", own),

@@ -421,7 +421,7 @@ def test_imagenet_p_resizes_before_it_converts(mode):
 def test_files_pillow_images_and_data_sets_agree(mode, tmp_path):
     (tmp_path / "src/cat").mkdir(parents=True)
     in_mode(mode).save(tmp_path / "src/cat/a.png")
-    flags = ("--edition", "imagenet", "--no-classes", *P, "--jobs", 1)
+    flags = ("--edition", "imagenet", "--set", "require_classes=false", *P, "--jobs", 1)
     cli("make-p", "--source", tmp_path / "src", "--output", tmp_path / "out", *flags)
     frames = [pixels_of(path) for path in sorted((tmp_path / "out/translate/cat/a").glob("*.png"))]
     base = SourceDataset(tmp_path / "src", classes=False, convert=False)

@@ -287,7 +287,7 @@ def test_a_changed_photograph_is_refused(frost_copy):
 
 def test_a_missing_folder_or_photograph_is_named(frost_copy):
     (frost_copy / "frost4.jpg").unlink()
-    with pytest.raises(MissingDependencyError, match=r"frost4\.jpg cannot be read.*--frost-dir"):
+    with pytest.raises(MissingDependencyError, match=r"frost4\.jpg cannot be read.*--with frost=DIR"):
         frost_photograph(3, 1.0, str(frost_copy))
     with pytest.raises(MissingDependencyError, match=r"nowhere.*cannot be read"):
         frost_photograph(0, 1.0, str(frost_copy / "nowhere"))

@@ -216,7 +216,7 @@ def test_a_full_disk_is_not_the_fault_of_the_image(monkeypatch):
 def test_no_frame_is_kept_while_the_next_one_is_made():
     """Of a large photograph each takes a twentieth of the memory there is to be."""
     frames = Watched()
-    [*Mp4Encoder().encode(IMAGENET_P.arm("tilt", 1), "a/b.JPEG", frames)]
+    [*Mp4Encoder().encode(IMAGENET_P.variant("tilt", 1), "a/b.JPEG", frames)]
     assert len(frames.made) == 4
 
 

@@ -18,7 +18,8 @@ from robustgen.inspection.calibrate import matching
 from robustgen.inspection.calibrate.matching import Bench, Gap, propose_constants, search
 from robustgen.inspection.calibrate.strengths import draw_sample, measure_strengths
 from robustgen.inspection.calibrate.trajectories import interpolate, list_trajectories, select_numbers
-from robustgen.settings import config
+from robustgen.settings.config import Config
+from robustgen.settings.loading import load
 from tests.helpers import cli, cli_error, pixels_of, put_photo
 
 
@@ -31,7 +32,7 @@ def source(tmp_path_factory):
 
 
 def choices(source, **more):
-    return config.load(None, {"source": str(source), "edition": "imagenet", "jobs": 2} | more)
+    return load(Config, None, {"source": str(source), "edition": "imagenet", "jobs": 2} | more)
 
 
 # --- strengths -----------------------------------------------------------------------------------
@@ -39,7 +40,7 @@ def choices(source, **more):
 
 def test_strengths_are_those_of_the_api(source):
     found = measure_strengths(choices(source, corruptions="contrast,pixelate", severities="1,5"))
-    assert [each.arm.folder for each in found.strengths] == [
+    assert [each.variant.folder for each in found.strengths] == [
         "contrast/1",
         "contrast/5",
         "pixelate/1",
@@ -49,7 +50,9 @@ def test_strengths_are_those_of_the_api(source):
         values = []
         for path in sorted(source.rglob("*.jpg")):
             image = robustgen.prepare(pixels_of(path), "imagenet")
-            values.append(similarity(image, robustgen.corrupt(image, each.arm.name, each.arm.level)).ms_ssim)
+            values.append(
+                similarity(image, robustgen.corrupt(image, each.variant.name, each.variant.level)).ms_ssim
+            )
         assert each.mean == pytest.approx(np.mean(values), abs=1e-9)
         assert each.std == pytest.approx(np.std(values), abs=1e-9)
 
@@ -101,7 +104,7 @@ def test_unreadable_images_are_named(source, tmp_path):
 def test_the_chart_shows_every_corruption(source, tmp_path):
     pytest.importorskip("matplotlib")
     flags = ("--source", source, "--edition", "imagenet-64", "--corruptions", "fog,contrast,shot_noise")
-    cli("calibrate", *flags, "--sample", 1, "--plot", tmp_path / "chart.svg")
+    cli("calibrate", *flags, "--sample", 1, "--output", tmp_path / "chart.svg")
     text = (tmp_path / "chart.svg").read_text()
     for label in ("fog", "contrast", "shot noise", "Weather"):
         assert f"<!-- {label} -->" in text
@@ -118,7 +121,7 @@ def test_wrong_use_is_answered(source, tmp_path):
             ("--for-size", 384, "--output", tmp_path / "x", "--edition", "imagenet-64"),
             "--edition cannot be combined",
         ),
-        (("--plot", tmp_path / "x.txt"), "must end in"),
+        (("--output", tmp_path / "x.txt"), "must end in"),
         (("--dataset", "demo", "--config", "x.yaml"), "not both"),
         (("--corruptions", "frog"), "did you mean 'fog'?"),
     ]
@@ -208,7 +211,7 @@ def test_search_prefers_what_comes_within_the_greatest_slack():
 class Jumpy(Bench):
     """A corruption whose whole number jumps over the target, and whose `sigma` helps on one side alone."""
 
-    def _values(self, arm, constants, references):
+    def _values(self, variant, constants, references):
         if not constants:
             return np.array([0.8])
         if constants["max_delta"] >= 4:

@@ -117,14 +117,14 @@ def test_other_constants_are_found_where_they_are(make, source, tmp_path):
         "brightness": "identical",
     }
     assert "PSNR" in found.operations[1].reason and "at severity 3" in found.operations[1].reason
-    arms = {arm.arm.level: arm.verdict for arm in found.operations[1].arms}
-    assert arms == dict.fromkeys((1, 2, 4, 5), "equivalent") | {3: "different"}
+    variants = {variant.variant.level: variant.verdict for variant in found.operations[1].variants}
+    assert variants == dict.fromkeys((1, 2, 4, 5), "equivalent") | {3: "different"}
 
 
 def test_the_libraries_that_wrote_the_files_are_named(make):
     turbo, ijg = make(*FEW), make(*FEW, "--libjpeg", "ijg")
-    about = {name: side["about"] for name, side in as_json(turbo, ijg, status=1).items() if name in "ab"}
-    assert "libjpeg-turbo" in about["a"] and "IJG libjpeg 9c" in about["b"]
+    origin = {name: side["origin"] for name, side in as_json(turbo, ijg, status=1).items() if name in "ab"}
+    assert "libjpeg-turbo" in origin["a"] and "IJG libjpeg 9c" in origin["b"]
 
 
 def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
@@ -140,14 +140,14 @@ def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
     assert verdicts(found)["contrast"] == "different"
     level = found.operations[1].overall("level")
     assert level.significant and level.difference == pytest.approx(0.5, abs=0.15)
-    assert found.operations[1].arms[0].offset == pytest.approx(level.difference)
+    assert found.operations[1].variants[0].offset == pytest.approx(level.difference)
 
 
 def test_a_set_is_identical_to_its_copy_and_a_lone_pixel_is_seen(make, own_copy):
     a = make(*FEW)
     b = own_copy(a)
     assert set(verdicts(compare_sets(a, b)).values()) == {"identical"}
-    cli("compare", a, b, "--report", b.parent / "same.html")
+    cli("compare", a, b, "--output", b.parent / "same.html")
     page = (b.parent / "same.html").read_text(encoding="utf-8")
     assert "there is nothing to test" in page and "<table" not in page and "All 0 tests" not in page
     path = next((b / "fog/2").rglob("*.JPEG"))
@@ -157,7 +157,7 @@ def test_a_set_is_identical_to_its_copy_and_a_lone_pixel_is_seen(make, own_copy)
     found = compare_sets(a, b)
     assert verdicts(found)["fog"] == "equivalent"
     fog = next(each for each in found.operations if each.name == "fog")
-    assert [arm.equal for arm in fog.arms] == [IMAGES, IMAGES - 1, IMAGES, IMAGES, IMAGES]
+    assert [variant.equal for variant in fog.variants] == [IMAGES, IMAGES - 1, IMAGES, IMAGES, IMAGES]
 
 
 def test_the_result_is_the_same_for_any_number_of_threads(make):
@@ -186,7 +186,7 @@ def test_file_sizes_of_videos_and_of_frames_are_not_compared(make):
     flags = ("--perturbations", "brightness", "--limit", 5)
     a, b = (make(*flags, *form, command="make-p") for form in ((), ("--format", "png")))
     found = compare_sets(a, b)
-    assert {each.metric.key for each in found.operations[0].arms[0].effects} == {
+    assert {each.metric.key for each in found.operations[0].variants[0].effects} == {
         "level",
         "psnr",
         "ssim",
@@ -341,8 +341,8 @@ def test_a_crop_that_is_off_by_one_is_found_where_nothing_is_drawn(make, own_cop
             moved = np.pad(np.asarray(image), ((1, 0), (0, 0), (0, 0)), mode="edge")[:-1]
         Image.fromarray(moved).save(path, quality=85)
     found = compare_sets(a, b)
-    (arm,) = found.operations[1].arms
-    effects = {each.metric.key: each for each in arm.effects}
+    (variant,) = found.operations[1].variants
+    effects = {each.metric.key: each for each in variant.effects}
     assert found.operations[1].verdict == "different"
     assert effects["pixels"].significant and effects["down"].difference == pytest.approx(1, abs=0.3)
 
@@ -372,7 +372,7 @@ def test_infinite_and_unknown_values_are_left_out():
     assert measure_effect(METRICS[0], a[:5], a[:5]) is None
 
 
-def test_names_of_arms_are_shortened():
+def test_names_of_variants_are_shortened():
     folders = ["fog/1", "fog/2", "fog/5", "snow/3", "tilt", "shot_noise", "shot_noise_2"]
     assert shorten_folders(folders) == "fog/1-2, fog/5, snow/3, tilt, shot_noise, shot_noise_2"
     assert shorten_folders(["fog/2", "fog/4"]) == "fog/2, fog/4"
@@ -400,9 +400,9 @@ def test_missing_and_unreadable_files_are_named_and_counted(make, own_copy):
     assert f"{IMAGES} images missing from B" in result.stdout
     assert "2 images unusable in B" in result.stdout
     content = as_json(a, b, status=1)
-    arms = {arm["arm"]: arm for each in content["operations"] for arm in each["arms"]}
-    assert len(arms["glass_blur/5"]["missing"]["b"]) == IMAGES - 1
-    assert arms["glass_blur/5"]["verdict"] == "too few images"
+    variants = {variant["variant"]: variant for each in content["operations"] for variant in each["variants"]}
+    assert len(variants["glass_blur/5"]["missing"]["b"]) == IMAGES - 1
+    assert variants["glass_blur/5"]["verdict"] == "too few images"
 
 
 def test_partial_sets_are_equivalent_as_far_as_they_go(make, own_copy):
@@ -417,7 +417,10 @@ def test_partial_sets_are_equivalent_as_far_as_they_go(make, own_copy):
     assert "B is identical to A (" in result.stdout and "only in A: fog/1-5" in result.stdout
     only = as_json(a, b, "--corruptions", "brightness", "--severities", "1-2")
     assert [each["name"] for each in only["operations"]] == ["brightness"]
-    assert [arm["arm"] for arm in only["operations"][0]["arms"]] == ["brightness/1", "brightness/2"]
+    assert [variant["variant"] for variant in only["operations"][0]["variants"]] == [
+        "brightness/1",
+        "brightness/2",
+    ]
 
 
 def test_clean_images_can_be_named(make, own_copy):
@@ -438,17 +441,17 @@ def test_clean_images_can_be_named(make, own_copy):
     assert "64 x 64 pixels cannot be compared with 72 x 80 pixels" in result.stdout
 
 
-def test_arms_of_the_same_images_share_their_names(make):
+def test_variants_of_the_same_images_share_their_names(make):
     side = Side(open_dataset(make(*FEW)))
     assert side.keys("fog/1") is side.keys("glass_blur/5")
 
 
-def test_the_sample_is_the_same_images_in_all_arms_and_decided_by_the_seed(make):
+def test_the_sample_is_the_same_images_in_all_variants_and_decided_by_the_seed(make):
     a = make(*FEW)
     keys = {}
     for seed in (0, 1):
         found = compare_sets(a, a, scope=Scope(sample=5, seed=seed))
-        sets = {frozenset(pair.key for pair in arm.pairs) for arm in found.arms}
+        sets = {frozenset(pair.key for pair in variant.pairs) for variant in found.variants}
         (keys[seed],) = sets
     assert len(keys[0]) == 5 and keys[0] != keys[1]
 
@@ -467,8 +470,8 @@ def test_what_cannot_be_compared_is_refused(make, tmp_path):
     assert "did you mean 'fog'?" in cli_error("compare", a, a, "--corruptions", "frog")
     assert "--severities: severity 7" in cli_error("compare", a, a, "--severities", "7")
     assert "--sample: must be a number" in cli_error("compare", a, a, "--sample", "0")
-    assert "is a folder" in cli_error("compare", a, a, "--report", tmp_path)
-    assert "is inside the set" in cli_error("compare", a, a, "--report", a / "page.html")
+    assert "is a folder" in cli_error("compare", a, a, "--output", tmp_path)
+    assert "is inside the set" in cli_error("compare", a, a, "--output", a / "page.html")
     assert "--clean" in cli_error("compare", a, a, "--clean", tmp_path / "none")
     assert "in common" in cli_error("compare", a, make("--corruptions", "snow", "--severities", "1"))
     sequences = ("--perturbations", "brightness,gaussian_noise", "--limit", 6, "--format", "png", "--seed", 0)
@@ -478,10 +481,10 @@ def test_what_cannot_be_compared_is_refused(make, tmp_path):
 # --- layouts -------------------------------------------------------------------------------------
 
 
-def test_csv_has_a_line_for_each_arm_and_metric(make):
+def test_csv_has_a_line_for_each_variant_and_metric(make):
     result = cli("compare", make(*FEW), make(*FEW, "--seed", 3), "--format", "csv", status=1)
     rows = [*csv.DictReader(StringIO(result.stdout))]
-    fog = [row for row in rows if row["arm"] == "fog/1"]
+    fog = [row for row in rows if row["variant"] == "fog/1"]
     assert [row["metric"] for row in fog] == [metric.key for metric in METRICS]
     assert float(fog[1]["difference"]) == pytest.approx(float(fog[1]["mean_b"]) - float(fog[1]["mean_a"]))
 
@@ -489,7 +492,7 @@ def test_csv_has_a_line_for_each_arm_and_metric(make):
 def test_the_page_is_self_contained_and_shows_what_differs(make, tmp_path):
     page = tmp_path / "a folder" / "page.html"
     a, b = make(*FEW), make(*FEW, "--quality", 40)
-    result = cli("compare", a, b, "--report", page, status=1)
+    result = cli("compare", a, b, "--output", page, status=1)
     assert "page.html" in result.stderr
     text = page.read_text()
     assert "file size (kB)" in text
@@ -498,7 +501,7 @@ def test_the_page_is_self_contained_and_shows_what_differs(make, tmp_path):
     outside = [part for part in ("http:", "https:", 'src="/', "url(") if part in text]
     assert not outside
     again = tmp_path / "again.html"
-    cli("compare", a, b, "--report", again, status=1)
+    cli("compare", a, b, "--output", again, status=1)
     assert again.read_bytes() == page.read_bytes()
 
 
@@ -506,7 +509,7 @@ def test_names_cannot_break_the_page(make, own_copy, tmp_path):
     a = make(*FEW)
     b = own_copy(a).rename(tmp_path / "<script>alert(1)</script>".replace("/", "_"))
     page = tmp_path / "page.html"
-    cli("compare", a, b, "--report", page)
+    cli("compare", a, b, "--output", page)
     # The page's own, which enlarges pictures, and no other.
     assert page.read_text().count("<script") == 1
     assert "<script>alert" not in page.read_text()

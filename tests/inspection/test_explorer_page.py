@@ -31,7 +31,7 @@ def decode_uri(uri):
 def page(tmp_path_factory):
     root = tmp_path_factory.mktemp("explorer")
     Image.fromarray(photographs.astronaut()).save(root / "photo.png")
-    result = cli("preview", root / "photo.png", "--page", root / "photo.html")
+    result = cli("preview", root / "photo.png", "--output", root / "photo.html")
     assert re.fullmatch(r".*photo\.html, \d\.\d+ MB\n", result.stdout)
     return root / "photo.html"
 
@@ -60,13 +60,13 @@ def test_large_images_fit_the_page_and_small_ones_are_lossless(tmp_path):
         tmp_path / "noise.png"
     )
     flags = ("--edition", "folder", "--corruptions", "contrast,saturate,brightness,pixelate")
-    cli("preview", tmp_path / "noise.png", "--page", tmp_path / "noise.html", *flags)
+    cli("preview", tmp_path / "noise.png", "--output", tmp_path / "noise.html", *flags)
     assert (tmp_path / "noise.html").stat().st_size <= 4_000_000
     small = put_photo(tmp_path / "x" / "small.png", 40, 48)
     cli(
         "preview",
         small,
-        "--page",
+        "--output",
         tmp_path / "small.html",
         "--corruptions",
         "contrast",
@@ -120,9 +120,9 @@ def test_the_page_fits(browser, page, width):
 
 def test_mistakes_are_answered_in_one_line(tmp_path):
     image = put_photo(tmp_path / "a" / "1.png", 60, 60)
-    assert "must end in .html" in cli_error("preview", image, "--page", tmp_path / "x.png")
+    assert "must end in .html" in cli_error("preview", image, "--output", tmp_path / "x.png")
     for flags in (("--perturbations", "tilt"), ("--grid",), ("--cell", 50), ("--output", tmp_path / "x.png")):
-        line = cli_error("preview", image, "--page", tmp_path / "x.html", *flags)
+        line = cli_error("preview", image, "--output", tmp_path / "x.html", *flags)
         assert line.startswith("--page accepts only")
     (tmp_path / "x.html").mkdir()
-    assert "is a folder" in cli_error("preview", image, "--page", tmp_path / "x.html")
+    assert "is a folder" in cli_error("preview", image, "--output", tmp_path / "x.html")

@@ -40,7 +40,7 @@ def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp
             "--output",
             tmp_path / str(seed),
         )
-    cli("compare", tmp_path / "0", tmp_path / "1", "--report", tmp_path / "page.html", status=1)
+    cli("compare", tmp_path / "0", tmp_path / "1", "--output", tmp_path / "page.html", status=1)
     browser.open(tmp_path / "page.html")
     browser.call(
         "Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False

@@ -18,8 +18,9 @@ from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging import video
-from robustgen.inspection.preview import animation, subject
-from robustgen.settings import config
+from robustgen.inspection.preview import animation, previewed
+from robustgen.settings.config import Config
+from robustgen.settings.loading import load
 from tests.helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
 
 RED = (250, 10, 20)
@@ -136,8 +137,8 @@ def photos(tmp_path):
 
 
 def subject_of(source, kind, index, tmp_path, **flags):
-    chosen = config.load(None, {"source": str(source), "seed": 5, **flags})
-    return subject.open_from_source(chosen, kind, index, tmp_path / "out" / "x.png")
+    chosen = load(Config, None, {"source": str(source), "seed": 5, **flags})
+    return previewed.open_from_source(chosen, kind, index, tmp_path / "out" / "x.png")
 
 
 @pytest.mark.parametrize("edition", ["folder", "imagenet-64"])
@@ -145,62 +146,62 @@ def test_it_shows_what_make_c_writes(photos, tmp_path, edition):
     names = "gaussian_noise,fog,contrast"
     cli("make-c", "--source", photos, "--edition", edition, "--seed", 5, "--corruptions", names,
         "--severities", "2,4", "--jobs", 1, "--output", tmp_path / "c")  # fmt: skip
-    subject = subject_of(photos, "c", 1, tmp_path, edition=edition, corruptions=names, severities="2,4")
-    assert [arm.folder for arm in subject.arms] == [
+    previewed = subject_of(photos, "c", 1, tmp_path, edition=edition, corruptions=names, severities="2,4")
+    assert [variant.folder for variant in previewed.variants] == [
         *("gaussian_noise/2", "gaussian_noise/4", "fog/2", "fog/4", "contrast/2", "contrast/4")
     ]
-    for arm in subject.arms:
-        written = (tmp_path / "c" / arm.folder / "cats" / "b b.jpg").read_bytes()
-        (encoded,) = JpegEncoder().encode(arm, "a.jpg", subject.make(arm))
+    for variant in previewed.variants:
+        written = (tmp_path / "c" / variant.folder / "cats" / "b b.jpg").read_bytes()
+        (encoded,) = JpegEncoder().encode(variant, "a.jpg", previewed.make(variant))
         assert encoded.data == written
 
 
 def test_it_shows_what_make_p_writes(photos, tmp_path):
     cli("make-p", "--source", photos, "--seed", 5, "--perturbations", "shot_noise,tilt",
         "--difficulty", "1,2", "--format", "png", "--jobs", 1, "--output", tmp_path / "p")  # fmt: skip
-    subject = subject_of(photos, "p", 2, tmp_path, perturbations="tilt,shot_noise", difficulty="1,2")
-    assert [arm.folder for arm in subject.arms] == ["shot_noise", "shot_noise_2", "tilt"]
-    for arm in subject.arms:
-        written = video.read_sequence(tmp_path / "p" / arm.folder / "dogs" / "ü")
-        assert np.array_equal(subject.make(arm), written)
+    previewed = subject_of(photos, "p", 2, tmp_path, perturbations="tilt,shot_noise", difficulty="1,2")
+    assert [variant.folder for variant in previewed.variants] == ["shot_noise", "shot_noise_2", "tilt"]
+    for variant in previewed.variants:
+        written = video.read_sequence(tmp_path / "p" / variant.folder / "dogs" / "ü")
+        assert np.array_equal(previewed.make(variant), written)
 
 
 def test_it_shows_the_rows_of_arrays(tmp_path):
     folder, *_ = cifar_folder(tmp_path, images=4)
     cli("make-c", "--dataset", "cifar-10", "--source", folder, "--corruptions", "snow", "--severities", 3,
         "--jobs", 1, "--output", tmp_path / "c")  # fmt: skip
-    subject = subject_of(
+    previewed = subject_of(
         folder, "c", 3, tmp_path, edition="cifar-10", seed=0, corruptions="snow", severities=3
     )
-    assert np.array_equal(subject.make(subject.arms[0]), np.load(tmp_path / "c" / "snow.npy")[3])
+    assert np.array_equal(previewed.make(previewed.variants[0]), np.load(tmp_path / "c" / "snow.npy")[3])
 
 
 def test_a_lone_file_has_the_key_it_has_in_a_set(photos, tmp_path, monkeypatch):
     of_set = subject_of(photos, "c", 1, tmp_path, corruptions="fog")
     monkeypatch.chdir(photos / "cats")
-    alone = subject.open_from_file(
+    alone = previewed.open_from_file(
         Path("b b.jpg"),
-        config.load(None, {"seed": 5, "corruptions": "fog"}),
+        load(Config, None, {"seed": 5, "corruptions": "fog"}),
         "c",
         tmp_path / "x.png",
     )
     assert alone.key == of_set.key == "cats/b b.jpg"
-    assert all(np.array_equal(alone.make(arm), of_set.make(arm)) for arm in of_set.arms)
+    assert all(np.array_equal(alone.make(variant), of_set.make(variant)) for variant in of_set.variants)
 
 
 def test_a_sheet_may_lie_around_an_environment(photos):
     image = next(photos.rglob("*.jpg"))
     # Such as that of a project, whose .venv holds the photographs of the demo.
     around = Path(skimage.__file__).parents[2] / "sheet.png"
-    chosen = config.load(None, {"source": ".", "source_kind": "folder"})
-    assert subject.open_from_file(image, chosen, "c", around).image.ndim == 3
+    chosen = load(Config, None, {"source": ".", "source_kind": "folder"})
+    assert previewed.open_from_file(image, chosen, "c", around).image.ndim == 3
 
 
 def test_the_configs_own_parameters_are_shown(photos, tmp_path):
     strong = subject_of(photos, "c", 0, tmp_path, corruptions="contrast", severities=1)
     parameters = {"contrast": {1: {"factor": 0.05}}}
     own = subject_of(photos, "c", 0, tmp_path, corruptions="contrast", severities=1, parameters=parameters)
-    assert own.make(own.arms[0]).std() < strong.make(strong.arms[0]).std()
+    assert own.make(own.variants[0]).std() < strong.make(strong.variants[0]).std()
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -218,9 +219,11 @@ def test_a_sheet_has_every_severity_of_every_corruption(photos, tmp_path):
     args = ["--source", photos, "--index", 2, "--corruptions", "fog,shot_noise", "--severities", "1,5"]
     # At 65 pixels the photographs are neither reduced nor enlarged.
     sheet = pixels_of(drawn(tmp_path, *args, "--cell", 65, "--seed", 5))
-    subject = subject_of(photos, "c", 2, tmp_path, corruptions="fog,shot_noise", severities="1,5")
-    assert is_there(subject.image, sheet)
-    assert len(subject.arms) == 4 and all(is_there(subject.make(arm), sheet) for arm in subject.arms)
+    previewed = subject_of(photos, "c", 2, tmp_path, corruptions="fog,shot_noise", severities="1,5")
+    assert is_there(previewed.image, sheet)
+    assert len(previewed.variants) == 4 and all(
+        is_there(previewed.make(variant), sheet) for variant in previewed.variants
+    )
 
 
 def test_a_grid_has_every_corruption_at_one_severity(photos, tmp_path):
@@ -228,8 +231,8 @@ def test_a_grid_has_every_corruption_at_one_severity(photos, tmp_path):
         drawn(tmp_path, "--source", photos, "--grid", "--cell", 65, "--seed", 5, "--severity", 2)
     )
     for level in (2, 3):
-        subject = subject_of(photos, "c", 0, tmp_path, severities=level)
-        assert {is_there(subject.make(arm), sheet) for arm in subject.arms} == {level == 2}
+        previewed = subject_of(photos, "c", 0, tmp_path, severities=level)
+        assert {is_there(previewed.make(variant), sheet) for variant in previewed.variants} == {level == 2}
 
 
 def test_frames_are_evenly_spaced_from_first_to_last(tmp_path):
@@ -237,8 +240,8 @@ def test_frames_are_evenly_spaced_from_first_to_last(tmp_path):
     names = "tilt,motion_blur"
     args = ["--source", folder, "--edition", "cifar-10", "--perturbations", names, "--cell", 32]
     sheet = pixels_of(drawn(tmp_path, *args, "--frames", 3))
-    subject = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", seed=0, perturbations=names)
-    blur, tilt = (subject.make(arm) for arm in subject.arms)
+    previewed = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", seed=0, perturbations=names)
+    blur, tilt = (previewed.make(variant) for variant in previewed.variants)
     assert (len(blur), len(tilt)) == (21, 31)
     for sequence, shown in ((blur, (0, 10, 20)), (tilt, (0, 15, 30))):
         assert all(is_there(sequence[number], sheet) for number in shown)
@@ -347,8 +350,8 @@ def test_what_cannot_be_written_leaves_the_old_file(photos, tmp_path, monkeypatc
 def test_an_animation_has_every_frame_and_goes_on_for_ever(photos, tmp_path, suffix):
     args = ["--source", photos, "--animate", "--perturbations", "rotate", "--cell", 65]
     path = drawn(tmp_path, *args, name=f"moving{suffix}")
-    subject = subject_of(photos, "p", 0, tmp_path, perturbations="rotate")
-    frames = subject.make(subject.arms[0])
+    previewed = subject_of(photos, "p", 0, tmp_path, perturbations="rotate")
+    frames = previewed.make(previewed.variants[0])
     with Image.open(path) as moving:
         assert (moving.n_frames, moving.info["loop"], moving.size) == (31, 0, (70, 60))
         for number in (0, 12, 30):
@@ -361,8 +364,8 @@ def test_an_animation_has_every_frame_and_goes_on_for_ever(photos, tmp_path, suf
 def test_mp4_is_what_browsers_play(photos, tmp_path):
     args = ["--source", photos, "--animate", "--perturbations", "tilt", "--cell", 65]
     path = drawn(tmp_path, *args, name="moving.mp4")
-    subject = subject_of(photos, "p", 0, tmp_path, perturbations="tilt")
-    assert path.read_bytes() == animation.encode_animation(subject.make(subject.arms[0]), ".mp4")
+    previewed = subject_of(photos, "p", 0, tmp_path, perturbations="tilt")
+    assert path.read_bytes() == animation.encode_animation(previewed.make(previewed.variants[0]), ".mp4")
     assert video.read_sequence(path).shape == (31, 60, 70, 3)
     # yuv420p knows no odd sides.
     odd = np.stack([photo(33, 41, seed) for seed in range(3)])
@@ -377,9 +380,9 @@ def test_frames_too_large_for_a_format_are_refused():
 def test_several_sequences_move_side_by_side_and_the_shorter_wait(tmp_path):
     folder, *_ = cifar_folder(tmp_path, images=2)
     names = "tilt,motion_blur"
-    subject = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", perturbations=names)
-    moving = animation.draw_animation(subject, cell=32)
-    blur, tilt = (subject.make(arm) for arm in subject.arms)
+    previewed = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", perturbations=names)
+    moving = animation.draw_animation(previewed, cell=32)
+    blur, tilt = (previewed.make(variant) for variant in previewed.variants)
     assert len(moving) == 31
     for number in (0, 20, 30):
         assert is_there(tilt[number], moving[number])

@@ -75,10 +75,10 @@ def copied(c_set, tmp_path):
 
 
 def test_a_set_without_a_name_of_its_own_is_called_like_its_folder(copied):
-    manifest = copied / "dataset.json"
-    about = json.loads(manifest.read_text())
+    path = copied / "dataset.json"
+    manifest = json.loads(path.read_text())
     for name, title in (("custom", "set"), ("street", "street")):
-        manifest.write_text(json.dumps(about | {"dataset": name}))
+        path.write_text(json.dumps(manifest | {"dataset": name}))
         assert summarise_set(copied).title == title
 
 
@@ -96,8 +96,8 @@ def test_a_page_shows_every_corruption_and_severity(c_set):
     shown = [alt for alt in page.values("img", "alt") if alt.startswith("fog")]
     assert shown == ["fog 1", "fog 4"] * 2
     assert len(page.values("svg", "aria-label")) == 3
-    about = json.loads((c_set / "dataset.json").read_text())
-    assert about["digest"] in page.text
+    manifest = json.loads((c_set / "dataset.json").read_text())
+    assert manifest["digest"] in page.text
     assert "2 of 5 images" in page.text
 
 
@@ -256,9 +256,9 @@ def test_names_cannot_become_markup(tmp_path):
     for seed, name in enumerate(names):
         put_photo(tmp_path / "source" / name / "a.JPEG", seed=seed)
     cli("make-c", "--source", tmp_path / "source", "--output", tmp_path / "set", *FEW)
-    about = json.loads((tmp_path / "set" / "dataset.json").read_text())
+    manifest = json.loads((tmp_path / "set" / "dataset.json").read_text())
     (tmp_path / "set" / "dataset.json").write_text(
-        json.dumps(about | {"dataset": "<script>alert(1)</script>"})
+        json.dumps(manifest | {"dataset": "<script>alert(1)</script>"})
     )
     page = report(tmp_path / "set", "--images", "12")
     assert len([tag for tag, _ in page.tags if tag == "script"]) == 2  # the page's own
@@ -310,11 +310,15 @@ def test_an_unfinished_set_is_refused(copied):
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [({"kind": "AugMix"}, "AugMix"), ({"arms": ["fog/9"]}, "lacks"), ({"complete": False}, "not complete")],
+    [
+        ({"kind": "AugMix"}, "AugMix"),
+        ({"variants": ["fog/9"]}, "lacks"),
+        ({"complete": False}, "not complete"),
+    ],
 )
 def test_a_set_of_another_kind_is_refused(copied, change, reason):
-    about = json.loads((copied / "dataset.json").read_text())
-    (copied / "dataset.json").write_text(json.dumps(about | change))
+    manifest = json.loads((copied / "dataset.json").read_text())
+    (copied / "dataset.json").write_text(json.dumps(manifest | change))
     assert reason in cli_error("report", copied)
 
 
@@ -329,10 +333,10 @@ TEXTS = dict.fromkeys(("licence", "dataset"), str)
 
 @pytest.mark.parametrize("value", [None, "text", [1], {"a": []}])
 def test_a_manifest_of_other_types_is_refused(copied, value):
-    about = json.loads((copied / "dataset.json").read_text())
+    manifest = json.loads((copied / "dataset.json").read_text())
     kinds = OBJECTS | TEXTS | {"images": int, "edition": object}
     for key in ("settings", *kinds):
-        (copied / "dataset.json").write_text(json.dumps(about | {key: value}))
+        (copied / "dataset.json").write_text(json.dumps(manifest | {key: value}))
         if isinstance(value, kinds.get(key, ())):
             assert summarise_set(copied, 1).facts
         else:
@@ -341,8 +345,8 @@ def test_a_manifest_of_other_types_is_refused(copied, value):
 
 
 def test_a_set_of_clean_images_alone_has_a_page(copied):
-    about = json.loads((copied / "dataset.json").read_text())
-    (copied / "dataset.json").write_text(json.dumps(about | {"arms": ["clean"]}))
+    manifest = json.loads((copied / "dataset.json").read_text())
+    (copied / "dataset.json").write_text(json.dumps(manifest | {"variants": ["clean"]}))
     assert "0 corruptions" in report(copied).text
 
 

@@ -23,7 +23,7 @@ from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.storage import open_store
 from tests.helpers import (
     FEW,
-    FEW_ARMS,
+    FEW_VARIANTS,
     cli,
     cli_error,
     errors_of,
@@ -57,8 +57,10 @@ def sha256sum(folder):
 
 
 def test_sha256sum_accepts_the_sums_of_every_folder(output):
-    assert [sha256sum(output / arm) for arm in FEW_ARMS] == [5] * 5
-    assert sorted(path.parent for path in output.rglob("SHA256SUMS")) == [output / arm for arm in FEW_ARMS]
+    assert [sha256sum(output / variant) for variant in FEW_VARIANTS] == [5] * 5
+    assert sorted(path.parent for path in output.rglob("SHA256SUMS")) == [
+        output / variant for variant in FEW_VARIANTS
+    ]
 
 
 def test_sha256sum_accepts_the_sums_of_arrays(cifar_output):
@@ -115,7 +117,7 @@ def test_the_manifest_holds_seed_parameters_and_versions(output):
         "quality": 85,
         "libjpeg": "turbo",
     }
-    assert set(settings["parameters"]) == set(FEW_ARMS)
+    assert set(settings["parameters"]) == set(FEW_VARIANTS)
     assert settings["parameters"]["gaussian_noise/4"]["224"] == {"sigma": 0.26}
     versions = settings["versions"]
     assert {"robustgen", "numpy", "scipy", "opencv", "pillow", "libjpeg"} <= set(versions)
@@ -179,28 +181,28 @@ def test_failures_of_images_that_are_gone_are_forgotten(photos, tmp_path):
     assert not (tmp_path / "out" / "errors.jsonl").exists()
 
 
-def fail_in(arm, error, monkeypatch):
-    """Have nothing made of cat/b.jpg by `arm`."""
+def fail_in(variant, error, monkeypatch):
+    """Have nothing made of cat/b.jpg by `variant`."""
     make = CorruptionRecipe.make
 
     def fail(recipe, wanted, key, *args):
-        if (wanted.folder, key) == (arm, "cat/b.jpg"):
+        if (wanted.folder, key) == (variant, "cat/b.jpg"):
             raise error
         return make(recipe, wanted, key, *args)
 
     monkeypatch.setattr(CorruptionRecipe, "make", fail)
 
 
-def test_failures_of_arms_stand_until_these_are_made(photos, tmp_path, monkeypatch):
+def test_failures_of_variants_stand_until_these_are_made(photos, tmp_path, monkeypatch):
     source, out = Path(shutil.copytree(photos, tmp_path / "src")), tmp_path / "out"
     with monkeypatch.context() as patch:
         fail_in("contrast/4", ArithmeticError("no luck"), patch)
         make_c(source, out, *FEW, status=1)
-    # Other arms tell nothing of it, nor do other images.
+    # Other variants tell nothing of it, nor do other images.
     make_c(source, out, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
     make_c(source, out, *FEW, "--limit", "1")
     (entry,) = errors_of(out)
-    assert entry == {"key": "cat/b.jpg", "arm": "contrast/4", "reason": "ArithmeticError: no luck"}
+    assert entry == {"key": "cat/b.jpg", "variant": "contrast/4", "reason": "ArithmeticError: no luck"}
     assert (manifest(out)["failures"], manifest(out)["complete"]) == (1, False)
     make_c(source, out, *FEW)
     assert not (out / "errors.jsonl").exists()
@@ -223,8 +225,8 @@ def test_verify_names_the_lines_of_errors_that_are_none(photos, tmp_path):
 def test_an_operation_that_fails_between_frames_is_no_full_disk(photos, tmp_path, monkeypatch, form):
     stream = PerturbationRecipe.stream
 
-    def fail(recipe, arm, key, prepared):
-        frames = stream(recipe, arm, key, prepared)
+    def fail(recipe, variant, key, prepared):
+        frames = stream(recipe, variant, key, prepared)
         yield next(frames)
         if key == "cat/b.jpg":
             raise FileNotFoundError(2, "No such file or directory", "/usr/share/frost.png")
@@ -234,7 +236,7 @@ def test_an_operation_that_fails_between_frames_is_no_full_disk(photos, tmp_path
     flags = ("--perturbations", "brightness", "--format", form, "--jobs", "1")
     cli("make-p", "--source", photos, "--output", tmp_path / "out", *flags, status=1)
     (entry,) = errors_of(tmp_path / "out")
-    assert (entry["key"], entry["arm"]) == ("cat/b.jpg", "brightness")
+    assert (entry["key"], entry["variant"]) == ("cat/b.jpg", "brightness")
     assert entry["reason"].startswith("FileNotFoundError: ") and "frost.png" in entry["reason"]
     assert not [*(tmp_path / "out" / "brightness" / "cat").glob("b*")]
 
@@ -282,7 +284,7 @@ def test_verify_sees_a_truncated_array(cifar_output, tmp_path):
         assert findings(root) == ["truncated contrast.npy"]
 
 
-def test_verify_notices_an_arm_that_is_gone_with_its_sums(output, tmp_path):
+def test_verify_notices_an_variant_that_is_gone_with_its_sums(output, tmp_path):
     public = published(output, tmp_path / "public")
     shutil.rmtree(public / "gaussian_noise" / "4")
     assert any("dataset.json" in line for line in findings(public))
@@ -333,8 +335,8 @@ def test_arrays_that_failed_images_keep_from_being_written_are_unfinished(photos
     flags = (
         "--format",
         "npy",
-        "--size",
-        "32",
+        "--edition",
+        "imagenet@32",
         "--corruptions",
         "contrast",
         "--severities",
@@ -465,7 +467,7 @@ def test_what_is_published_names_no_folder_of_this_machine(photos, tmp_path, for
         (source / key).parent.mkdir(parents=True)
         shutil.copy(photos / key, source / key)
     (tmp_path / "subset.txt").write_text("cat/a.JPEG\ndog/a.JPEG\n")
-    flags = (*FEW, "--format", form, "--subset", tmp_path / "subset.txt")
+    flags = (*FEW, "--format", form, "--subset", f"@{tmp_path}/subset.txt")
     make_c(source, out, *flags)
     private = str(tmp_path).encode()
     assert [name for name, data in whole(out).items() if private in data] == []
@@ -544,7 +546,7 @@ def test_verify_refuses_a_folder_that_is_no_output(tmp_path, content):
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("plans/*.json", ".robustgen: contains no plan"), ("settings.json", "settings.json: is damaged")],
+    [("plans/*.json", ".robustgen: contains no plan"), ("settings.json", "settings.json: cannot be read")],
 )
 def test_verify_tells_of_damaged_state(copied, name, says):
     (path,) = (copied / ".robustgen").glob(name)

@@ -12,7 +12,15 @@ import robustgen
 from robustgen.dataset.recipes import item_rng
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.imaging.jpeg import encode_jpeg
-from robustgen.related.augmentation.augmix import OPERATION_SETS, OPERATIONS, AugMix, Mixture, Step, draw, mix
+from robustgen.related.augmentation.augmix import (
+    OPERATION_SETS,
+    OPERATIONS,
+    AugMix,
+    MixStep,
+    Mixture,
+    draw,
+    mix,
+)
 from tests.helpers import cifar_folder, cli, cli_error, photo, pictures, pixels_of, put_photo, tree
 
 # --- as published, written down plainly -----------------------------------------------------------
@@ -128,7 +136,7 @@ def test_a_mix_of_unchanged_images_is_the_image():
 
 def test_mixes_are_rounded_to_the_nearest_value():
     image = np.full((1, 1, 3), 128, np.uint8)
-    black = (Step("translate_x", 10.0),)
+    black = (MixStep("translate_x", 10.0),)
     for share, expected in ((0.25, 96), (0.251, 96), (0.255, 95), (0.5, 64), (1.0, 0)):
         wide = np.repeat(image, 3, axis=1)
         assert mix(wide, Mixture((1.0,), share, (black,)))[0, 2, 0] == expected
@@ -136,7 +144,7 @@ def test_mixes_are_rounded_to_the_nearest_value():
 
 def test_chains_apply_their_steps_in_order():
     image = photo(40, 40)
-    steps = (Step("solarize", 9.0), Step("translate_x", 3.0), Step("solarize", 9.0))
+    steps = (MixStep("solarize", 9.0), MixStep("translate_x", 3.0), MixStep("solarize", 9.0))
     picture = Image.fromarray(image)
     for step in steps:
         picture = PILLOW[step.operation](picture, step.level)
@@ -359,10 +367,10 @@ def test_make_augmix_writes_copies_by_class(photos, tmp_path):
     assert make(photos, tmp_path / "out", "--jobs", 1).output.startswith("nothing to do: all 10 images")
     checked = cli("verify", tmp_path / "out", "--deep", "all")
     assert checked.output.startswith("10 files checked, 5 images made again, 0 findings")
-    about = json.loads((tmp_path / "out" / "dataset.json").read_text())
-    assert about["kind"] == "AugMix" and "AugMix" in about["citation"]
-    assert about["settings"]["parameters"]["augmix/2"] == dataclasses.asdict(AugMix())
-    assert "corruptions" not in about["config"]
+    manifest = json.loads((tmp_path / "out" / "dataset.json").read_text())
+    assert manifest["kind"] == "AugMix" and "AugMix" in manifest["citation"]
+    assert manifest["settings"]["parameters"]["augmix/2"] == dataclasses.asdict(AugMix())
+    assert "corruptions" not in manifest["config"]
 
 
 def test_the_files_hold_what_the_function_gives(photos, tmp_path):

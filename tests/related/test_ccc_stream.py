@@ -91,11 +91,11 @@ def test_a_file_is_played_as_the_run_itself(drawn, table, photos, monkeypatch):
     base = SourceDataset(photos)
     played = StreamDataset(base, path, edition="imagenet", transform=np.asarray)
     run = CccDataset(base, accuracy_files.load_table(table), baseline=0, speed=2, images=60)
-    assert len(played) == 60 and played.arms == ()
+    assert len(played) == 60 and played.variants == ()
     for index in (59, 0, 6, 7, 31):
         assert np.array_equal(played[index][0], np.asarray(run[index][0]))
         assert played[index][1] == run[index][1] == rows[index]["label"]
-        assert played.arm(index) == run.cell(index)
+        assert played.variant(index) == run.cell(index)
     assert (played.visit(3), played.reset(3)) == (1, False)
     again = pickle.loads(pickle.dumps(played))
     assert np.array_equal(again[-1][0], played[59][0])
@@ -108,7 +108,7 @@ def test_memory_does_not_grow_with_the_lines(drawn, photos, tmp_path):
     path.write_text(1000 * drawn[0].read_text())
     played = StreamDataset(SourceDataset(photos), path, edition="imagenet")
     assert len(played) == 60_000 and len(pickle.dumps(played)) < 20_000
-    assert played.arm(59_999) == played.arm(59)
+    assert played.variant(59_999) == played.variant(59)
 
 
 def test_loaders_play_in_order(drawn, photos):

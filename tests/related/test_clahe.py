@@ -101,7 +101,7 @@ def model(tmp_path_factory):
 def set_c(tmp_path_factory):
     root = tmp_path_factory.mktemp("set")
     source = put_folder(root / "digits", IMAGES)
-    cli("make-c", "--source", source, "--output", root / "c", "--edition", "folder", "--scale", "32", *FEW)
+    cli("make-c", "--source", source, "--output", root / "c", "--set", "constants_for=32", *FEW)
     return root / "c"
 
 
@@ -126,8 +126,8 @@ def test_the_model_sees_equalised_images(set_c, model, tmp_path):
 
 def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
     predict(set_c, model, tmp_path / "with", "--clahe")
-    about = json.loads((tmp_path / "with" / "predictions.json").read_text())
-    assert about["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
+    settings = json.loads((tmp_path / "with" / "predictions.json").read_text())
+    assert settings["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
     error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
     assert "contains predictions of another preprocessing" in error
     predict(set_c, model, tmp_path / "without")
@@ -197,20 +197,20 @@ def preprocess(source, output, *flags, status=0):
 def test_a_c_set_keeps_layout_names_and_kind(set_c, model, tmp_path):
     preprocess(set_c, tmp_path / "c")
     before, after = open_dataset(set_c), open_dataset(tmp_path / "c")
-    assert (after.kind, after.arms) == (before.kind, before.arms)
-    for arm in before.arms:
-        assert before.keys(arm) == after.keys(arm)
-        np.testing.assert_array_equal(before.labels(arm), after.labels(arm))
-        for key in before.keys(arm):
-            expected = encode_jpeg(clahe(pixels_of(set_c / arm.folder / key)), 95, optimise=True)
-            assert (tmp_path / "c" / arm.folder / key).read_bytes() == expected
-    assert after.about["edition"] == "folder" and after.about["dataset"] == before.about["dataset"]
+    assert (after.kind, after.variants) == (before.kind, before.variants)
+    for variant in before.variants:
+        assert before.keys(variant) == after.keys(variant)
+        np.testing.assert_array_equal(before.labels(variant), after.labels(variant))
+        for key in before.keys(variant):
+            expected = encode_jpeg(clahe(pixels_of(set_c / variant.folder / key)), 95, optimise=True)
+            assert (tmp_path / "c" / variant.folder / key).read_bytes() == expected
+    assert after.manifest["edition"] == "folder" and after.manifest["dataset"] == before.manifest["dataset"]
     assert len(predict(tmp_path / "c", model, tmp_path / "p")["keys"]) == IMAGES
 
 
 def test_predictions_before_and_after_are_scored_together(model, tmp_path):
     source = put_folder(tmp_path / "digits", IMAGES)
-    flags = ("--edition", "folder", "--scale", "32", "--corruptions", "fog", "--jobs", "1")
+    flags = ("--set", "constants_for=32", "--corruptions", "fog", "--jobs", "1")
     cli("make-c", "--source", source, "--output", tmp_path / "c", *flags)
     preprocess(tmp_path / "c", tmp_path / "d")
     predict(tmp_path / "c", model, tmp_path / "plain")
@@ -268,9 +268,9 @@ def test_arrays_stay_arrays(arrays, tmp_path):
         np.testing.assert_array_equal(after, [clahe(image, Clahe(2.0, 4)) for image in before])
     np.testing.assert_array_equal(np.load(source / "labels.npy"), np.load(tmp_path / "c" / "labels.npy"))
     before, after = open_dataset(source), open_dataset(tmp_path / "c")
-    arm = before.arms[0]
-    assert (after.kind, after.arms, after.keys(arm)) == ("c", before.arms, before.keys(arm))
-    assert after.labels(arm).tolist() == labels
+    variant = before.variants[0]
+    assert (after.kind, after.variants, after.keys(variant)) == ("c", before.variants, before.keys(variant))
+    assert after.labels(variant).tolist() == labels
     assert "0 findings" in cli("verify", tmp_path / "c", "--deep", "2").stdout
 
 
@@ -304,8 +304,8 @@ def test_an_archive_per_category_is_taken_as_it_lies(set_c, model, tmp_path):
     preprocess(tmp_path / "src", tmp_path / "out")
     pictures = {name for name in tree(tmp_path / "src") if name.endswith(".JPEG")}
     assert {name for name in tree(tmp_path / "out") if name.endswith(".JPEG")} == pictures
-    assert [arm.folder for arm in open_dataset(tmp_path / "out").arms] == [
-        arm.folder for arm in open_dataset(tmp_path / "src").arms
+    assert [variant.folder for variant in open_dataset(tmp_path / "out").variants] == [
+        variant.folder for variant in open_dataset(tmp_path / "src").variants
     ]
 
 
@@ -315,7 +315,9 @@ def test_a_damaged_image_is_named_and_the_others_are_made(set_c, tmp_path):
     victim.write_bytes(victim.read_bytes()[:200])
     preprocess(tmp_path / "src", tmp_path / "out", status=1)
     (entry,) = errors_of(tmp_path / "out")
-    assert entry["arm"] == "fog/3" and entry["key"] == victim.relative_to(tmp_path / "src/fog/3").as_posix()
+    assert (
+        entry["variant"] == "fog/3" and entry["key"] == victim.relative_to(tmp_path / "src/fog/3").as_posix()
+    )
     assert sum(name.endswith(".JPEG") for name in tree(tmp_path / "out")) == 149
 
 
@@ -365,7 +367,7 @@ def test_frames_are_images_like_others(photos, tmp_path):
     cli("make-p", "--source", photos, "--output", tmp_path / "p", *flags)
     preprocess(tmp_path / "p", tmp_path / "out")
     before, after = open_dataset(tmp_path / "p"), open_dataset(tmp_path / "out")
-    (arm,) = before.arms
-    assert (after.kind, after.arms, after.keys(arm)) == ("p", (arm,), before.keys(arm))
-    equalised = [clahe(frame) for frame in before.load(arm, 0)]
-    np.testing.assert_array_equal(after.load(arm, 0), equalised)
+    (variant,) = before.variants
+    assert (after.kind, after.variants, after.keys(variant)) == ("p", (variant,), before.keys(variant))
+    equalised = [clahe(frame) for frame in before.load(variant, 0)]
+    np.testing.assert_array_equal(after.load(variant, 0), equalised)

@@ -15,7 +15,7 @@ from robustgen.models.classifier import Classifier
 from robustgen.models.onnx import OnnxModel
 from robustgen.models.preprocessing import class_list
 from robustgen.related.filtration import crops, funnel, reviewing
-from robustgen.related.filtration.funnel import Opinions, Step
+from robustgen.related.filtration.funnel import FunnelStep, Opinions
 from tests.helpers import cli, cli_error, errors_of, records_of, tree
 
 # The models see pixels from 0 to 1.
@@ -86,13 +86,13 @@ def said_of(right, truth, predicted):
 def test_one_right_crop_of_one_model_is_enough_to_go():
     said = said_of([[0, 1, 0, 0], [0, 0, 10, 0]], np.full((2, 4), 0.01), [1, 1, 1, 1])
     steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
-    assert steps.tolist() == [Step.KEPT, Step.CORRECT, Step.CORRECT, Step.KEPT]
+    assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.CORRECT, FunnelStep.CORRECT, FunnelStep.KEPT]
 
 
 def test_over_15_per_cent_of_one_model_goes_and_15_stays():
     said = said_of(np.zeros((2, 4), int), [[0.15, 0.2, 0.0, 0.1], [0.0, 0.0, 0.1501, 0.15]], [1, 1, 1, 1])
     steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
-    assert steps.tolist() == [Step.KEPT, Step.CONFIDENT, Step.CONFIDENT, Step.KEPT]
+    assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.CONFIDENT, FunnelStep.CONFIDENT, FunnelStep.KEPT]
 
 
 def test_a_confusion_keeps_those_least_sure_of_the_truth():
@@ -100,7 +100,13 @@ def test_a_confusion_keeps_those_least_sure_of_the_truth():
     said = said_of(np.zeros((2, 5), int), truth, [1, 1, 1, 2, 1])
     # How sure they are is what the surest says: 0.05, 0.04, 0.02, -, 0.03 of the confusion of 0 and 1.
     steps = funnel.judge_adversarial(said, np.zeros(5, int), "abcde", per_confusion=2)
-    assert steps.tolist() == [Step.CROWDED, Step.CROWDED, Step.KEPT, Step.KEPT, Step.KEPT]
+    assert steps.tolist() == [
+        FunnelStep.CROWDED,
+        FunnelStep.CROWDED,
+        FunnelStep.KEPT,
+        FunnelStep.KEPT,
+        FunnelStep.KEPT,
+    ]
 
 
 def test_confusions_have_a_direction_and_ties_go_by_key():
@@ -108,13 +114,19 @@ def test_confusions_have_a_direction_and_ties_go_by_key():
     steps = funnel.judge_adversarial(
         said, np.array([0, 0, 0, 1, 0]), ["c", "a", "b", "d", "e"], per_confusion=1
     )
-    assert steps.tolist() == [Step.CROWDED, Step.KEPT, Step.CROWDED, Step.KEPT, Step.KEPT]
+    assert steps.tolist() == [
+        FunnelStep.CROWDED,
+        FunnelStep.KEPT,
+        FunnelStep.CROWDED,
+        FunnelStep.KEPT,
+        FunnelStep.KEPT,
+    ]
 
 
 def test_what_has_gone_before_takes_no_place_in_a_confusion():
     said = said_of([[1, 0, 0]], [[0.0, 0.5, 0.1]], [1, 1, 1])
     steps = funnel.judge_adversarial(said, np.zeros(3, int), "abc", per_confusion=1)
-    assert steps.tolist() == [Step.CORRECT, Step.CONFIDENT, Step.KEPT]
+    assert steps.tolist() == [FunnelStep.CORRECT, FunnelStep.CONFIDENT, FunnelStep.KEPT]
 
 
 def test_decisions_do_not_depend_on_the_order_of_images():
@@ -129,8 +141,13 @@ def test_decisions_do_not_depend_on_the_order_of_images():
     order = rng.permutation(n)
     again = funnel.judge_adversarial(said.select(order), true[order], [keys[i] for i in order])
     np.testing.assert_array_equal(again, steps[order])
-    assert {*steps.tolist()} == {Step.KEPT, Step.CORRECT, Step.CONFIDENT, Step.CROWDED}
-    kept = steps == Step.KEPT
+    assert {*steps.tolist()} == {
+        FunnelStep.KEPT,
+        FunnelStep.CORRECT,
+        FunnelStep.CONFIDENT,
+        FunnelStep.CROWDED,
+    }
+    kept = steps == FunnelStep.KEPT
     counts = [(kept & (true == t) & (said.predicted == p)).sum() for t in range(4) for p in range(4)]
     assert max(counts) == 15
 
@@ -139,12 +156,19 @@ def test_outliers_have_to_convince_every_model():
     said = said_of(np.zeros((2, 4), int), np.zeros((2, 4)), [0, 0, 0, 0])
     said.sure[:] = [[0.9, 0.99, 0.89, 1.0], [0.9, 0.5, 0.99, 1.0]]
     steps = funnel.judge_outlying(said, np.array([False, False, False, True]))
-    assert steps.tolist() == [Step.KEPT, Step.UNSURE, Step.UNSURE, Step.KNOWN]
+    assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.UNSURE, FunnelStep.UNSURE, FunnelStep.KNOWN]
 
 
 def test_the_funnel_counts_what_is_left():
-    steps = np.array([Step.CORRECT, Step.KEPT, Step.CONFIDENT, Step.CORRECT, Step.CROWDED])
-    assert funnel.count_left(steps, (Step.CORRECT, Step.CONFIDENT, Step.CROWDED)) == [5, 3, 2, 1]
+    steps = np.array(
+        [FunnelStep.CORRECT, FunnelStep.KEPT, FunnelStep.CONFIDENT, FunnelStep.CORRECT, FunnelStep.CROWDED]
+    )
+    assert funnel.count_left(steps, (FunnelStep.CORRECT, FunnelStep.CONFIDENT, FunnelStep.CROWDED)) == [
+        5,
+        3,
+        2,
+        1,
+    ]
 
 
 # --- models and candidates -----------------------------------------------------------------------
@@ -261,9 +285,9 @@ def test_filter_a_from_candidates_to_shortlist(candidates, model, classes, tmp_p
     assert dropped["red/sure.png"]["reason"].startswith("m.onnx: true class 0.2")
     assert dropped["red/sure.png"]["reason"].endswith(", over 0.15")
     assert dropped["red/blue 3.png"]["reason"] == "place 4 of 4 in its confusion, of which 3 stay"
-    about = json.loads((output / "funnel.json").read_text())
-    assert about["images"] == [11, 7, 6, 5]
-    assert about["classes"] == {"blue": [1, 0, 0, 0], "green": [2, 1, 1, 1], "red": [8, 6, 5, 4]}
+    funnel = json.loads((output / "funnel.json").read_text())
+    assert funnel["images"] == [11, 7, 6, 5]
+    assert funnel["classes"] == {"blue": [1, 0, 0, 0], "green": [2, 1, 1, 1], "red": [8, 6, 5, 4]}
     assert [line.split()[-1] for line in result.stdout.splitlines()[:4]] == ["11", "7", "6", "5"]
 
 
@@ -446,7 +470,7 @@ def cut_off(monkeypatch, after):
 
 @pytest.mark.parametrize("after", [3, 4, 7])
 def test_a_run_goes_on_where_it_was_cut_off(candidates, model, classes, tmp_path, monkeypatch, after):
-    flags = ("--classes", classes, "--batch", "2")
+    flags = ("--classes", classes, "--batch-size", "2")
     filter_a(candidates, model, tmp_path / "whole", *flags)
     with monkeypatch.context() as patch:
         cut_off(patch, after)
@@ -461,7 +485,7 @@ def test_a_run_goes_on_where_it_was_cut_off(candidates, model, classes, tmp_path
 
 
 def test_a_record_that_is_damaged_is_asked_for_again(candidates, model, classes, tmp_path):
-    flags = ("--classes", classes, "--batch", "2")
+    flags = ("--classes", classes, "--batch-size", "2")
     filter_a(candidates, model, tmp_path / "a", *flags)
     before = tree(tmp_path / "a")
     (last,) = [name for name, record in records_of(tmp_path / "a").items() if len(record["images"]) == 1]
@@ -474,7 +498,7 @@ def test_a_record_that_is_damaged_is_asked_for_again(candidates, model, classes,
 
 def test_an_image_that_changed_behind_its_size_is_asked_about_again(candidates, model, classes, tmp_path):
     mine = Path(shutil.copytree(candidates, tmp_path / "mine"))
-    flags = ("--classes", classes, "--batch", "2")
+    flags = ("--classes", classes, "--batch-size", "2")
     filter_a(mine, model, tmp_path / "a", *flags)
     victim = mine / keys_of(tmp_path / "a")[0]
     data = victim.read_bytes()
@@ -527,7 +551,7 @@ def test_few_crops_are_shown_to_a_model_at_once(candidates, model, classes, tmp_
 
 def test_batches_and_several_folders_give_the_same_bytes(candidates, model, classes, tmp_path):
     for batch in ("1", "3", "64"):
-        filter_a(candidates, model, tmp_path / batch, "--classes", classes, "--batch", batch)
+        filter_a(candidates, model, tmp_path / batch, "--classes", classes, "--batch-size", batch)
     assert tree(tmp_path / "1") == tree(tmp_path / "3") == tree(tmp_path / "64")
 
 
@@ -576,12 +600,12 @@ def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, tmp_pat
     assert {*files} == {"red/deep/green.png", "red/blue 0.png", "manifest.json"}
     for key in ("red/deep/green.png", "red/blue 0.png"):
         assert files[key] == (candidates / key).read_bytes()
-    about = json.loads(files["manifest.json"])
-    assert about["set"] == "ImageNet-A" and len(about["settings"]["models"][0]["sha256"]) == 64
-    assert [row["images"] for row in about["funnel"]] == [11, 7, 6, 6, 2]
-    assert about["classes"] == {"red": [8, 6, 5, 5, 2]}
-    assert [entry["key"] for entry in about["files"]] == ["red/blue 0.png", "red/deep/green.png"]
-    assert about["lists"][0]["file"] == "list.txt"
+    manifest = json.loads(files["manifest.json"])
+    assert manifest["set"] == "ImageNet-A" and len(manifest["settings"]["models"][0]["sha256"]) == 64
+    assert [row["images"] for row in manifest["funnel"]] == [11, 7, 6, 6, 2]
+    assert manifest["classes"] == {"red": [8, 6, 5, 5, 2]}
+    assert [entry["key"] for entry in manifest["files"]] == ["red/blue 0.png", "red/deep/green.png"]
+    assert manifest["lists"][0]["file"] == "list.txt"
     assert "were there already" in cli(*accept).stdout
     (reviewed / "accepted" / "red" / "blue 0.png").write_bytes(b"")
     assert "--overwrite replaces it" in cli_error(*accept)
@@ -789,7 +813,7 @@ def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
         (("--classes", "CLASSES", "--layout", "NHWC"), "takes NCHW"),
         (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
-        (("--provider", "TPU"), "ONNX Runtime has no TPU"),
+        (("--device", "TPU"), "ONNX Runtime has no TPU"),
         (("--classes", "DEEP"), "is not a list of class folders"),
     ],
 )

@@ -436,7 +436,7 @@ def test_each_split_holds_one_style_out():
 # --- the command ---------------------------------------------------------------------------------
 
 
-def manifest(output):
+def manifest_of(output):
     return json.loads((output / "dataset.json").read_text())
 
 
@@ -460,22 +460,22 @@ def test_the_command_makes_a_set_that_verifies(tmp_path, packages):
 def test_the_manifest_tells_packages_licences_counts_and_gaps(tmp_path, packages):
     out = tmp_path / "out"
     cli("make-icons", *packages, "--output", out, "--licence", "fluent=MIT, says who?")
-    about = manifest(out)
-    assert about["kind"] == "icons in the manner of Icons-50"
-    assert about["complete"] and len(about["digest"]) == 64
-    google, three = (about["source"]["styles"][name] for name in ("google", "fluent"))
+    manifest = manifest_of(out)
+    assert manifest["kind"] == "icons in the manner of Icons-50"
+    assert manifest["complete"] and len(manifest["digest"]) == 64
+    google, three = (manifest["source"]["styles"][name] for name in ("google", "fluent"))
     assert (google["package"], google["version"]) == ("emoji-datasource-google", "16.0.0")
     assert (google["licence"], google["declared_licence"]) == ("Apache-2.0", "MIT")
     assert three["licence"] == "MIT, says who?"
-    assert "google: Apache-2.0" in about["licence"]
-    assert about["icons"] == {
+    assert "google: Apache-2.0" in manifest["licence"]
+    assert manifest["icons"] == {
         "airplane": {"fluent": 2, "google": 2},
         "cat": {"fluent": 2, "google": 2},
         "emotion_face": {"fluent": 0, "google": 1},
         "hand": {"fluent": 2, "google": 2},
     }
-    assert "1f600" in about["lacking"]["fluent"] and "1f600" not in about["lacking"]["google"]
-    assert {"1f6eb", "1f6ec"} <= {*about["lacking"]["google"]} & {*about["lacking"]["fluent"]}
+    assert "1f600" in manifest["lacking"]["fluent"] and "1f600" not in manifest["lacking"]["google"]
+    assert {"1f6eb", "1f6ec"} <= {*manifest["lacking"]["google"]} & {*manifest["lacking"]["fluent"]}
 
 
 def test_splits_list_the_icons_that_there_are(tmp_path, packages):
@@ -500,11 +500,11 @@ def test_duplicates_are_removed_and_told(tmp_path, packages):
     put(google / "1f63a.png", Image.fromarray(hidden))
     out = tmp_path / "out"
     result = cli("make-icons", *packages, "--output", out)
-    assert manifest(out)["duplicates"] == {
+    assert manifest_of(out)["duplicates"] == {
         "airplane/google_1f6eb.png": "airplane/google_2708.png",
         "cat/google_1f63a.png": "cat/google_1f431.png",
     }
-    assert not {*manifest(out)["duplicates"]} & pictures(out)
+    assert not {*manifest_of(out)["duplicates"]} & pictures(out)
     assert "7 icons, 2 duplicates" in result.stdout
 
 
@@ -514,7 +514,7 @@ def test_the_bytes_depend_neither_on_jobs_nor_on_the_order_of_styles(tmp_path, p
     styles = packages[2:4] + packages[:2]
     cli("make-icons", *styles, "--output", two, "--jobs", 2)
     assert tree(one) == tree(two)
-    assert manifest(one)["digest"] == manifest(two)["digest"]
+    assert manifest_of(one)["digest"] == manifest_of(two)["digest"]
 
 
 def test_a_run_goes_on_where_it_was_cut_off(tmp_path, packages):
@@ -566,8 +566,8 @@ def test_a_licence_that_is_told_later_is_recorded(tmp_path, packages):
     out = tmp_path / "out"
     cli("make-icons", *packages, "--output", out)
     cli("make-icons", *packages, "--output", out, "--licence", "google=mine")
-    assert manifest(out)["source"]["styles"]["google"]["licence"] == "mine"
-    assert "google: mine" in manifest(out)["licence"]
+    assert manifest_of(out)["source"]["styles"]["google"]["licence"] == "mine"
+    assert "google: mine" in manifest_of(out)["licence"]
     cli("verify", out)
 
 
@@ -593,7 +593,7 @@ def test_own_classes(tmp_path, packages):
     file.write_text("flying things:\n  - '2708-fe0f'\nanimals:\n  - '1f431'\n  - '1f408'\n")
     out = tmp_path / "out"
     cli("make-icons", *packages, "--output", out, "--classes", file)
-    assert set(manifest(out)["icons"]) == {"animals", "flying things"}
+    assert set(manifest_of(out)["icons"]) == {"animals", "flying things"}
     cli("verify", out, "--deep", "all")
 
 

@@ -429,8 +429,8 @@ def test_what_is_played_are_the_images_of_make_c(photos, tmp_path):
         expected, _ = made[base.keys.index(row.key)]
         np.testing.assert_array_equal(np.asarray(image), np.asarray(expected))
         assert label == row.label
-        assert played.arm(index) == made.arm
-    assert {arm.name for arm in played.arms} == {"snow", "gaussian_noise"}
+        assert played.variant(index) == made.variant
+    assert {variant.name for variant in played.variants} == {"snow", "gaussian_noise"}
     np.testing.assert_array_equal(np.asarray(played[-1][0]), np.asarray(played[9][0]))
     with pytest.raises(IndexError):
         played[10]

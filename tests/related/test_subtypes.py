@@ -245,9 +245,9 @@ def test_lists_hold_paths_and_numbers_of_types(imagenet, wordnet, tmp_path):
 
 def test_the_manifest_tells_what_there_is_and_what_is_missing(imagenet, wordnet, tmp_path):
     make(imagenet, wordnet, tmp_path / "out")
-    about = json.loads((tmp_path / "out" / "subtypes.json").read_text())
-    bird = next(each for each in about["types"] if each["name"] == "bird")
-    assert (bird["wnid"], len(about["types"])) == (BIRD, 25)
+    types = json.loads((tmp_path / "out" / "subtypes.json").read_text())
+    bird = next(each for each in types["types"] if each["name"] == "bird")
+    assert (bird["wnid"], len(types["types"])) == (BIRD, 25)
     assert bird["seen"] == {
         "subtypes": 1,
         "images": 2,
@@ -257,9 +257,9 @@ def test_the_manifest_tells_what_there_is_and_what_is_missing(imagenet, wordnet,
     }
     assert bird["unseen"]["wnids"] == {SONGBIRD: 1, DOVE: 1}
     assert (bird["unseen"]["empty"], bird["unseen"]["missing"]) == ([GREAT_AUK], [])
-    assert about["wordnet"]["release"] == "3.0"
-    assert (about["unknown_folders"], about["folders_of_other_nouns"]) == (["n00000001"], 1)
-    assert about["source"] == imagenet.name
+    assert types["wordnet"]["release"] == "3.0"
+    assert (types["unknown_folders"], types["folders_of_other_nouns"]) == (["n00000001"], 1)
+    assert types["source"] == imagenet.name
 
 
 def test_the_same_bytes_every_time(imagenet, wordnet, tmp_path):

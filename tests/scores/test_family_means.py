@@ -23,29 +23,31 @@ IMAGENET, CIFAR = (FAMILIES["c-bar"].names(scale) for scale in (224, 32))
 def test_the_mean_of_c_bar_stands_beside_mce(tmp_path, names):
     errors = {name: [(i + severity) / 20 for severity in range(5)] for i, name in enumerate(names)}
     root = put_c(tmp_path / "net", ALEXNET_ERROR | errors)
-    found, _ = scored(root, "--no-intervals")
+    found, _ = scored(root, "--replicates", "0")
     (model,) = found["models"]
     mean = sum(sum(each) for each in errors.values()) / 50
     assert model["families"]["c-bar"] == {"mean_error": pytest.approx(mean, abs=1e-3), "mean_over": [*names]}
     # The benchmark's own mean goes on over its fifteen.
     assert len(model["measures"]["error"]["mean_over"]) == 15
-    text = cli("score", root, "--no-intervals").stdout
+    text = cli("score", root, "--replicates", "0").stdout
     assert "ImageNet-C-bar: top-1 error in %, mean over severities, unnormalised" in text
     assert f"{100 * mean:.1f}" in text
-    rows = list(csv.DictReader(io.StringIO(cli("score", root, "--no-intervals", "--format", "csv").stdout)))
+    rows = list(
+        csv.DictReader(io.StringIO(cli("score", root, "--replicates", "0", "--format", "csv").stdout))
+    )
     (row,) = [row for row in rows if row["measure"] == "error of c-bar"]
     assert float(row["mean"]) == pytest.approx(mean, abs=1e-3) and row["mean_over"] == "10"
 
 
 def test_a_part_of_a_family_says_so_and_unknown_names_are_in_no_family(tmp_path):
     root = put_c(tmp_path / "net", ALEXNET_ERROR | {"sparkles": 0.5, "perlin_noise": 0.25, "smudge": 0.9})
-    found, _ = scored(root, "--no-intervals")
+    found, _ = scored(root, "--replicates", "0")
     (model,) = found["models"]
     assert model["families"] == {
         "c-bar": {"mean_error": pytest.approx(0.375), "mean_over": ["perlin_noise", "sparkles"]}
     }
-    assert "Mean of 2" in cli("score", root, "--no-intervals").stdout
-    plain, _ = scored(put_c(tmp_path / "plain"), "--no-intervals")
+    assert "unnormalised (incomplete: 2 corruptions)" in cli("score", root, "--replicates", "0").stdout
+    plain, _ = scored(put_c(tmp_path / "plain"), "--replicates", "0")
     assert "families" not in plain["models"][0]
 
 
@@ -57,10 +59,10 @@ def test_published_errors_of_a_reference_divide(tmp_path, monkeypatch):
     named = replace(FAMILIES["c-bar"], means=dict.fromkeys(IMAGENET, 0.8), reference="AlexNet")
     monkeypatch.setitem(corruptions._BUILT_IN, "c-bar", named)
     root = put_c(tmp_path / "net", ALEXNET_ERROR | dict.fromkeys(IMAGENET, 0.4))
-    (model,) = scored(root, "--no-intervals")[0]["models"]
+    (model,) = scored(root, "--replicates", "0")[0]["models"]
     assert model["families"]["c-bar"]["normalised_mean"] == pytest.approx(0.5)
     assert model["families"]["c-bar"]["normalised_by"] == "AlexNet"
-    assert "/ AlexNet" in cli("score", root, "--no-intervals").stdout
+    assert "/ AlexNet" in cli("score", root, "--replicates", "0").stdout
 
 
 # --- families by themselves ----------------------------------------------------------------------
@@ -87,7 +89,7 @@ LABELS = np.array([0, 0, 0, 0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 8])
 def test_be_and_rbe_of_medmnist_c(tmp_path):
     names = FAMILIES["medmnist-c"].names("pathmnist")
     predicted = put_family(tmp_path / "net", names, LABELS, 9, edition="pathmnist")
-    found, notes = scored(tmp_path / "net", "--no-intervals")
+    found, notes = scored(tmp_path / "net", "--replicates", "0")
     own = found["models"][0]["families"]["medmnist-c"]
     alexnet = metrics.alexnet_balanced_errors("pathmnist")
 
@@ -102,7 +104,7 @@ def test_be_and_rbe_of_medmnist_c(tmp_path):
     assert own["be"] == pytest.approx(be) and own["rbe"] == pytest.approx(np.mean(lost))
     assert own["clean_balanced_error"] == pytest.approx(error("clean"))
     assert {*own["mean_over"]} == {*names} and notes == []
-    text = cli("score", tmp_path / "net", "--no-intervals").stdout
+    text = cli("score", tmp_path / "net", "--replicates", "0").stdout
     # No empty table of the fifteen.
     assert text.startswith("MedMNIST-C: top-1 error") and " BE " in text and f"{100 * be:.1f}" in text
     rows = csv.DictReader(io.StringIO(cli("score", tmp_path / "net", "--format", "csv").stdout))
@@ -114,7 +116,7 @@ def test_be_takes_the_corruptions_of_the_data_set(tmp_path):
     # Those of TissueMNIST are a part of ChestMNIST's and OrganAMNIST's.
     names = FAMILIES["medmnist-c"].names("organamnist")
     put_family(tmp_path / "net", names, LABELS, 9, edition="organamnist", clean=False)
-    found, notes = scored(tmp_path / "net", "--no-intervals")
+    found, notes = scored(tmp_path / "net", "--replicates", "0")
     own = found["models"][0]["families"]["medmnist-c"]
     assert {*own["mean_over"]} == {*names} and own["rbe"] is None and own["be"] > 0
     assert any("no clean.npz" in note for note in notes)
@@ -129,7 +131,7 @@ def test_be_takes_the_corruptions_of_the_data_set(tmp_path):
 )
 def test_why_there_is_no_be(tmp_path, edition, note):
     put_family(tmp_path / "net", FAMILIES["medmnist-c"].names("chestmnist"), LABELS, 9, edition=edition)
-    found, notes = scored(tmp_path / "net", "--no-intervals")
+    found, notes = scored(tmp_path / "net", "--replicates", "0")
     assert "be" not in found["models"][0]["families"]["medmnist-c"]
     assert any(note in each for each in notes)
 
@@ -137,18 +139,21 @@ def test_why_there_is_no_be(tmp_path, edition, note):
 def test_mnist_c_has_one_severity(tmp_path):
     names = FAMILIES["mnist-c"].names()
     predicted = put_family(tmp_path / "net", names, LABELS, 10, levels=[1])
-    found, notes = scored(tmp_path / "net", "--no-intervals")
+    found, notes = scored(tmp_path / "net", "--replicates", "0")
     own = found["models"][0]["families"]["mnist-c"]
     wrong = [predicted[f"{name.replace(':', '.')}/1"] != LABELS for name in names]
     assert own["mean_error"] == pytest.approx(np.mean(wrong)) and len(own["mean_over"]) == 15
     assert notes == []
+    rows = csv.DictReader(io.StringIO(cli("score", tmp_path / "net", "--format", "csv").stdout))
+    (row,) = [row for row in rows if row["measure"] == "error of mnist-c"]
+    assert [float(row[name]) for name in names] == pytest.approx([np.mean(each) for each in wrong])
 
 
 def test_a_family_that_lacks_a_severity_is_incomplete(tmp_path):
     put_family(tmp_path / "net", FAMILIES["c-bar"].names(224), LABELS, 9)
     (tmp_path / "net" / "sparkles" / "4.npz").unlink()
     assert "incomplete, lacks sparkles/4" in cli_error("score", tmp_path / "net")
-    found, _ = scored(tmp_path / "net", "--partial", "--no-intervals")
+    found, _ = scored(tmp_path / "net", "--partial", "--replicates", "0")
     assert len(found["models"][0]["families"]["c-bar"]["mean_over"]) == 9
 
 
@@ -174,11 +179,11 @@ def test_superclasses_of_laion_c(laion):
         rows.append(shares.argmax(axis=1) == metrics.superclass_labels([FISH, BIRD, FISH, 100, 954]))
     accuracy = np.mean(rows)
     assert 0 < accuracy < 1 and np.shape(rows) == (30, 5)
-    found, _ = scored(laion / "net0", laion / "net1", "--no-intervals")
+    found, _ = scored(laion / "net0", laion / "net1", "--replicates", "0")
     own = found["models"][0]["families"]["laion-c"]
     assert own["superclass_accuracy"] == pytest.approx(accuracy)
     assert own["published"]["best human"] == pytest.approx(0.552) and len(own["published"]) == 10
-    text = cli("score", laion / "net0", laion / "net1", "--no-intervals").stdout
+    text = cli("score", laion / "net0", laion / "net1", "--replicates", "0").stdout
     ranking = text[text.index("accuracy over 16 superclasses in %, among published ones") :].splitlines()[2:]
     values = [float(line.rsplit(maxsplit=1)[1]) for line in ranking]
     assert values == sorted(values, reverse=True) and len(values) == 12
@@ -186,18 +191,18 @@ def test_superclasses_of_laion_c(laion):
 
 
 def test_families_have_a_place_on_the_page(laion, tmp_path):
-    result = cli("score", laion / "net0", "--no-intervals", "--report", tmp_path / "page.html")
+    result = cli("score", laion / "net0", "--replicates", "0", "--output", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "1 model on LAION-C, 6 images" in page and '<td class="name">best human</td>' in page
     assert "published accuracies are of its own images" in result.stderr and "mCE" not in result.stdout
     # There is no mean over the fifteen to plan for, and nothing published to compare with.
     assert "share none of the common corruptions" in cli_error("score", laion / "net0", "--plan", "1")
-    compared = cli("score", laion / "net0", "--no-intervals", "--compare-with", "published")
+    compared = cli("score", laion / "net0", "--replicates", "0", "--compare-with", "published")
     assert compared.stdout == result.stdout
 
 
 def test_superclasses_take_logits(laion):
-    found, notes = scored(laion / "lists", "--no-intervals")
+    found, notes = scored(laion / "lists", "--replicates", "0")
     assert "superclass_accuracy" not in found["models"][0]["families"]["laion-c"]
     assert any("needs logits (--save logits)" in note for note in notes)
 

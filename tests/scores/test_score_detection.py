@@ -5,6 +5,7 @@ import copy
 import csv
 import io
 import json
+import re
 import sys
 
 import numpy as np
@@ -227,8 +228,12 @@ def test_more_than_a_hundred_boxes_of_an_image_change_nothing(run, tmp_path):
 def test_tables_and_csv(small):
     text = cli(*flags(small), "--replicates", 10).stdout
     lines = text.splitlines()
-    assert lines[0] == ("Box: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %")
-    assert lines[1].split() == ["P", "from", "to", "mPC", "from", "to", "rPC", "from", "to"]
+    start = "Box: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %"
+    assert lines[0] == f"{start}, ± half a 95 % interval"
+    assert lines[1].split() == ["P", "mPC", "rPC"]
+    assert re.fullmatch(r"AP( +\d+\.\d ± ?\d+\.\d){3}", lines[2]) and re.fullmatch(
+        r"AR1( +\d+\.\d){3}", lines[8]
+    )
     assert [line.split()[0] for line in lines[2:14]] == [*METRICS]
     assert "Box AP in % by severity" in lines and lines[-1].startswith("jpeg_compression")
     rows = list(csv.DictReader(io.StringIO(cli(*flags(small), "--replicates", 0, "--format", "csv").stdout)))

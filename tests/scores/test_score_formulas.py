@@ -75,10 +75,12 @@ def put_models(root):
     rng = np.random.default_rng(1)
     keys, labels = [f"n{i:02d}/{i}.JPEG" for i in range(40)], rng.integers(0, 6, 40)
     for model in ("a", "b"):
-        arms = [f"{name}/{s}" for name in (*COMMON_CORRUPTIONS, "spatter", "of_my_own") for s in range(1, 6)]
-        for arm in ("clean", *arms):
+        variants = [
+            f"{name}/{s}" for name in (*COMMON_CORRUPTIONS, "spatter", "of_my_own") for s in range(1, 6)
+        ]
+        for variant in ("clean", *variants):
             logits = rng.normal(size=(40, 6)) + 1.5 * np.eye(6)[labels]
-            write(root / "c" / model, arm, keys, labels, logits)
+            write(root / "c" / model, variant, keys, labels, logits)
         for name in (*COMMON_PERTURBATIONS, "shear"):
             logits = rng.normal(size=(9, 12, 6)).cumsum(axis=1)
             write(root / "p" / model, name, keys[:9], labels[:9], logits)

@@ -49,20 +49,20 @@ def evaluated(tmp_path_factory):
     flags = ("--source", root / "in", "--corruptions", ",".join(NAMES), "--jobs", 1)
     cli("make-c", *flags, "--output", root / "set")
     dataset = open_dataset(root / "set")
-    keys, labels = dataset.keys(dataset.arms[0]), np.array(dataset.labels(dataset.arms[0]))
+    keys, labels = dataset.keys(dataset.variants[0]), np.array(dataset.labels(dataset.variants[0]))
     rng = np.random.default_rng(0)
     for model, skill in (("good", 3.0), ("middle", 2.5), ("<b>bad&", 1.5)):
-        for arm in dataset.arms:
-            strength = skill if arm.folder == "clean" else skill * (1 - arm.level / 7)
+        for variant in dataset.variants:
+            strength = skill if variant.folder == "clean" else skill * (1 - variant.level / 7)
             logits = rng.normal(size=(24, 4)) + strength * np.eye(4)[labels]
-            write(root / "preds" / model, arm, keys, labels, logits)
+            write(root / "preds" / model, variant, keys, labels, logits)
     return root
 
 
 @pytest.fixture(scope="module")
 def page(evaluated):
     models = [evaluated / "preds" / name for name in ("middle", "good", "<b>bad&")]
-    flags = ("--partial", "--dataset", evaluated / "set", "--report", evaluated / "scores.html")
+    flags = ("--partial", "--dataset", evaluated / "set", "--output", evaluated / "scores.html")
     result = cli("score", *models, *flags)
     assert "scores.html, " in result.stderr.splitlines()[-1]
     return evaluated / "scores.html"
@@ -199,7 +199,7 @@ def test_the_data_can_be_downloaded_and_nothing_is_fetched(browser, page, tmp_pa
 def test_flip_curves_of_perturbations(browser, tmp_path):
     logits = put_p(tmp_path / "a", sequences=6)
     put_p(tmp_path / "b", seed=1, sequences=6)
-    cli("score", tmp_path / "a", tmp_path / "b", "--report", tmp_path / "p.html")
+    cli("score", tmp_path / "a", tmp_path / "b", "--output", tmp_path / "p.html")
     data = page_data(tmp_path / "p.html")
     best = logits["tilt"].argmax(axis=-1)
     assert data["models"][0]["curves"]["tilt"] == pytest.approx(
@@ -220,7 +220,7 @@ def test_published_models_lie_in_the_page(browser, tmp_path):
     from tests.scores.test_score import put_c
 
     put_c(tmp_path / "mine")
-    command = ("score", tmp_path / "mine", "--compare-with", "published", "--report", tmp_path / "page.html")
+    command = ("score", tmp_path / "mine", "--compare-with", "published", "--output", tmp_path / "page.html")
     cli(*command)
     data = page_data(tmp_path / "page.html")
     assert sum("published" in model for model in data["models"]) == 19
@@ -294,10 +294,10 @@ def test_data_cannot_end_their_element():
 
 def test_pages_that_cannot_be_written(evaluated, tmp_path):
     root = random_set(tmp_path / "a", 0.3)
-    assert "is a folder" in cli_error("score", root, "--partial", "--report", tmp_path)
+    assert "is a folder" in cli_error("score", root, "--partial", "--output", tmp_path)
     inside = evaluated / "set" / "page.html"
     command = ("score", evaluated / "preds" / "good", "--partial", "--dataset", evaluated / "set")
-    assert "is inside the set" in cli_error(*command, "--report", inside)
+    assert "is inside the set" in cli_error(*command, "--output", inside)
     (tmp_path / "file").write_text("")
-    result = cli("score", root, "--partial", "--report", tmp_path / "file" / "page.html", status=2)
+    result = cli("score", root, "--partial", "--output", tmp_path / "file" / "page.html", status=2)
     assert "Error: --report " in result.stderr

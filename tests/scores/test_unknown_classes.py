@@ -65,10 +65,12 @@ def sets(tmp_path):
     keys = [f"a/{i}.JPEG" for i in range(60)]
     labels = rng.integers(0, 8, 60)
     logits = {}
-    for arm, strength in (("clean", 4), ("fog/3", 2), ("inaturalist", 0), ("textures", 0.5)):
-        logits[arm] = rng.normal(size=(60, 8)) + strength * np.eye(8)[labels]
-        root, name = (tmp_path, arm) if "/" in arm or arm == "clean" else (tmp_path / arm, "clean")
-        write(root, name, keys, labels, logits[arm])
+    for variant, strength in (("clean", 4), ("fog/3", 2), ("inaturalist", 0), ("textures", 0.5)):
+        logits[variant] = rng.normal(size=(60, 8)) + strength * np.eye(8)[labels]
+        root, name = (
+            (tmp_path, variant) if "/" in variant or variant == "clean" else (tmp_path / variant, "clean")
+        )
+        write(root, name, keys, labels, logits[variant])
     return tmp_path, logits, labels
 
 

@@ -22,9 +22,9 @@ from scipy.io import savemat
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import open_store
-from robustgen.sources import open_source
 from robustgen.sources.base import Options, Source, sort_classes
 from robustgen.sources.folder import ImageFolder
+from robustgen.sources.opening import open_source
 from robustgen.sources.tiny_imagenet import TinyImageNet
 from tests.helpers import cli, cli_error
 
@@ -410,9 +410,9 @@ def test_flat_imagenet_needs_labels_unless_classes_are_waived(tmp_path: Path) ->
     more = ("--corruptions", "contrast", "--severities", "1", "--output", tmp_path / "out")
     for source in (flat, packed):
         line = cli_error("make-c", "--dataset", "imagenet-64", "--source", source, *more)
-        assert "its images are not in class folders" in line and "--no-classes" in line
+        assert "its images are not in class folders" in line and "--set", "require_classes=false" in line
     assert not (tmp_path / "out").exists()
-    cli("make-c", "--dataset", "imagenet-64", "--source", flat, "--no-classes", *more)
+    cli("make-c", "--dataset", "imagenet-64", "--source", flat, "--set", "require_classes=false", *more)
     own = put_photos(tmp_path / "own", "me.png")
     cli("make-c", "--edition", "imagenet-64", "--source", own, *more[:4], "--output", tmp_path / "own-c")
 

@@ -15,7 +15,7 @@ from robustgen.dataset.recipes import item_rng
 from robustgen.errors import SourceError
 from robustgen.sources.base import Options
 from robustgen.sources.opening import open_source
-from tests.helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo, tree
+from tests.helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo
 
 # --- MNIST ---------------------------------------------------------------------------------------
 
@@ -148,8 +148,8 @@ def test_mnist_c_is_grey_all_the_way(mnist_c):
 
 def test_readers_of_grey_arrays_see_three_channels(mnist_c):
     data = open_dataset(mnist_c)
-    assert data.grey and len(data.arms) == 16
-    image = data.load(data.arms[3], 2)
+    assert data.grey and len(data.variants) == 16
+    image = data.load(data.variants[3], 2)
     assert image.shape == (28, 28, 3) and (image[..., 0] == image[..., 2]).all()
 
 
@@ -182,7 +182,7 @@ def test_small_images_are_refused_by_corruptions_that_need_larger_ones(tmp_path)
     assert Image.open(tmp_path / "out" / "mnist-c.stripe" / "1" / "a.png").size == (28, 28)
     make_c(tmp_path / "photos", tmp_path / "both", *flags, "--corruptions", "mnist-c:stripe,fog", status=1)
     reason = "image is 28 x 28 pixels; each side needs at least 32"
-    assert errors_of(tmp_path / "both") == [{"key": "a.png", "arm": "fog/1", "reason": reason}]
+    assert errors_of(tmp_path / "both") == [{"key": "a.png", "variant": "fog/1", "reason": reason}]
     make_c(tmp_path / "photos", tmp_path / "none", *flags, "--corruptions", "fog", status=1)
     assert errors_of(tmp_path / "none") == [{"key": "a.png", "reason": reason}]
 
@@ -294,9 +294,9 @@ def test_archives_are_as_published(tmp_path, blood, chest):
         assert (np.load(out / "clean.npz")["test_images"] == images).all()
         assert "0 findings" in cli("verify", out, "--deep", "2").stdout
         data = open_dataset(out)
-        assert data.grey == (path == chest[0]) and len(data.arms) == 11
-        assert data.load(data.arms[3], 1).shape == (224, 224, 3)
-        (variant,) = (arm for arm in data.arms if arm.folder == "medmnist-c.pixelate/4")
+        assert data.grey == (path == chest[0]) and len(data.variants) == 11
+        assert data.load(data.variants[3], 1).shape == (224, 224, 3)
+        (variant,) = (variant for variant in data.variants if variant.folder == "medmnist-c.pixelate/4")
         assert (data.load(variant, 2)[..., 0] == np.reshape(wanted[11], (224, 224, -1))[..., 0]).all()
 
 
@@ -307,17 +307,6 @@ def test_estimates_of_sets_with_constants_of_their_own(mnist, blood, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_archives_resume_and_do_not_depend_on_workers(tmp_path, blood):
-    flags = ("--corruptions", "medmnist-c:contrast_down,medmnist-c:bubble", "--severities", "2,4")
-    make_medmnist(blood[0], tmp_path / "one", *flags)
-    make_c(blood[0], tmp_path / "two", "--dataset", "bloodmnist", "--jobs", "2", "--quiet", *flags)
-    first = tree(tmp_path / "one")
-    assert tree(tmp_path / "two") == first
-    (tmp_path / "one" / "bubble.npz").unlink()
-    make_medmnist(blood[0], tmp_path / "one", *flags)
-    assert tree(tmp_path / "one") == first
-
-
 def test_published_archives_are_read(tmp_path, chest):
     make_medmnist(chest[0], tmp_path / "out", "--corruptions", "medmnist-c:pixelate,medmnist-c:gamma_corr_up")
     published = tmp_path / "chestmnist"
@@ -325,15 +314,15 @@ def test_published_archives_are_read(tmp_path, chest):
     for path in (tmp_path / "out").glob("[pg]*.npz"):
         path.rename(published / path.name)
     data = open_dataset(published)
-    assert data.about == {"edition": "chestmnist"} and len(data.arms) == 10
-    assert data.arms[0].name == "medmnist-c:gamma_corr_up" and data.arms[0].level == 1
+    assert data.manifest == {"edition": "chestmnist"} and len(data.variants) == 10
+    assert data.variants[0].name == "medmnist-c:gamma_corr_up" and data.variants[0].level == 1
     wanted = robustgen.corrupt(
         chest[1]["test_images"][1], "medmnist-c:gamma_corr_up", 2, edition="chestmnist"
     )
-    assert (data.load(data.arms[1], 1)[..., 1] == wanted).all()
+    assert (data.load(data.variants[1], 1)[..., 1] == wanted).all()
     # Images are of one class if all of their labels are the same.
     same = np.unique(chest[1]["test_labels"], axis=0, return_inverse=True)[1].ravel()
-    assert (data.labels(data.arms[0]) == same).all()
+    assert (data.labels(data.variants[0]) == same).all()
 
 
 def test_equalised_archives_keep_all_labels(tmp_path, chest):

@@ -78,7 +78,7 @@ def test_images_beside_the_class_folders_shift_no_label(tmp_path: Path, stray: s
     flags = ("--source", source, *FEW, "--output", tmp_path / "out", "--dry-run")
     line = cli_error("make-c", "--dataset", "imagenet-64", *flags)
     assert f"{stray!r} is not in a class folder" in line
-    cli("make-c", "--dataset", "imagenet-64", "--no-classes", *flags)
+    cli("make-c", "--dataset", "imagenet-64", "--set", "require_classes=false", *flags)
 
 
 def test_own_photographs_are_prepared_as_imagenet_is(tmp_path: Path) -> None:

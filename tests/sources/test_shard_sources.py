@@ -14,8 +14,8 @@ import pytest
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage.local import LocalStore
-from robustgen.sources import open_source
 from robustgen.sources.folder import ImageFolder
+from robustgen.sources.opening import open_source
 from robustgen.sources.parquet import Parquet
 from robustgen.sources.places import Place
 from robustgen.sources.webdataset import WebDataset
@@ -392,19 +392,6 @@ def test_a_damaged_row_group_is_named_and_those_around_it_are_read(tmp_path: Pat
     assert "'a.parquet, row group 1'" in cli("make-c", "--source", path, *flags, status=1).stderr
 
 
-def test_keys_that_are_unknown(tmp_path: Path) -> None:
-    files = files_of(put_photos(tmp_path / "photos", *NAMES))
-    sources = (
-        open_source(put_shards(tmp_path / "s", labelled(files, "cls"))),
-        open_source(put_parquet(tmp_path / "x.parquet", as_rows(files, False), pa.int64(), CLASSES)),
-        open_source(put_tar(tmp_path / "a.tar", files)),
-    )
-    for source in sources:
-        for ask in (source.load, source.label, source.size):
-            with pytest.raises(ImageError):
-                ask("nowhere/x.png")
-
-
 def test_a_shard_with_a_bomb_for_a_label(tmp_path: Path) -> None:
     content = files_of(put_photos(tmp_path / "photos", "a.png"))["a.png"]
     root = put_shards(
@@ -435,10 +422,10 @@ def test_a_value_that_is_repeated_is_not_decoded_without_end(tmp_path: Path) -> 
     assert pa.default_memory_pool().max_memory() <= max(before, 1 << 28)
     put_bomb(tmp_path / "out/fog/1/0.parquet", os.urandom(100_000), 4000)
     dataset = open_dataset(tmp_path / "out")
-    (arm,) = dataset.arms
-    assert len(dataset.keys(arm)) == 4000
+    (variant,) = dataset.variants
+    assert len(dataset.keys(variant)) == 4000
     with pytest.raises(ImageError, match=r"'fog/1/0\.png': a row group decodes to more"):
-        dataset.load(arm, 0)
+        dataset.load(variant, 0)
 
 
 def test_a_label_nested_without_end_is_that_of_one_sample(tmp_path: Path) -> None:
@@ -462,11 +449,11 @@ def test_a_file_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
     """Its end says 1000 bytes, where a page of some kilobytes unpacks to a hundred million."""
     path = put_bomb(tmp_path / "a.parquet", bytes(100_000_000), 1)
     pq.write_table(pq.read_table(path), path, compression="zstd", use_dictionary=False)
-    about = pq.ParquetFile(path).metadata.row_group(0)
+    manifest = pq.ParquetFile(path).metadata.row_group(0)
     data = path.read_bytes()
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     foot = data[end:]
-    for size in {about.total_byte_size, about.column(0).total_uncompressed_size}:
+    for size in {manifest.total_byte_size, manifest.column(0).total_uncompressed_size}:
         stated = varint(size)
         assert foot.count(stated) == 1
         foot = foot.replace(stated, varint(1000, len(stated)))

@@ -13,9 +13,9 @@ import pytest
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import open_store
 from robustgen.files.storage.host import HOST_ID
-from robustgen.sources import open_source
 from robustgen.sources.base import Options, Source
 from robustgen.sources.folder import ImageFolder
+from robustgen.sources.opening import open_source
 from tests.sources.test_archives import PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 from tests.sources.test_shard_sources import CLASSES, NAMES, as_rows, labelled, put_parquet, put_shards
 
@@ -174,7 +174,7 @@ def test_a_killed_process_leaves_nothing_for_long(tmp_path: Path, monkeypatch: p
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     code = (
-        "import os, sys; from robustgen.sources import open_source; s = open_source(sys.argv[1]); "
+        "import os, sys; from robustgen.sources.opening import open_source; s = open_source(sys.argv[1]); "
         "s.make_ready(); os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"TMPDIR": str(temporary)}

@@ -10,9 +10,9 @@ import pytest
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import Store, open_store
-from robustgen.sources import open_source
 from robustgen.sources.base import Options, Source
 from robustgen.sources.folder import ImageFolder
+from robustgen.sources.opening import open_source
 from tests.helpers import cli, tree
 from tests.servers import BUCKET, RangeHandler, Weather
 from tests.sources.test_archives import NAMES as PHOTOS

@@ -40,10 +40,10 @@ def written(folder, key):
     return pixels_of(path)
 
 
-ARMS = [("clean", 0), *((name, level) for name in CORRUPTIONS for level in (2, 5))]
+VARIANTS = [("clean", 0), *((name, level) for name in CORRUPTIONS for level in (2, 5))]
 
 
-@pytest.mark.parametrize(("corruption", "severity"), ARMS)
+@pytest.mark.parametrize(("corruption", "severity"), VARIANTS)
 @pytest.mark.parametrize(("name", "jpeg"), [("jpeg", "published"), ("jpeg", 85), ("png", None)])
 def test_the_images_are_those_that_make_c_writes(made, photos, corruption, severity, name, jpeg):
     base = SourceDataset(photos)
@@ -82,7 +82,7 @@ def test_the_images_of_cifar_are_those_of_the_arrays(tmp_path):
 
 
 def test_other_sizes_are_those_of_make_c(photos, tmp_path):
-    flags = ("--source", photos, "--edition", "imagenet", "--size", 40, "--limit", 1, "--jobs", 1)
+    flags = ("--source", photos, "--edition", "imagenet@40", "--limit", 1, "--jobs", 1)
     cli("make-c", *flags, "--corruptions", "frost", "--severities", "4", "--output", tmp_path / "c")
     image, _ = CorruptedDataset(SourceDataset(photos), "frost", 4, edition="imagenet@40")[0]
     assert image.size == (40, 40)

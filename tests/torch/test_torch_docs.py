@@ -60,17 +60,17 @@ def test_the_loop_of_evaluation_gives_what_predict_says_of_a_written_set(torch):
     from robustgen.dataset.opening import open_dataset
 
     dataset, model = open_dataset("set", classes=CLASSES), torch.load("model.pt", weights_only=False)
-    assert len(dataset.arms) == 5
+    assert len(dataset.variants) == 5
     mean, std = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])[..., None, None]
-    for arm in dataset.arms:
-        (pixels,) = dataset.batches(arm, 4)
+    for variant in dataset.variants:
+        (pixels,) = dataset.batches(variant, 4)
         images = torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255
         with torch.inference_mode():
             expected = model((images - mean) / std)
-        held = np.load(Path("preds/mine", f"{arm.folder}.npz"))
+        held = np.load(Path("preds/mine", f"{variant.folder}.npz"))
         np.testing.assert_allclose(held["logits"], expected, atol=1e-5)
-        np.testing.assert_array_equal(held["labels"], dataset.labels(arm))
-        np.testing.assert_array_equal(held["keys"], dataset.keys(arm))
+        np.testing.assert_array_equal(held["labels"], dataset.labels(variant))
+        np.testing.assert_array_equal(held["keys"], dataset.keys(variant))
     assert "Top-1 error" in cli("score", "preds/mine", "--partial").output
 
 
@@ -109,4 +109,4 @@ def test_the_loop_over_a_stream_gets_its_images_in_order(torch):
     changes = {"num_workers=8": "num_workers=0"}
     names = run(code("Playing", "streams.md"), changes, preprocess=PILToTensor(), adapt=seen.append)
     assert torch.equal(torch.cat(seen), torch.stack([image for image, _ in names["dataset"]]))
-    assert [names["dataset"].arm(index).level for index in range(0, 36, 4)] == [1, 2, 3, 4, 5, 4, 3, 2, 1]
+    assert [names["dataset"].variant(index).level for index in range(0, 36, 4)] == [1, 2, 3, 4, 5, 4, 3, 2, 1]

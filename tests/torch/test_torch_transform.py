@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import robustgen
-from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS, FAMILIES, get_corruption, plugins
+from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS, FAMILIES, get_corruption
 from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.benchmarks.registry import Family, corruption
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
@@ -156,8 +156,7 @@ def test_a_corruption_says_itself_that_it_displaces(torch, tv_tensors, monkeypat
         return np.roll(image, parameters.columns, axis=1)
 
     with monkeypatch.context() as patch:
-        patch.setattr(plugins, "find_plugins", lambda taken: {"shifts": None})
-        patch.setattr(plugins, "load_plugin", lambda entry: family)
+        patch.setitem(FAMILIES._rows, "shifts", family)
         transform = corrupt("shifts:sideways", 5)
         with pytest.raises(ArgumentError, match="shifts:sideways moves the content of the image"):
             transform(sample(torch, tv_tensors))

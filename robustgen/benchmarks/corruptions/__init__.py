@@ -7,14 +7,15 @@ published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
 ``make_imagenet_64_c.py`` and ``make_cifar_c.py``.
 """
 
-import importlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from robustgen.benchmarks.corruptions import blur, digital, noise, plugins, weather
 from robustgen.benchmarks.corruptions.c_bar import C_BAR
 from robustgen.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
 from robustgen.benchmarks.registry import BENCHMARK_FAMILY, Corruption, Family, get_known
 from robustgen.errors import ArgumentError
+from robustgen.files.registry import Registry
 
 __all__ = [
     "ALL_CORRUPTIONS",
@@ -41,55 +42,35 @@ LATER = {
     "ccc": "ccc",
 }
 """Family to its module, which is imported when one of its corruptions is used, or when all are listed."""
-# Names of groups of corruptions.
-_TAKEN = (*_BUILT_IN, *LATER, "common", "extra", "all")
 
 
-class Families(Mapping[str, Family]):
-    """Families of corruptions by name: built-in ones, and those of usable plug-ins.
-
-    The look-up of an unusable plug-in raises an ArgumentError with the reason; `problems` lists all of them.
-    """
-
-    def __getitem__(self, name: str) -> Family:
-        if name in _BUILT_IN:
-            return _BUILT_IN[name]
-        if name in LATER:
-            family: Family = importlib.import_module(f"{__name__}.{LATER[name]}").FAMILY
-            return family
-        return plugins.load_plugin(plugins.find_plugins(_TAKEN)[name])
+class Families(Registry[Family]):
+    """Families of corruptions by name: built-in ones, and those of usable plug-ins."""
 
     def __iter__(self) -> Iterator[str]:
-        yield from (*_BUILT_IN, *LATER)
-        for name in sorted(plugins.find_plugins(_TAKEN)):
-            if self._problem(name) is None:
-                yield name
+        return self.list_usable()
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+    def check(self, row: Any, name: str) -> Family:
+        """Return the family of a plug-in; raise an ArgumentError if it cannot be used."""
+        return plugins.check_family(super().check(row, name), name)
 
     @property
     def built_in(self) -> Mapping[str, Family]:
-        """Return the families of this package."""
+        """Return the families of this package that are always loaded."""
         return _BUILT_IN
 
-    def problems(self) -> list[str]:
-        """Return why some plug-ins cannot be used, one line each."""
-        names = sorted(plugins.find_plugins(_TAKEN))
-        impostors = [
-            f"family {entry!r} cannot be used: {why}" for entry, why in plugins.find_impostors(_TAKEN).items()
-        ]
-        return [problem for name in names if (problem := self._problem(name))] + impostors
 
-    def _problem(self, name: str) -> str | None:
-        try:
-            self[name]
-        except ArgumentError as error:
-            return str(error)
-        return None
-
-
-FAMILIES = Families()
+FAMILIES = Families(
+    "family",
+    "robustgen.corruptions",
+    Family,
+    {
+        BENCHMARK_FAMILY.name: "robustgen.benchmarks.registry:BENCHMARK_FAMILY",
+        C_BAR.name: "robustgen.benchmarks.corruptions.c_bar:C_BAR",
+        **{name: f"{__name__}.{module}:FAMILY" for name, module in LATER.items()},
+    },
+    reserved=("common", "extra", "all"),
+)
 """Families of corruptions, by name."""
 
 
@@ -117,22 +98,22 @@ class _AllCorruptions(Mapping[str, Corruption]):
 ALL_CORRUPTIONS: Mapping[str, Corruption] = _AllCorruptions()
 """The corruptions of all families, by full name."""
 
-_DIALECTS = {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}
+_IMPLEMENTATIONS = {IMAGECORRUPTIONS.name: IMAGECORRUPTIONS}
 
 
-def get_corruption(name: str, dialect: str | None = None) -> Corruption:
-    """Return the corruption `name`; for one of the nineteen, the version of `dialect` if given.
+def get_corruption(name: str, implementation: str | None = None) -> Corruption:
+    """Return the corruption `name`; for one of the nineteen, the version of `implementation` if given.
 
     Raises
     ------
     ArgumentTypeError, ArgumentError
         The corruption does not exist; the message names the nearest one, or says why a plug-in is unusable.
     """
-    found = _DIALECTS[dialect].find(name) if dialect and isinstance(name, str) else None
+    found = _IMPLEMENTATIONS[implementation].find(name) if implementation and isinstance(name, str) else None
     corruption: Corruption = found or get_known("corruption", name, ALL_CORRUPTIONS)
     return corruption
 
 
 def get_family(corruption: Corruption) -> Family:
     """Return the family that `corruption` belongs to."""
-    return _DIALECTS.get(corruption.family) or FAMILIES[corruption.family]
+    return _IMPLEMENTATIONS.get(corruption.family) or FAMILIES[corruption.family]

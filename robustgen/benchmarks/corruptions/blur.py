@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.benchmarks.parameters import within
 from robustgen.benchmarks.registry import corruption
 from robustgen.imaging.alias_sampling import random_bits
 from robustgen.imaging.arrays import unit
@@ -23,8 +24,8 @@ from robustgen.imaging.zoom import average_zooms
 class DefocusBlur:
     """Disk of `radius` pixels, its edge smoothed by a Gaussian of `alias_blur` pixels."""
 
-    radius: float
-    alias_blur: float
+    radius: float = within(0, 500)
+    alias_blur: float = within(0, 100)
 
 
 @corruption(
@@ -51,7 +52,7 @@ class GlassBlur:
 
     sigma: float
     max_delta: int
-    iterations: int
+    iterations: int = within(0, 100)
 
 
 @corruption(
@@ -137,8 +138,8 @@ class Zooms:
 class ZoomBlur:
     """Zoom factors from 1 to `stop`, in steps of `step`."""
 
-    stop: float
-    step: float
+    stop: float = within(1, 100)
+    step: float = within(0.001, 100)
 
 
 @corruption(

@@ -156,7 +156,7 @@ class Saturate:
         32: ((0.3, 0), (0.1, 0), (1.5, 0), (2, 0.1), (2.5, 0.2)),
     },
     common=False,
-    # From pale to gaudy.
+    # Severities 1 and 2 reduce the saturation, all others increase it.
     breaks=dict.fromkeys(SCALES, (2,)),
     random=False,
     shares=Hsv,

@@ -66,7 +66,7 @@ def motion_blur(image: Rgb, parameters: LineBlur, rng: Rng) -> Rgb:
     """Move the camera in a straight line; images smaller than the motion get darker."""
     angle = rng.uniform(-45, 45)
     summed = sum_along_line(image.astype(np.float64), parameters.radius, parameters.sigma, angle)
-    return _truncate(summed)
+    return np.asarray(np.clip(summed, 0, 255), np.uint8)
 
 
 @corruption(
@@ -119,18 +119,17 @@ def _enlarge(layer: Floats, factor: float) -> Floats:
 
 @dataclass(frozen=True)
 class FrostWindow:
-    """Weights of the image and of the frost; `directory` contains other frost photographs."""
+    """Weights of the image and of the frost."""
 
     image_weight: float
     frost_weight: float
-    directory: str | None = None
 
 
-@corruption("weather", FrostWindow, _table("frost", 2), family=IMAGECORRUPTIONS)
-def frost(image: Rgb, parameters: FrostWindow, rng: Rng) -> Rgb:
+@corruption("weather", FrostWindow, _table("frost", 2), family=IMAGECORRUPTIONS, needs=weather.FROST)
+def frost(image: Rgb, parameters: FrostWindow, rng: Rng, folder: str | None) -> Rgb:
     """Add a window of a frost photograph, which is always enlarged by a tenth."""
     height, width = image.shape[:2]
-    photograph = frosting.enlarged_photograph(int(integers(rng, 0, 5)), (height, width), parameters.directory)
+    photograph = frosting.enlarged_photograph(int(integers(rng, 0, 5)), (height, width), folder)
     top = integers(rng, 0, photograph.shape[0] - height)
     left = integers(rng, 0, photograph.shape[1] - width)
     window = photograph[top : top + height, left : left + width]
@@ -211,8 +210,3 @@ def spatter(image: Rgb, parameters: weather.Spatter, rng: Rng) -> Rgb:
     x = unit(image, np.float32)
     cover = splashing.draw_cover(layer > p.threshold, p.strength, np.float32)
     return to_uint8(x * (1 - cover) + np.array([63, 42, 20]) / 255.0 * cover)
-
-
-def _truncate(values: Floats) -> Rgb:
-    truncated: Rgb = np.clip(values, 0, 255).astype(np.uint8)
-    return truncated

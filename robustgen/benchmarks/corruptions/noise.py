@@ -62,7 +62,7 @@ def gaussian_noise(image: Rgb, parameters: Noise, rng: Rng) -> Rgb:
 class ShotNoise:
     """Number of `photons` at full brightness."""
 
-    photons: float
+    photons: float = within(0.1, 1e6)
 
 
 @lru_cache(maxsize=32)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.benchmarks.ingredients import InstalledFiles
 from robustgen.benchmarks.registry import SCALES, corruption
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.colour import raise_value
-from robustgen.imaging.frost import blend, frost_crop
+from robustgen.imaging.frost import blend, check_frost, frost_crop
 from robustgen.imaging.haze import add_haze, draw_plasma
 from robustgen.imaging.motion import MotionEngine, blur_along_line
 from robustgen.imaging.pixels import Rgb
@@ -73,17 +74,28 @@ def snow(image: Rgb, parameters: Snow, rng: Rng, luma: npt.NDArray[np.float32]) 
     return add_snow(image, luma, p.mix, blown)
 
 
+class FrostPhotographs(InstalledFiles):
+    """The photographs of frost."""
+
+    name = "frost"
+    sentence = "the published photographs of frost, in a folder"
+    licence = "Windows of frost derive from the photographs in the package imagecorruptions."
+
+    def check(self, folder: str | None, parameters: object) -> None:
+        """Read all photographs."""
+        check_frost(folder)
+
+
+FROST = FrostPhotographs()
+
+
 @dataclass(frozen=True)
 class Frost:
-    """Weights of the image and of the frost; the photograph is first shrunk by `shrink`.
-
-    `directory` contains other frost photographs than the installed ones.
-    """
+    """Weights of the image and of the frost; the photograph is first shrunk by `shrink`."""
 
     image_weight: float
     frost_weight: float
     shrink: float = 1.0
-    directory: str | None = None
 
 
 @corruption(
@@ -95,11 +107,12 @@ class Frost:
         64: ((1, 0.3, 0.3), (0.9, 0.4, 0.3), (0.8, 0.45, 0.3), (0.75, 0.5, 0.3), (0.7, 0.55, 0.3)),
         32: ((1, 0.2, 0.2), (1, 0.3, 0.2), (0.9, 0.4, 0.2), (0.85, 0.4, 0.2), (0.75, 0.45, 0.2)),
     },
+    needs=FROST,
 )
-def frost(image: Rgb, parameters: Frost, rng: Rng) -> Rgb:
+def frost(image: Rgb, parameters: Frost, rng: Rng, folder: str | None) -> Rgb:
     """Add a window of a frost photograph."""
     p = parameters
-    crop = frost_crop(image.shape[:2], p.shrink, p.directory, rng)
+    crop = frost_crop(image.shape[:2], p.shrink, folder, rng)
     return blend(image, p.image_weight, crop, p.frost_weight)
 
 

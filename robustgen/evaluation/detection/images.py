@@ -40,9 +40,9 @@ class CorruptedImages:
     sizes: dict[int, tuple[int, int]]
 
     @property
-    def arms(self) -> tuple[Variant, ...]:
+    def variants(self) -> tuple[Variant, ...]:
         """Return the variants: the clean images, if wanted, and every corruption at every severity."""
-        return self.plan.arms
+        return self.plan.variants
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the pixels of all variants, so that variants can be added."""
@@ -58,11 +58,13 @@ class CorruptedImages:
         ImageError, SourceError
             The image fails, or its size differs from the annotations.
         """
-        arm, image = wanted
+        variant, image = wanted
         key, plan = self.keys[image], self.plan
         try:
             prepared = plan.recipe.prepare(plan.source.open(key))
-            read: Rgb = plan.writer.encoder.as_read(arm, key, plan.recipe.make(arm, key, prepared, {}))
+            read: Rgb = plan.writer.encoder.as_read(
+                variant, key, plan.recipe.make(variant, key, prepared, {})
+            )
         except MissingDependencyError:
             raise
         except Exception as error:
@@ -73,12 +75,12 @@ class CorruptedImages:
             raise SourceError(f"{key!r}: is {own} pixels, where the annotations have {width} x {height}")
         return read
 
-    def stream(self, arms: Sequence[Variant]) -> Iterator[tuple[Variant, int, Rgb]]:
+    def stream(self, variants: Sequence[Variant]) -> Iterator[tuple[Variant, int, Rgb]]:
         """Yield all images of some variants, one variant after another; workers prepare some in advance."""
-        wanted = [(arm, image) for arm in arms for image in self.keys]
+        wanted = [(variant, image) for variant in variants for image in self.keys]
         made = map_files(self, wanted, self.plan.jobs or count_cores())
-        for (arm, image), pixels in zip(wanted, made, strict=True):
-            yield arm, image, pixels
+        for (variant, image), pixels in zip(wanted, made, strict=True):
+            yield variant, image, pixels
 
 
 def open_images(config: Config, annotations: Annotations, output: Path) -> CorruptedImages:
@@ -106,7 +108,7 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
             keys[int(each["id"])] = found[0]
         else:
             missing.append(str(name))
-    some = any(value is not None for value in (config.limit, config.sample, config.subset, config.images))
+    some = any(value is not None for value in (config.limit, config.sample, config.subset))
     if not keys or (missing and not some):
         count = f"{len(missing)} of {len(annotations.sizes)}"
         raise SourceError(

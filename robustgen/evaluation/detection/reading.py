@@ -204,10 +204,10 @@ def _is_box(value: Any) -> bool:
 def keep_best(detections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the hundred best detections of each image and category, in their order; others are ignored."""
     groups: dict[tuple[int, int], list[int]] = {}
-    for place, each in enumerate(detections):
-        groups.setdefault((each["image_id"], each["category_id"]), []).append(place)
+    for index, each in enumerate(detections):
+        groups.setdefault((each["image_id"], each["category_id"]), []).append(index)
     kept = (
-        sorted(places, key=lambda place: -detections[place]["score"])[:MOST_DETECTIONS]
+        sorted(places, key=lambda index: -detections[index]["score"])[:MOST_DETECTIONS]
         for places in groups.values()
     )
-    return [detections[place] for place in sorted(place for places in kept for place in places)]
+    return [detections[index] for index in sorted(index for places in kept for index in places)]

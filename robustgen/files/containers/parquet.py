@@ -85,11 +85,13 @@ def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterato
         The file is damaged, or the values need far more memory than it has bytes, or more than 2 GB.
     """
     most = min(_MOST_DECODED, _ALWAYS_ALLOWED + _EXPANSION * table.size)
-    about, decoded = table.file.metadata.row_group(group), 0
-    stated = about.total_byte_size
+    statistics, decoded = table.file.metadata.row_group(group), 0
+    stated = statistics.total_byte_size
     if not 0 <= stated <= most:
         raise ValueError(f"a row group has {stated} bytes, but at most {most} are expected")
-    packed = any(about.column(i).compression not in _HARDLY_EXPANDING for i in range(about.num_columns))
+    packed = any(
+        statistics.column(i).compression not in _HARDLY_EXPANDING for i in range(statistics.num_columns)
+    )
     # All values of a batch may repeat one value as large as the group; packed ones may have any size.
     rows = 1 if packed else min(_MOST_ROWS, 1 + _BATCH_BYTES // (1 + stated))
     for batch in table.file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):

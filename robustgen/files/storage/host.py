@@ -108,8 +108,8 @@ def private_folder(name: str) -> Path:
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"{name}-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    about = folder.lstat()
-    if os.name == "posix" and (folder.is_symlink() or about.st_uid != user or about.st_mode & 0o077):
+    status = folder.lstat()
+    if os.name == "posix" and (folder.is_symlink() or status.st_uid != user or status.st_mode & 0o077):
         return Path(tempfile.mkdtemp(prefix=f"{name}-"))
     return folder
 

@@ -86,10 +86,10 @@ class RemoteStore(Store):
 
     def stat(self, path: str) -> Entry:
         """Look up one file."""
-        about = self._call("info", path)
-        if about.get("type") != "file":
+        info = self._call("info", path)
+        if info.get("type") != "file":
             raise FileNotFoundError(errno.ENOENT, "no such file", self._url(path))
-        return _entry(path, about)
+        return _entry(path, info)
 
     def list(self, prefix: str = "") -> Iterator[Entry]:
         """Yield all files below a folder, from one listing."""
@@ -105,10 +105,10 @@ class RemoteStore(Store):
         url = self._url(prefix)
         root = files.resolve_path(url).unresolve() if self._scheme == "hf" else files._strip_protocol(url)
         before = f"{prefix}/" if prefix else ""
-        for path, about in sorted(found.items()):
+        for path, info in sorted(found.items()):
             name = path[len(root.rstrip("/")) + 1 :]
-            if about.get("type") == "file" and name:
-                yield _entry(before + name, about)
+            if info.get("type") == "file" and name:
+                yield _entry(before + name, info)
 
     # --- writing
 
@@ -256,8 +256,8 @@ def _status_of(error: BaseException | None) -> int | None:
     return next((each for each in known if isinstance(each, int)), None) or _status_of(error.__cause__)
 
 
-def _entry(path: str, about: dict[str, Any]) -> Entry:
-    mark: Any = next((about[name] for name in _STAMPS if about.get(name)), "")
+def _entry(path: str, info: dict[str, Any]) -> Entry:
+    mark: Any = next((info[name] for name in _STAMPS if info.get(name)), "")
     stamp = str(mark.timestamp() if hasattr(mark, "timestamp") else mark)
-    size = about.get("size")
+    size = info.get("size")
     return Entry(path, -1 if size is None else int(size), stamp)

@@ -98,7 +98,7 @@ def raise_value(image, table, offset, out):
             target[i, 0], target[i, 1], target[i, 2] = x & 255, y & 255, z & 255
             doubts = (x >> 8) + (y >> 8) + (z >> 8)
             rows[count] = i
-            # One or three greatest channels equal the value, so there is no doubt.
+            # The flags add up to 2 if two channels are the greatest, and to 8 or more at any other doubt.
             count += (doubts == 2) | (doubts > 3)
         for i in range(count):
             for c in range(3):

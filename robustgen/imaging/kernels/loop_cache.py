@@ -18,7 +18,7 @@ def call_before_compiling(tell: Callable[[], None]) -> None:
 
 
 def tell_of_compiling() -> None:
-    """Call the function of `call_before_compiling` on the first call."""
+    """Call what was passed to `call_before_compiling`, the first time only."""
     global _tell
     if _tell:
         tell, _tell = _tell, None

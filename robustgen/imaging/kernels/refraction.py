@@ -11,7 +11,7 @@ def caustics(time, size, out):
     """Write the light on the ground of moving water, 0 to 1, to `out` (H, W); the period is `size` pixels."""
     width = out.shape[1]
     across, total = np.empty(width), np.empty(width)
-    # Sines and cosines of both coordinates, for those of their sums with a time.
+    # Sines and cosines of both coordinates: the addition theorems add a time to the coordinate.
     first_s, first_c, second_s, second_c = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     rise, run = np.empty(width), np.empty(width)
     for x in range(width):

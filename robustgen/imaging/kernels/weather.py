@@ -163,7 +163,7 @@ def refine(field, wobble, uniforms, lines, finer):
     side = field.shape[0]
     area, low, spread = side * side, -wobble, wobble - -wobble
     least, most, even, odd = lines[0], lines[1], lines[2, : 2 * side], lines[3, : 2 * side]
-    # Rings of points of two rows, of the centres of their squares, and of those of the squares above.
+    # Rows whose ends are repeated: two rows of points, the centres between them, and the centres above.
     row, below, centres, above = lines[4], lines[5], lines[6], lines[7]
     close_ring(field[side - 1], row)
     close_ring(field[0], below)

@@ -23,8 +23,8 @@ def _draw_strengths(figure: Any, calibration: Calibration) -> None:
     panels = figure.subplots(1, len(CATEGORIES), sharey=True)
     for axes, category in zip(panels, CATEGORIES, strict=True):
         members = [each for each in calibration.strengths if each.category == category]
-        for i, name in enumerate(dict.fromkeys(each.arm.name for each in members)):
-            points = [(each.arm.level, each.mean) for each in members if each.arm.name == name]
+        for i, name in enumerate(dict.fromkeys(each.variant.name for each in members)):
+            points = [(each.variant.level, each.mean) for each in members if each.variant.name == name]
             look = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 4}
             axes.plot(*zip(*points, strict=True), label=name.replace("_", " "), **look)
         # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.

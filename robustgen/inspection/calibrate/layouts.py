@@ -1,69 +1,69 @@
 """A `Calibration` or `Proposal` as text, JSON and CSV, and as a YAML config for make-c."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from robustgen.display.text import escape, format_count, format_csv, format_json
+from robustgen.display.tables import Cell, Table, as_csv, format_tables
+from robustgen.display.text import escape, format_count, format_json
 from robustgen.inspection.calibrate.matching import TOLERANCE, Match, Proposal
 from robustgen.inspection.calibrate.strengths import Calibration, Strength
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
 
 
-def format_calibration(calibration: Calibration, layout: str) -> str:
-    """Return `calibration` as ``table``, ``json`` or ``csv``."""
-    return {"table": _as_text, "json": _as_json, "csv": _as_csv}[layout](calibration)
-
-
-def _as_text(calibration: Calibration) -> str:
-    """Return a line for each corruption, a column for each severity."""
-    by_name: dict[str, list[Strength]] = {}
-    for each in calibration.strengths:
-        by_name.setdefault(each.arm.name, []).append(each)
-    levels = sorted({each.arm.level for each in calibration.strengths})
-    width = max(map(len, by_name))
+def format_calibration(calibration: Calibration, layout: str, width: int = 0) -> str:
+    """Return `calibration` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    strengths = [_strength(each) for each in calibration.strengths]
+    if layout == "json":
+        names = {"set": "title", "images": "images", "failures": "failures"}
+        content = {key: getattr(calibration, name) for key, name in names.items()}
+        return format_json(content | {"strengths": strengths})
+    if layout == "csv":
+        return as_csv(strengths)
+    found = {(each.variant.name, each.variant.level): each.mean for each in calibration.strengths}
+    levels = sorted({level for _, level in found})
+    rows = [
+        [name, *(_cell(found.get((name, level))) for level in levels)]
+        for name in dict.fromkeys(name for name, _ in found)
+    ]
     images = format_count(calibration.images, "image")
-    lines = [f"MS-SSIM, mean over {images} ({escape(calibration.about)})", ""]
-    lines.append(" " * width + "".join(f"{level:8}" for level in levels))
-    lines += [f"{name:{width}s}" + "".join(f"{s.mean:8.3f}" for s in row) for name, row in by_name.items()]
-    return "\n".join([*lines, "", f"({_RULE})"])
+    title = f"MS-SSIM, mean over {images} ({escape(calibration.title)})"
+    table = format_tables([Table(title, ["", *map(str, levels)], rows)], width=width)
+    return f"{table}\n\n({_RULE})"
 
 
-def _as_json(calibration: Calibration) -> str:
-    """Return all values, for JSON."""
-    content = {
-        "about": calibration.about,
-        "images": calibration.images,
-        "failures": calibration.failures,
-        "strengths": [_strength(each) for each in calibration.strengths],
-    }
-    return format_json(content)
+def _cell(value: float | None) -> Cell:
+    return Cell(value, form=".3f", factor=1)
 
 
 def _strength(strength: Strength) -> dict[str, Any]:
-    arm = strength.arm
-    return {"corruption": arm.name, "severity": arm.level, "ms_ssim": strength.mean, "std": strength.std}
-
-
-def _as_csv(calibration: Calibration) -> str:
-    """Return a line for each corruption and severity."""
-    return format_csv([_strength(each) for each in calibration.strengths])
+    variant = strength.variant
+    return {
+        "corruption": variant.name,
+        "severity": variant.level,
+        "ms_ssim": strength.mean,
+        "std": strength.std,
+    }
 
 
 # --- a proposal ----------------------------------------------------------------------------------
 
 
-def format_proposal(proposal: Proposal, layout: str) -> str:
-    """Return `proposal` as ``table``, ``json`` or ``csv``."""
-    if layout == "json":
-        return _proposal_as_json(proposal)
+def format_proposal(proposal: Proposal, layout: str, width: int = 0) -> str:
+    """Return `proposal` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    matches = [_match(each) for each in proposal.matches]
     if layout == "csv":
-        return format_csv([_match(each) for each in proposal.matches])
-    return "\n".join([*_about(proposal), "", *_matches(proposal.matches)])
+        return as_csv(matches)
+    if layout == "json":
+        names = ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
+        constants = [{"parameters": each.constants} for each in proposal.matches]
+        content = {name: getattr(proposal, name) for name in names}
+        return format_json(content | {"matches": [a | b for a, b in zip(matches, constants, strict=True)]})
+    return "\n".join([*_about(proposal), "", _format_matches(proposal.matches, width)])
 
 
 def _about(proposal: Proposal) -> list[str]:
-    missed = [each.arm.folder for each in proposal.matches if not each.gap.closed]
+    missed = [each.variant.folder for each in proposal.matches if not each.gap.closed]
     counted = f"{len(proposal.matches) - len(missed)} of {len(proposal.matches)} targets reached"
     return [
         f"Constants for images of {proposal.size} x {proposal.size} pixels.",
@@ -76,19 +76,22 @@ def _about(proposal: Proposal) -> list[str]:
     ]
 
 
-def _matches(matches: Iterable[Match]) -> list[str]:
-    lines = [f"{'':22s} target reached  within  how"]
-    for each in matches:
-        end = "" if each.gap.closed else ", NOT REACHED"
-        figures = f"{each.target:6.3f}  {each.reached:6.3f}  {each.gap.slack:6.3f}"
-        lines.append(f"{each.arm.folder:22s} {figures}  {each.way}{end}")
-    return lines
+def _format_matches(matches: Sequence[Match], width: int = 0) -> str:
+    rows = [
+        [
+            each.variant.folder,
+            each.way + ", NOT REACHED" * (not each.gap.closed),
+            *map(_cell, (each.target, each.reached, each.gap.slack)),
+        ]
+        for each in matches
+    ]
+    return format_tables([Table("", ["", "how", "target", "reached", "within"], rows, names=2)], width=width)
 
 
 def _match(match: Match) -> dict[str, Any]:
     return {
-        "corruption": match.arm.name,
-        "severity": match.arm.level,
+        "corruption": match.variant.name,
+        "severity": match.variant.level,
         "target": match.target,
         "reached": match.reached,
         "within": match.gap.slack,
@@ -97,27 +100,17 @@ def _match(match: Match) -> dict[str, Any]:
     }
 
 
-def _proposal_as_json(proposal: Proposal) -> str:
-    """Return all values, for JSON."""
-    content = {
-        name: getattr(proposal, name)
-        for name in ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
-    }
-    matches = [_match(each) | {"parameters": each.constants} for each in proposal.matches]
-    return format_json(content | {"matches": matches})
-
-
 def write_config(proposal: Proposal) -> bytes:
     """Return a config for make-c: the constants under `parameters`, and their origin as comments."""
-    lines = [*_about(proposal), "", *_matches(proposal.matches), ""]
+    lines = [*_about(proposal), "", *_format_matches(proposal.matches).split("\n"), ""]
     lines += ["robustgen make-c --config THIS --source FOLDER uses images unresized (edition folder)."]
     written = [f"# {line}".rstrip() for line in lines] + ["edition: folder", "parameters:"]
     name = ""
     for match in proposal.matches:
-        written += [f"  {match.arm.name}:"] * (match.arm.name != name)
-        name = match.arm.name
+        written += [f"  {match.variant.name}:"] * (match.variant.name != name)
+        name = match.variant.name
         values = ", ".join(f"{key}: {_number(value)}" for key, value in match.constants.items())
-        written.append(f"    {match.arm.level}: {{{values}}}")
+        written.append(f"    {match.variant.level}: {{{values}}}")
     return ("\n".join(written) + "\n").encode("utf-8", "backslashreplace")
 
 

@@ -64,7 +64,7 @@ class Match:
 
     Attributes
     ----------
-    arm : Variant
+    variant : Variant
     constants : dict
     target : float
         Mean MS-SSIM at 224 pixels with the published constants.
@@ -74,7 +74,7 @@ class Match:
         How the constants were found.
     """
 
-    arm: Variant
+    variant: Variant
     constants: Constants
     target: float
     gap: Gap
@@ -175,70 +175,74 @@ class Bench:
     seed: int
     overrides: Any
 
-    def match(self, arm: Variant) -> Match:
+    def match(self, variant: Variant) -> Match:
         """Return the constants that come nearest to the value of the published ones at 224 pixels."""
-        target = self._values(arm, {}, self.small)
+        target = self._values(variant, {}, self.small)
         found: list[tuple[Match, Gap]] = []
-        for trajectory in list_trajectories(arm.name, int(arm.level), self.size):
-            found += self._try(arm, target, trajectory)
+        for trajectory in list_trajectories(variant.name, int(variant.level), self.size):
+            found += self._try(variant, target, trajectory)
             if found[-1][1].closed:
                 return found[-1][0]
         nearest, gap = _choose_best(found)
         # Also the best ones on the other side of the target.
         others = sorted((e for e in found if e[1].miss * gap.miss < 0), key=lambda each: each[1].size)
         for start in (nearest, *(match for match, _ in others[:1])):
-            for trajectory in vary_one_constant(arm.name, start.constants):
-                found += self._try(arm, target, trajectory)
+            for trajectory in vary_one_constant(variant.name, start.constants):
+                found += self._try(variant, target, trajectory)
                 if found[-1][1].closed:
                     return found[-1][0]
         best: Match = _choose_best(found)[0]
         return best
 
     def _try(
-        self, arm: Variant, target: NDArray[np.float64], trajectory: Trajectory
+        self, variant: Variant, target: NDArray[np.float64], trajectory: Trajectory
     ) -> list[tuple[Match, Gap]]:
         """Return all results along `trajectory`; the last one closes the gap, if any does."""
-        tried = _try_places(lambda place: self._gap(arm, trajectory.at(place), target), trajectory.places)
+        tried = _try_places(lambda place: self._gap(variant, trajectory.at(place), target), trajectory.places)
         return [
-            (_match(arm, trajectory.at(place), float(target.mean()), gap, trajectory.way), gap)
+            (_match(variant, trajectory.at(place), float(target.mean()), gap, trajectory.way), gap)
             for place, gap in tried.items()
         ]
 
-    def measure(self, arm: Variant, constants: Constants) -> Match:
+    def measure(self, variant: Variant, constants: Constants) -> Match:
         """Return the result of `constants`."""
-        target = self._values(arm, {}, self.small)
-        return Match(arm, constants, float(target.mean()), self._gap(arm, constants, target), "given")
+        target = self._values(variant, {}, self.small)
+        return Match(variant, constants, float(target.mean()), self._gap(variant, constants, target), "given")
 
-    def _gap(self, arm: Variant, constants: Constants, target: NDArray[np.float64]) -> Gap:
+    def _gap(self, variant: Variant, constants: Constants, target: NDArray[np.float64]) -> Gap:
         try:
-            misses = self._values(arm, constants, self.large) - target
+            misses = self._values(variant, constants, self.large) - target
         except (ArithmeticError, ValueError):  # The corruption cannot use them.
             return Gap(float("nan"), TOLERANCE)
         # Other sizes mean other draws: a difference within chance is no reason to change constants.
         chance = (
             misses.std(ddof=1) / np.sqrt(len(misses))
-            if len(misses) > 1 and ALL_CORRUPTIONS[arm.name].random
+            if len(misses) > 1 and ALL_CORRUPTIONS[variant.name].random
             else 0
         )
         return Gap(float(misses.mean()), min(max(TOLERANCE, float(chance)), MOST_SLACK))
 
     def _values(
-        self, arm: Variant, constants: Constants, references: Sequence[Reference]
+        self, variant: Variant, constants: Constants, references: Sequence[Reference]
     ) -> NDArray[np.float64]:
         """Return the MS-SSIM of each image with `constants`, or with the published ones if there are none.
 
         An image has the same random stream at both sizes, to reduce the influence of chance.
         """
-        own = self.overrides.get(arm.name, {}).get(arm.level, {})
+        own = self.overrides.get(variant.name, {}).get(variant.level, {})
         kept = {name: value for name, value in own.items() if not isinstance(value, (int, float))}
-        recipe = CorruptionRecipe("imagenet", self.seed, None, {arm.name: {arm.level: kept | constants}})
+        recipe = CorruptionRecipe(
+            "imagenet", self.seed, None, {variant.name: {variant.level: kept | constants}}
+        )
         pairs = zip(self.keys, references, strict=True)
-        return np.array([each.similarity(recipe.make(arm, key, each.image)).ms_ssim for key, each in pairs])
+        return np.array(
+            [each.similarity(recipe.make(variant, key, each.image)).ms_ssim for key, each in pairs]
+        )
 
 
-def _match(arm: Variant, constants: Constants, target: float, gap: Gap, way: str) -> Match:
-    published = select_numbers(ALL_CORRUPTIONS[arm.name].parameters(arm.level, PUBLISHED_SIZE))
-    return Match(arm, constants, target, gap, "as published" if constants == published else way)
+def _match(variant: Variant, constants: Constants, target: float, gap: Gap, way: str) -> Match:
+    published = select_numbers(ALL_CORRUPTIONS[variant.name].parameters(variant.level, PUBLISHED_SIZE))
+    return Match(variant, constants, target, gap, "as published" if constants == published else way)
 
 
 def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
@@ -268,7 +272,7 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
     plan = plan_calibration(config)
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)
-    matches = run_in_threads(bench.match, plan.arms, config.jobs, "severity")
+    matches = run_in_threads(bench.match, plan.variants, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
     return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
 
@@ -281,10 +285,10 @@ def remeasure_constants(
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)
 
-    def measure(arm: Variant) -> Match:
-        return bench.measure(arm, dict(constants[arm.name][str(arm.level)]))
+    def measure(variant: Variant) -> Match:
+        return bench.measure(variant, dict(constants[variant.name][str(variant.level)]))
 
-    matches = run_in_threads(measure, plan.arms, config.jobs, "severity")
+    matches = run_in_threads(measure, plan.variants, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
     return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
 

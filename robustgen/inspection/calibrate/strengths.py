@@ -29,13 +29,13 @@ class Strength:
 
     Attributes
     ----------
-    arm : Variant
+    variant : Variant
     category : {"noise", "blur", "weather", "digital"}
     mean, std : float
         MS-SSIM over the images.
     """
 
-    arm: Variant
+    variant: Variant
     category: str
     mean: float
     std: float
@@ -47,7 +47,7 @@ class Calibration:
 
     Attributes
     ----------
-    about : str
+    title : str
         Data set and edition of the images.
     images : int
     strengths : tuple of Strength
@@ -55,7 +55,7 @@ class Calibration:
         Images that cannot be used, with the reasons.
     """
 
-    about: str
+    title: str
     images: int
     strengths: tuple[Strength, ...]
     failures: dict[str, str]
@@ -84,20 +84,23 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
     check_any(values, plan, failures)
-    pairs = zip(plan.arms, np.array(values).T, strict=True)
+    pairs = zip(plan.variants, np.array(values).T, strict=True)
     strengths = [
-        Strength(arm, ALL_CORRUPTIONS[arm.name].category, float(each.mean()), float(each.std()))
-        for arm, each in pairs
+        Strength(variant, ALL_CORRUPTIONS[variant.name].category, float(each.mean()), float(each.std()))
+        for variant, each in pairs
     ]
-    about = f"{config.name_dataset()}, edition {config.edition}"
-    return Calibration(about, len(values), tuple(strengths), failures)
+    title = f"{config.name_dataset()}, edition {config.edition}"
+    return Calibration(title, len(values), tuple(strengths), failures)
 
 
 def _strengths(plan: Plan, key: str) -> list[float]:
     """Return the MS-SSIM of one image after each corruption."""
     image = plan.recipe.prepare(plan.source.load(key))
     reference, shared = Reference(image), dict[str, Any]()
-    return [reference.similarity(plan.recipe.make(arm, key, image, shared)).ms_ssim for arm in plan.arms]
+    return [
+        reference.similarity(plan.recipe.make(variant, key, image, shared)).ms_ssim
+        for variant in plan.variants
+    ]
 
 
 def plan_calibration(config: Config) -> Plan:

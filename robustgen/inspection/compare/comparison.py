@@ -22,7 +22,7 @@ from robustgen.dataset.recipes import rank
 from robustgen.display import progress
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError, UnknownNameError
-from robustgen.formats import name_contents
+from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import (
     FEWEST_EQUIVALENT,
     LEVEL_FACTOR,
@@ -33,7 +33,7 @@ from robustgen.inspection.compare.equivalence import (
     measure_effect,
 )
 from robustgen.inspection.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
-from robustgen.inspection.compare.results import ArmResult, Comparison, Missing, OperationResult, Scope
+from robustgen.inspection.compare.results import Comparison, Missing, OperationResult, Scope, VariantResult
 
 
 def compare_sets(
@@ -66,25 +66,27 @@ def compare_sets(
     scope = scope or Scope()
     first, second = Side(open_dataset(a)), Side(open_dataset(b))
     kind = _check_kinds(first, second)
-    folders, only = _find_shared_arms(first, second, scope)
+    folders, only = _find_shared_variants(first, second, scope)
     notes: list[str] = []
     sides = Sides(first, second, _find_clean_sides(first, second, clean, kind, notes))
     missing = _find_missing(sides, folders)
     plan = _choose_sample(sides, folders, scope)
-    if any(sides.unlike_files(folder, key) for key, arms in plan.items() for folder in arms):
+    if any(sides.unlike_files(folder, key) for key, variants in plan.items() for folder in variants):
         notes.append("one has videos, the other frames: their file sizes are not compared")
-    found = _measure_arms(sides, plan, folders, jobs or os.cpu_count() or 1)
+    found = _measure_variants(sides, plan, folders, jobs or os.cpu_count() or 1)
     judge = _Judge(kind, scope.margins)
-    arms = {folder: first.arms[folder] for folder in folders}
-    levels = Counter(arm.name for arm in arms.values())
+    variants = {folder: first.variants[folder] for folder in folders}
+    levels = Counter(variant.name for variant in variants.values())
     results = [
-        _arm_result(arm, found[folder], missing[folder], judge, levels[arm.name])
-        for folder, arm in arms.items()
+        _variant_result(variant, found[folder], missing[folder], judge, levels[variant.name])
+        for folder, variant in variants.items()
     ]
-    operations = _judge_arms(results, judge)
+    operations = _judge_variants(results, judge)
     if scope.sample is not None and len(plan) < scope.sample:
         notes.append(f"only {format_count(len(plan), name_contents(kind).removesuffix('s'))} to compare")
-    if any(len(arm.pairs) < FEWEST_EQUIVALENT and arm.verdict == "too few images" for arm in results):
+    if any(
+        len(variant.pairs) < FEWEST_EQUIVALENT and variant.verdict == "too few images" for variant in results
+    ):
         fewest = f"{FEWEST_EQUIVALENT} {name_contents(kind)}"
         notes.append(f"equivalence needs at least {fewest} that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), scope)
@@ -99,13 +101,15 @@ def _check_kinds(a: Side, b: Side) -> Kind:
     return a.dataset.kind
 
 
-def _find_shared_arms(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
-    """Return the requested arms that both sets have, in order, and those that only one of them has."""
-    known = sorted({arm.name for side in (a, b) for arm in side.arms.values()} - {CLEAN})
+def _find_shared_variants(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
+    """Return the requested variants that both sets have, in order, and those that only one of them has."""
+    known = sorted({variant.name for side in (a, b) for variant in side.variants.values()} - {CLEAN})
     for name in scope.names:
         if name not in known:
             raise UnknownNameError({"c": "corruption", "p": "perturbation"}[a.dataset.kind], name, known)
-    wanted_a, wanted_b = ([f for f, arm in side.arms.items() if scope.has(arm)] for side in (a, b))
+    wanted_a, wanted_b = (
+        [f for f, variant in side.variants.items() if scope.has(variant)] for side in (a, b)
+    )
     shared = [folder for folder in wanted_a if folder in wanted_b]
     if not set(shared) - {CLEAN}:
         raise SourceError(f"{a.root} and {b.root} have no corruption, perturbation or severity in common")
@@ -125,7 +129,7 @@ def _find_clean_sides(
         notes.append("frames are compared with the first frame of their sequence")
         return None, None
     given = open_clean_side(clean) if clean else None
-    own = [side if CLEAN in side.arms else given for side in (a, b)]
+    own = [side if CLEAN in side.variants else given for side in (a, b)]
     found = own[0] or own[1]
     if found is None:
         notes.append("no clean images (--clean DIR): only pixels and file sizes are compared")
@@ -137,7 +141,7 @@ def _find_clean_sides(
 
 
 def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
-    """Return for each arm the images that a side lacks, out of all images of any arm of any side."""
+    """Return for each variant the images that a side lacks, out of all images of any variant of any side."""
     every: set[str] = set()
     for folder in folders:
         a, b = sides.a.keys(folder), sides.b.keys(folder)
@@ -157,7 +161,7 @@ def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
 
 
 def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, list[str]]:
-    """Return the images to read, and their arms: as far as possible the same images in all arms."""
+    """Return the images to read, and their variants: as far as possible the same images in all variants."""
     plan: dict[str, list[str]] = {}
     ranks: dict[str, bytes] = {}
     for folder in folders:
@@ -169,10 +173,10 @@ def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[s
     return plan
 
 
-def _measure_arms(
+def _measure_variants(
     sides: Sides, plan: Mapping[str, list[str]], folders: Iterable[str], jobs: int
 ) -> dict[str, list[Pair | Problem]]:
-    """Return the results of each arm, in the order of `plan`, independent of the threads."""
+    """Return the results of each variant, in the order of `plan`, independent of the threads."""
     found: dict[str, list[Pair | Problem]] = {folder: [] for folder in folders}
     pool = ThreadPoolExecutor(jobs)
     try:
@@ -187,28 +191,28 @@ def _measure_arms(
     return found
 
 
-def _arm_result(
-    arm: Variant, found: list[Pair | Problem], missing: Missing, judge: "_Judge", levels: int
-) -> ArmResult:
+def _variant_result(
+    variant: Variant, found: list[Pair | Problem], missing: Missing, judge: "_Judge", levels: int
+) -> VariantResult:
     pairs = tuple(each for each in found if isinstance(each, Pair))
     problems = tuple(each for each in found if isinstance(each, Problem))
     same = all(pair.equal for pair in pairs)
     factor = LEVEL_FACTOR if levels > 1 else 1
     values = np.array([pair.values for pair in pairs])
     distances = np.array([pair.distance for pair in pairs])
-    effects = () if same else judge.measure(arm, values, distances, factor)
-    return ArmResult(arm, pairs, effects, problems, missing)
+    effects = () if same else judge.measure(variant, values, distances, factor)
+    return VariantResult(variant, pairs, effects, problems, missing)
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """Applies the tests to the pairs of an arm, or to their means over several arms."""
+    """Applies the tests to the pairs of a variant, or to their means over several variants."""
 
     kind: Kind
     margins: Mapping[str, float]
 
     def measure(
-        self, arm: Variant, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
+        self, variant: Variant, values: NDArray[np.float64], distances: NDArray[np.float64], factor: float
     ) -> tuple[Effect, ...]:
         """Return the effects on all metrics of `values`, (images, 2, metrics), with uncorrected p."""
         found = [
@@ -217,34 +221,38 @@ class _Judge:
         ]
         known = BENCHMARKS[self.kind].operations
         # An unknown operation may be random even for the same image.
-        if arm.name == CLEAN or (arm.name in known and not known[arm.name].random):
+        if variant.name == CLEAN or (variant.name in known and not known[variant.name].random):
             found.append(measure_distance(distances, self.margins, factor=factor))
         return tuple(each for each in found if each)
 
-    def pool(self, arms: tuple[ArmResult, ...]) -> tuple[Effect, ...]:
+    def pool(self, variants: tuple[VariantResult, ...]) -> tuple[Effect, ...]:
         """Return the effects on the means over several levels, for images measured at all of them."""
-        if len(arms) == 1 or all(arm.verdict == "identical" for arm in arms):
+        if len(variants) == 1 or all(variant.verdict == "identical" for variant in variants):
             return ()
-        pairs = [{pair.key: pair for pair in arm.pairs} for arm in arms]
+        pairs = [{pair.key: pair for pair in variant.pairs} for variant in variants]
         shared = [key for key in pairs[0] if all(key in each for each in pairs)]
         values = [np.mean([each[key].values for each in pairs], axis=0) for key in shared]
         distances = [np.mean([each[key].distance for each in pairs]) for key in shared]
         shape = (-1, 2, len(METRICS))
-        return self.measure(arms[0].arm, np.reshape(values, shape), np.array(distances), 1)
+        return self.measure(variants[0].variant, np.reshape(values, shape), np.array(distances), 1)
 
 
-def _judge_arms(arms: list[ArmResult], judge: _Judge) -> tuple[OperationResult, ...]:
-    """Return the arms by operation, with the p-values of all their effects corrected together."""
-    groups = [tuple(group) for _, group in groupby(arms, key=lambda each: each.arm.name)]
+def _judge_variants(variants: list[VariantResult], judge: _Judge) -> tuple[OperationResult, ...]:
+    """Return the variants by operation, with the p-values of all their effects corrected together."""
+    groups = [tuple(group) for _, group in groupby(variants, key=lambda each: each.variant.name)]
     pooled = [judge.pool(group) for group in groups]
-    every = [each for arm in arms for each in arm.effects] + [each for effects in pooled for each in effects]
+    every = [each for variant in variants for each in variant.effects] + [
+        each for effects in pooled for each in effects
+    ]
     judged = iter(correct_effects(every))
 
     def take_judged(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
         return tuple(next(judged) for _ in effects)
 
-    settled = [tuple(replace(arm, effects=take_judged(arm.effects)) for arm in group) for group in groups]
+    settled = [
+        tuple(replace(variant, effects=take_judged(variant.effects)) for variant in group) for group in groups
+    ]
     return tuple(
-        OperationResult(group[0].arm.name, group, take_judged(effects))
+        OperationResult(group[0].variant.name, group, take_judged(effects))
         for group, effects in zip(settled, pooled, strict=True)
     )

@@ -24,18 +24,6 @@ _PAIRS_SHOWN: Final = 2
 _LOUDER: Final = 4
 
 
-# --- shared by all layouts -----------------------------------------------------------------------
-
-
-# --- text ----------------------------------------------------------------------------------------
-
-
-# --- JSON and CSV --------------------------------------------------------------------------------
-
-
-# --- the page ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class MetricChart:
     """Chart of one metric over the levels, in both sets, for the template.
@@ -60,11 +48,11 @@ class MetricChart:
 _LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 232.0, 8.0, 108.0
 
 
-def _chart(operation: OperationResult, place: int) -> MetricChart | None:
+def _chart(operation: OperationResult, index: int) -> MetricChart | None:
     """Return the chart of one metric; None if it was not measured at each level."""
-    found = [[arm.quantiles(place, side) for arm in operation.arms] for side in (0, 1)]
+    found = [[variant.quantiles(index, side) for variant in operation.variants] for side in (0, 1)]
     rows = [[each for each in side if each] for side in found]
-    if any(len(side) < len(operation.arms) for side in rows):
+    if any(len(side) < len(operation.variants) for side in rows):
         return None
     values = np.array(rows)
     low, high = float(values.min()), float(values.max())
@@ -74,16 +62,16 @@ def _chart(operation: OperationResult, place: int) -> MetricChart | None:
     def height(value: float) -> float:
         return round(_BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP), 1)
 
-    xs = [round(x, 1) for x in np.linspace(_LEFT + 14, _RIGHT - 14, max(len(operation.arms), 2))]
-    xs = xs if len(operation.arms) > 1 else [(_LEFT + _RIGHT) / 2]
-    metric = METRICS[place]
+    xs = [round(x, 1) for x in np.linspace(_LEFT + 14, _RIGHT - 14, max(len(operation.variants), 2))]
+    xs = xs if len(operation.variants) > 1 else [(_LEFT + _RIGHT) / 2]
+    metric = METRICS[index]
     unit = f" ({'kB' if metric.relative else metric.unit})" if metric.unit else ""
     values = np.linspace(low + margin, high - margin, 3)
     shown = values / 1000 if metric.relative else values
     ticks = [
         (height(v), f"{s:.3g}" if abs(s) < 1000 else f"{s:.0f}") for v, s in zip(values, shown, strict=True)
     ]
-    marks = [(x, str(arm.arm.level or "")) for x, arm in zip(xs, operation.arms, strict=True)]
+    marks = [(x, str(variant.variant.level or "")) for x, variant in zip(xs, operation.variants, strict=True)]
     series = [_series(side, xs, height, 3 * i - 1.5) for i, side in enumerate(rows)]
     return MetricChart(f"{metric.title}{unit}", ticks, marks, series)
 
@@ -130,9 +118,9 @@ def render_comparison(comparison: Comparison) -> bytes:
 
 
 def _section(comparison: Comparison, operation: OperationResult) -> dict[str, Any]:
-    charts = [_chart(operation, place) for place in range(len(METRICS))]
+    charts = [_chart(operation, index) for index in range(len(METRICS))]
     effects = [("mean", operation.pooled)] * bool(operation.pooled)
-    effects += [(str(arm.arm.level or "-"), arm.effects) for arm in operation.arms]
+    effects += [(str(variant.variant.level or "-"), variant.effects) for variant in operation.variants]
     return {
         "operation": operation,
         "charts": [chart for chart in charts if chart],
@@ -142,13 +130,13 @@ def _section(comparison: Comparison, operation: OperationResult) -> dict[str, An
 
 
 def _pictures(comparison: Comparison, operation: OperationResult) -> list[dict[str, Any]]:
-    """Return a few images of the arm with the most certain difference: in A, in B, and the difference."""
-    arms = [arm for arm in operation.arms if arm.pairs and arm.effects]
-    arm = min(arms, key=lambda each: min(effect.p for effect in each.effects))
-    unequal = sorted((pair for pair in arm.pairs if not pair.equal), key=lambda pair: pair.spread)
+    """Return a few images of the variant with the most certain difference: in A, in B, and the difference."""
+    variants = [variant for variant in operation.variants if variant.pairs and variant.effects]
+    variant = min(variants, key=lambda each: min(effect.p for effect in each.effects))
+    unequal = sorted((pair for pair in variant.pairs if not pair.equal), key=lambda pair: pair.spread)
     middle = max(0, (len(unequal) - _PAIRS_SHOWN) // 2)
     keys = [pair.key for pair in unequal[middle : middle + _PAIRS_SHOWN]]
-    return [each for key in keys if (each := _picture(comparison, arm.arm.folder, key))]
+    return [each for key in keys if (each := _picture(comparison, variant.variant.folder, key))]
 
 
 def _picture(comparison: Comparison, folder: str, key: str) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from robustgen.benchmarks.kinds import CLEAN, Variant
 from robustgen.dataset.opening import check_folder, open_dataset
 from robustgen.errors import RobustgenError, SourceError
 from robustgen.files.storage import open_store
-from robustgen.formats import Dataset, Pixels
+from robustgen.formats.base import Dataset, Pixels
 from robustgen.formats.trees import VIDEO, Tree
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.similarity import Alignment, Reference, mean_square
@@ -33,7 +33,7 @@ _UNKNOWN: Final[_Likeness] = (np.nan,) * 5
 
 
 class Side:
-    """A set, read arm by arm, because some arms may lack images.
+    """A set, read variant by variant, because some variants may lack images.
 
     Parameters
     ----------
@@ -42,33 +42,33 @@ class Side:
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset, self.root = dataset, dataset.root
-        self.arms = {arm.folder: arm for arm in dataset.arms}
+        self.variants = {variant.folder: variant for variant in dataset.variants}
         self._opened: dict[str, tuple[Dataset, _Places]] = {}
         self._shared: dict[tuple[str, ...], tuple[tuple[str, ...], _Places]] = {}
 
     def keys(self, folder: str) -> Mapping[str, int]:
-        """Return the images or sequences of the arm in `folder`, and their positions in it."""
+        """Return the images or sequences of the variant in `folder`, and their positions in it."""
         if folder not in self._opened:
-            arm = self.arms[folder]
+            variant = self.variants[folder]
             try:
-                keys = self.dataset.restrict(arm).keys(arm)
+                keys = self.dataset.restrict(variant).keys(variant)
             except SourceError:  # An empty folder: all of its images are missing.
                 keys = ()
-            # Arms share their names if possible: 50 000 in each of 75 would take a gigabyte.
+            # Variants share their names if possible: 50 000 in each of 75 would take a gigabyte.
             if keys not in self._shared:
                 self._shared[keys] = keys, {key: i for i, key in enumerate(keys)}
             keys, places = self._shared[keys]
-            self._opened[folder] = self.dataset.restrict(arm, keys), places
+            self._opened[folder] = self.dataset.restrict(variant, keys), places
         return self._opened[folder][1]
 
     def load(self, folder: str, key: str) -> Pixels:
         """Return an image (H, W, 3), or frames (T, H, W, 3)."""
         index = self.keys(folder)[key]
-        return self._opened[folder][0].load(self.arms[folder], index)
+        return self._opened[folder][0].load(self.variants[folder], index)
 
     def path(self, folder: str, key: str) -> str | None:
         """Return the path of the file or of the folder of frames; None if the image has no file."""
-        return self.dataset.path(self.arms[folder], key)
+        return self.dataset.path(self.variants[folder], key)
 
     def has_frames(self, folder: str, key: str) -> bool:
         """Return whether the path is a folder of frames."""
@@ -146,7 +146,7 @@ class Sides:
     clean: tuple[Side | None, Side | None]
 
     def measure(self, key: str, folders: Iterable[str]) -> list[tuple[str, Pair | Problem]]:
-        """Read and measure the image `key` in each of the arms."""
+        """Read and measure the image `key` in each of the variants."""
         references = _References(self.clean, key)
         return [(folder, self._pair(key, folder, references)) for folder in folders]
 

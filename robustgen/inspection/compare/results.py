@@ -8,7 +8,7 @@ import numpy as np
 
 from robustgen.benchmarks.kinds import CLEAN, Kind, Variant
 from robustgen.display.text import format_count
-from robustgen.formats import name_contents
+from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import Effect, find_quantiles
 from robustgen.inspection.compare.pairing import Name, Pair, Problem, Side
 
@@ -20,19 +20,19 @@ Missing = Mapping[Name, tuple[str, ...]]
 
 
 def judge(effects: Sequence[Effect]) -> Verdict:
-    """Return the verdict of all tests of one arm, or of the means over several."""
+    """Return the verdict of all tests of one variant, or of the means over several."""
     if any(each.significant for each in effects):
         return "different"
     return "equivalent" if effects and all(each.within for each in effects) else "too few images"
 
 
 @dataclass(frozen=True)
-class ArmResult:
+class VariantResult:
     """Result of one corruption at one severity, or of one perturbation.
 
     Attributes
     ----------
-    arm : Variant
+    variant : Variant
     pairs : tuple of Pair
         The images that were measured in both sets.
     effects : tuple of Effect
@@ -40,10 +40,10 @@ class ArmResult:
     problems : tuple of Problem
         Images that cannot be used.
     missing : mapping of {"A", "B"} to tuple of str
-        Images that a set lacks in this arm, although one of the sets has them elsewhere.
+        Images that a set lacks in this variant, although one of the sets has them elsewhere.
     """
 
-    arm: Variant
+    variant: Variant
     pairs: tuple[Pair, ...]
     effects: tuple[Effect, ...]
     problems: tuple[Problem, ...]
@@ -83,19 +83,19 @@ class OperationResult:
     Attributes
     ----------
     name : str
-    arms : tuple of ArmResult
+    variants : tuple of VariantResult
     pooled : tuple of Effect
         Effects on each image's means over the levels, which detect smaller differences than single levels.
     """
 
     name: str
-    arms: tuple[ArmResult, ...]
+    variants: tuple[VariantResult, ...]
     pooled: tuple[Effect, ...]
 
     @property
     def verdict(self) -> Verdict:
         """Return the worst verdict among its levels and their means."""
-        levels = [each.verdict for each in self.arms]
+        levels = [each.verdict for each in self.variants]
         pooled = [judge(self.pooled)] if self.pooled else []
         return max(levels + pooled, key=_FROM_BEST.index)
 
@@ -114,15 +114,20 @@ class OperationResult:
 
     @property
     def _placed(self) -> list[tuple[tuple[Effect, ...], str]]:
-        """Return the effects on the mean and at each level, each with words for its place."""
-        levels = [(arm.effects, f" at severity {arm.arm.level}" * (len(self.arms) > 1)) for arm in self.arms]
+        """Return the effects on the mean over the levels and at each level, with the words that name each."""
+        levels = [
+            (variant.effects, f" at severity {variant.variant.level}" * (len(self.variants) > 1))
+            for variant in self.variants
+        ]
         return [(self.pooled, " in the mean"), *levels]
 
     @property
     def _where(self) -> str:
         """Return the severities that differ, unless all do."""
-        differing = [str(arm.arm.level) for arm in self.arms if arm.verdict == "different"]
-        if not 0 < len(differing) < len(self.arms):
+        differing = [
+            str(variant.variant.level) for variant in self.variants if variant.verdict == "different"
+        ]
+        if not 0 < len(differing) < len(self.variants):
             return ""
         return f"; different at severity {', '.join(differing)} only"
 
@@ -139,7 +144,7 @@ class OperationResult:
 
     def overall(self, metric: str) -> Effect | None:
         """Return the effect on a metric over all levels; None if all is equal or images are too few."""
-        effects = self.pooled or (self.arms[0].effects if len(self.arms) == 1 else ())
+        effects = self.pooled or (self.variants[0].effects if len(self.variants) == 1 else ())
         return next((each for each in effects if each.metric.key == metric), None)
 
 
@@ -154,7 +159,7 @@ class Comparison:
     operations : tuple of OperationResult
         Operations of both sets; the clean images first.
     only : mapping of {"A", "B"} to tuple of str
-        Folders of the arms that only one of the sets has.
+        Folders of the variants that only one of the sets has.
     notes : tuple of str
         Notes for the reader.
     scope : Scope
@@ -170,22 +175,22 @@ class Comparison:
     scope: "Scope"
 
     @property
-    def arms(self) -> list[ArmResult]:
-        """Return all arms of all operations."""
-        return [arm for operation in self.operations for arm in operation.arms]
+    def variants(self) -> list[VariantResult]:
+        """Return all variants of all operations."""
+        return [variant for operation in self.operations for variant in operation.variants]
 
     @property
     def problems(self) -> list[Problem]:
         """Return all unusable images."""
-        return [each for arm in self.arms for each in arm.problems]
+        return [each for variant in self.variants for each in variant.problems]
 
     def missing(self, side: Name) -> int:
-        """Return the number of images that a set lacks, in all arms together."""
-        return sum(len(arm.missing.get(side, ())) for arm in self.arms)
+        """Return the number of images that a set lacks, in all variants together."""
+        return sum(len(variant.missing.get(side, ())) for variant in self.variants)
 
     @property
     def whole(self) -> bool:
-        """Return whether both sets have the same arms and images."""
+        """Return whether both sets have the same variants and images."""
         return not (any(self.only.values()) or self.missing("A") or self.missing("B"))
 
     @property
@@ -229,7 +234,7 @@ class Comparison:
 
 
 def shorten_folders(folders: Iterable[str]) -> str:
-    """Return folders of arms, with consecutive severities combined: ``fog/1-3, fog/5, tilt``."""
+    """Return folders of variants, with consecutive severities combined: ``fog/1-3, fog/5, tilt``."""
     runs: list[tuple[str, str, str]] = []
     for folder in folders:
         name, _, level = folder.partition("/")
@@ -261,11 +266,11 @@ class Scope:
     levels : tuple of int
         Severities; empty for all.
     sample : int or None
-        Images per arm; None for all.
+        Images per variant; None for all.
     seed : int
         Seed of the choice of images.
     partial : bool
-        Whether to ignore arms and images that only one of the sets has.
+        Whether to ignore variants and images that only one of the sets has.
     margins : mapping of str to float
         The tolerated mean differences, by key of the metric; others have defaults.
     """
@@ -277,8 +282,10 @@ class Scope:
     partial: bool = False
     margins: Mapping[str, float] = field(default_factory=dict)
 
-    def has(self, arm: Variant) -> bool:
-        """Return whether `arm` is to be compared; the clean images always are."""
-        if arm.name == CLEAN:
+    def has(self, variant: Variant) -> bool:
+        """Return whether `variant` is to be compared; the clean images always are."""
+        if variant.name == CLEAN:
             return True
-        return (not self.names or arm.name in self.names) and (not self.levels or arm.level in self.levels)
+        return (not self.names or variant.name in self.names) and (
+            not self.levels or variant.level in self.levels
+        )

@@ -1,4 +1,4 @@
 """`robustgen preview`: an image, and the exact pixels that make-c or make-p would create from it.
 
-`subject` provides the image and its outputs, `drawing` puts them on a sheet, `animation` animates them.
+`previewed` provides the image and its outputs, `drawing` puts them on a sheet, `animation` animates them.
 """

@@ -12,7 +12,7 @@ from robustgen.display.text import format_name
 from robustgen.errors import ArgumentError
 from robustgen.imaging import video
 from robustgen.imaging.pixels import Rgb
-from robustgen.inspection.preview.subject import Subject
+from robustgen.inspection.preview.previewed import Previewed
 
 FRAMES_PER_SECOND = 8
 
@@ -22,22 +22,22 @@ _SMALLEST_ALONE = 224
 _LARGEST_ALONE = 512
 
 
-def draw_animation(subject: Subject, cell: int | None = None) -> Rgb:
+def draw_animation(previewed: Previewed, cell: int | None = None) -> Rgb:
     """Return the frames, uint8 (T, H, W, 3), of one perturbation, or of several side by side with names.
 
     Shorter sequences wait at their end.
     """
-    if len(subject.arms) == 1:
-        alone = subject.make(subject.arms[0])
+    if len(previewed.variants) == 1:
+        alone = previewed.make(previewed.variants[0])
         side = round(math.sqrt(alone.shape[1] * alone.shape[2]))
         return np.stack(_shrink_frames(alone, cell or min(max(side, _SMALLEST_ALONE), _LARGEST_ALONE)))
     size = cell or CELL
-    sequences = [_shrink_frames(subject.make(arm), size) for arm in subject.arms]
-    names = [format_name(arm.folder) for arm in subject.arms]
+    sequences = [_shrink_frames(previewed.make(variant), size) for variant in previewed.variants]
+    names = [format_name(variant.folder) for variant in previewed.variants]
     longest = max(map(len, sequences))
     moments = zip(*(each + each[-1:] * (longest - len(each)) for each in sequences), strict=True)
     grids = [zip(names, pictures, strict=True) for pictures in moments]
-    return np.stack([sheets.draw_grid(pictures, cell=size, note=subject.note) for pictures in grids])
+    return np.stack([sheets.draw_grid(pictures, cell=size, note=previewed.note) for pictures in grids])
 
 
 def _shrink_frames(sequence: Rgb, cell: int) -> list[Rgb]:

@@ -11,56 +11,66 @@ from robustgen.display.sheets import CELL, SheetRow, fit_picture
 from robustgen.display.text import format_name
 from robustgen.errors import OutputError
 from robustgen.imaging.pixels import Rgb
-from robustgen.inspection.preview.subject import Subject
+from robustgen.inspection.preview.previewed import Previewed
 
 ANIMATED = (".gif", ".webp", ".mp4")
 # Evenly spaced for all published lengths: 16, 21, 31 and 41.
 FRAMES_DRAWN = 6
 
 
-def draw_subject(
-    subject: Subject, *, grid: bool = False, frames: int = FRAMES_DRAWN, cell: int = CELL
+def draw_previewed(
+    previewed: Previewed, *, grid: bool = False, frames: int = FRAMES_DRAWN, cell: int = CELL
 ) -> Rgb:
     """Return the sheet, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations."""
-    if subject.kind == "p":
-        return draw_sequences(subject, frames, cell)
-    return (draw_corruption_grid if grid else draw_corruptions)(subject, cell)
+    if previewed.kind == "p":
+        return draw_sequences(previewed, frames, cell)
+    return (draw_corruption_grid if grid else draw_corruptions)(previewed, cell)
 
 
-def draw_corruptions(subject: Subject, cell: int = CELL) -> Rgb:
+def draw_corruptions(previewed: Previewed, cell: int = CELL) -> Rgb:
     """Return a row for each corruption, a column for the clean image and each severity; uint8 (H, W, 3)."""
-    clean = fit_picture(subject.clean, cell)
+    clean = fit_picture(previewed.clean, cell)
     rows = [
         # Reduced one by one: full-size outputs of a large photograph would fill the memory.
         SheetRow(
             format_name(name),
-            [clean, *(fit_picture(subject.make(arm), cell) for arm in arms)],
+            [clean, *(fit_picture(previewed.make(variant), cell) for variant in variants)],
             group=category,
         )
-        for (category, name), arms in groupby(subject.arms, lambda arm: (subject.category(arm), arm.name))
+        for (category, name), variants in groupby(
+            previewed.variants, lambda variant: (previewed.category(variant), variant.name)
+        )
     ]
-    levels = sorted({arm.level for arm in subject.arms})
+    levels = sorted({variant.level for variant in previewed.variants})
     columns = ["clean", *(f"severity {level}" for level in levels)]
-    return sheets.draw_sheet(rows, columns, cell=cell, note=subject.note)
+    return sheets.draw_sheet(rows, columns, cell=cell, note=previewed.note)
 
 
-def draw_corruption_grid(subject: Subject, cell: int = CELL) -> Rgb:
+def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
     """Return every corruption at one severity above its name, five in a row, as in the paper's figure 1."""
-    pictures = [(format_name(arm.name), fit_picture(subject.make(arm), cell)) for arm in subject.arms]
-    (level,) = {arm.level for arm in subject.arms}
-    return sheets.draw_grid(pictures, cell=cell, note=f"{subject.note} · severity {level}")
+    pictures = [
+        (format_name(variant.name), fit_picture(previewed.make(variant), cell))
+        for variant in previewed.variants
+    ]
+    (level,) = {variant.level for variant in previewed.variants}
+    return sheets.draw_grid(pictures, cell=cell, note=f"{previewed.note} · severity {level}")
 
 
-def draw_sequences(subject: Subject, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
+def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
     """Return a row for each perturbation: that many frames, evenly spaced from the first to the last."""
-    strips = [_strip(subject.make(arm), frames, cell) for arm in subject.arms]
+    strips = [_strip(previewed.make(variant), frames, cell) for variant in previewed.variants]
     # Sequences may have different lengths; deviations from the headings are noted below the pictures.
     ((heads, _),) = Counter(names for names, _ in strips).most_common(1)
     rows = [
-        SheetRow(format_name(arm.folder), pictures, () if names == heads else names, subject.category(arm))
-        for arm, (names, pictures) in zip(subject.arms, strips, strict=True)
+        SheetRow(
+            format_name(variant.folder),
+            pictures,
+            () if names == heads else names,
+            previewed.category(variant),
+        )
+        for variant, (names, pictures) in zip(previewed.variants, strips, strict=True)
     ]
-    return sheets.draw_sheet(rows, heads, cell=cell, note=subject.note)
+    return sheets.draw_sheet(rows, heads, cell=cell, note=previewed.note)
 
 
 def _strip(sequence: Rgb, count: int, cell: int) -> tuple[tuple[str, ...], list[Rgb]]:

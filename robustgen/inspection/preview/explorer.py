@@ -17,7 +17,7 @@ from robustgen.files.storage import save
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import Reference
-from robustgen.inspection.preview.subject import Subject
+from robustgen.inspection.preview.previewed import Previewed
 
 MOST_BYTES: Final = 4_000_000
 """Largest size of a page."""
@@ -26,8 +26,8 @@ _SIDES: Final = (512, 448, 384, 320, 256, 224, 192, 160, 128, 96, 64)
 _QUALITY: Final = 82
 # Smaller pictures are stored without loss, because JPEG artefacts would be visible.
 _LOSSLESS_PIXELS: Final = 96 * 96
-# Settings that are not constants and have their own config keys.
-_NOT_SHOWN: Final = ("engine", "directory", "library", "tiles")
+# Parameters that are not constants.
+_NOT_SHOWN: Final = ("engine", "library")
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class ShownVariant:
     constants: Mapping[str, Any]
 
 
-def write_explorer(subject: Subject, path: Path) -> int:
-    """Write the page about `subject`, and return its size in bytes.
+def write_explorer(previewed: Previewed, path: Path) -> int:
+    """Write the page about `previewed`, and return its size in bytes.
 
     Raises
     ------
@@ -60,20 +60,20 @@ def write_explorer(subject: Subject, path: Path) -> int:
     ImageError
         A corruption of the image failed.
     """
-    variants = [*_make_variants(subject)]
-    clean = _shrink(subject.clean, _SIDES[0])
+    variants = [*_make_variants(previewed)]
+    clean = _shrink(previewed.clean, _SIDES[0])
     for side in _SIDES:
         pictures = {each.variant.folder: _encode(each.picture, side) for each in variants}
         data = {
             "clean": _encode(clean, side),
-            "corruptions": [*_group(subject, variants, pictures)],
+            "corruptions": [*_group(previewed, variants, pictures)],
         }
         page = render_page(
             "explorer.html",
             data=data,
-            note=subject.note,
-            size=f"{subject.clean.shape[1]} x {subject.clean.shape[0]}",
-            small=subject.clean.shape[0] * subject.clean.shape[1] <= _LOSSLESS_PIXELS,
+            note=previewed.note,
+            size=f"{previewed.clean.shape[1]} x {previewed.clean.shape[0]}",
+            small=previewed.clean.shape[0] * previewed.clean.shape[1] <= _LOSSLESS_PIXELS,
         )
         if len(page) <= MOST_BYTES:
             save(path, page, f"--page {path}")
@@ -83,13 +83,13 @@ def write_explorer(subject: Subject, path: Path) -> int:
     )
 
 
-def _make_variants(subject: Subject) -> Iterator[ShownVariant]:
-    reference = Reference(subject.clean)
-    recipe = cast("BenchmarkRecipe", subject.recipe)
-    for variant in subject.arms:
-        made = subject.make(variant)
+def _make_variants(previewed: Previewed) -> Iterator[ShownVariant]:
+    reference = Reference(previewed.clean)
+    recipe = cast("BenchmarkRecipe", previewed.recipe)
+    for variant in previewed.variants:
+        made = previewed.make(variant)
         bound = recipe.bind(variant)
-        constants = asdict(bound.parameters(bound.scale_for(subject.image)))
+        constants = asdict(bound.parameters(bound.scale_for(previewed.image)))
         shown = {name: value for name, value in constants.items() if name not in _NOT_SHOWN}
         yield ShownVariant(variant, _shrink(made, _SIDES[0]), reference.similarity(made).ms_ssim, shown)
 
@@ -110,13 +110,13 @@ def _encode(picture: Rgb, side: int) -> str:
 
 
 def _group(
-    subject: Subject, variants: list[ShownVariant], pictures: Mapping[str, str]
+    previewed: Previewed, variants: list[ShownVariant], pictures: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     for name, group in groupby(variants, lambda each: each.variant.name):
         own = [*group]
         yield {
             "name": format_name(name),
-            "category": subject.category(own[0].variant),
+            "category": previewed.category(own[0].variant),
             "variants": [
                 {
                     "severity": each.variant.level,

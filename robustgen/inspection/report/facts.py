@@ -11,7 +11,8 @@ from robustgen.dataset.names import ERRORS
 from robustgen.dataset.opening import EQUALISED
 from robustgen.errors import SourceError
 from robustgen.files.storage import Store
-from robustgen.formats import FORMATS, Dataset
+from robustgen.formats import FORMATS
+from robustgen.formats.base import Dataset
 from robustgen.inspection.report.sampling import SetSample
 
 _FAILURES_SHOWN: Final = 50
@@ -34,25 +35,25 @@ def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]:
     """Yield label and value of each fact, in the order of the page."""
-    about, settings = dataset.about, get_part(dataset.about, "settings")
+    manifest, settings = dataset.manifest, get_part(dataset.manifest, "settings")
     yield "Size", _sizes(sample)
-    if not about:
+    if not manifest:
         yield "Images" if dataset.kind == "c" else "Sequences", f"{sample.total:,}"
         return
-    if clahe := get_part(about, EQUALISED):
+    if clahe := get_part(manifest, EQUALISED):
         yield (
             "Preprocessing",
             f"CLAHE, clip limit {clahe.get('clip_limit')}, {clahe.get('tiles')} tiles a side",
         )
     if "scale" in settings:
-        yield "Edition", f"{about.get('edition')}, constants of {_scale(settings['scale'])}"
-    yield "Images", _images(about)
-    yield "Source", str(get_part(about, "source").get("location", "not recorded"))
-    yield "Files", _files(get_part(about, "counts"))
+        yield "Edition", f"{manifest.get('edition')}, constants of {_scale(settings['scale'])}"
+    yield "Images", _images(manifest)
+    yield "Source", str(get_part(manifest, "source").get("location", "not recorded"))
+    yield "Files", _files(get_part(manifest, "counts"))
     yield "Format", _format(get_part(settings, "output"))
     if "seed" in settings:
         yield "Seed", str(settings["seed"])
-    if own := sorted(get_part(about, "config", "parameters")):
+    if own := sorted(get_part(manifest, "config", "parameters")):
         yield "Own constants", ", ".join(own)
     yield "Made by", f"robustgen {get_part(settings, 'versions').get('robustgen', '')}"
 
@@ -68,8 +69,8 @@ def _scale(scale: object) -> str:
     return "the scale nearest to each image" if scale == "nearest" else f"scale {scale}"
 
 
-def _images(about: Mapping[str, Any]) -> str:
-    count, available = _number(about.get("images")), _number(get_part(about, "source").get("images"))
+def _images(manifest: Mapping[str, Any]) -> str:
+    count, available = _number(manifest.get("images")), _number(get_part(manifest, "source").get("images"))
     return count if count == available else f"{count} of {available} in the source"
 
 
@@ -94,7 +95,7 @@ def _format(output: Mapping[str, Any]) -> str:
 
 def describe_coverage(dataset: Dataset) -> Iterator[str]:
     """Yield sentences on which part of the benchmark the set contains."""
-    there = {arm.folder for arm in dataset.arms}
+    there = {variant.folder for variant in dataset.variants}
     for group, names in _GROUPS[dataset.kind].items():
         levels = [f"/{level}" for level in range(1, metrics.SEVERITIES + 1)] if dataset.kind == "c" else [""]
         wanted = {name: {f"{name}{level}" for level in levels} for name in names}
@@ -121,7 +122,7 @@ def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
     if damage:
         raise SourceError(f"{store.location}/{ERRORS}: {damage[0]}")
     shown = [
-        {key: each.get(key, "") for key in ("key", "arm", "reason")} for each in entries[:_FAILURES_SHOWN]
+        {key: each.get(key, "") for key in ("key", "variant", "reason")} for each in entries[:_FAILURES_SHOWN]
     ]
     # Many reasons begin with the name, which the page shows separately.
     shown = [each | {"reason": each["reason"].removeprefix(f"{each['key']!r}: ")} for each in shown]
@@ -130,14 +131,18 @@ def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
 
 def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Iterator[ConstantsTable]:
     """Yield one table; or one for each scale, if each image uses the nearest."""
-    arms = [arm for arm in dataset.arms if arm.folder in parameters and arm.name != CLEAN]
-    first: Any = next((parameters[arm.folder] for arm in arms), {})
+    variants = [
+        variant for variant in dataset.variants if variant.folder in parameters and variant.name != CLEAN
+    ]
+    first: Any = next((parameters[variant.folder] for variant in variants), {})
     scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
-    for scale in scales if arms else []:
-        values = {arm: get_part(parameters, arm.folder, *filter(None, [scale])) for arm in arms}
+    for scale in scales if variants else []:
+        values = {
+            variant: get_part(parameters, variant.folder, *filter(None, [scale])) for variant in variants
+        }
         rows = []
-        for same in group_arms(arms, "c"):
-            shown = [", ".join(map(_short, values[arm].values())) for arm in same]
+        for same in group_variants(variants, "c"):
+            shown = [", ".join(map(_short, values[variant].values())) for variant in same]
             rows.append((same[0].name, ", ".join(values[same[0]]), shown))
         yield ConstantsTable(scale, rows)
 
@@ -146,6 +151,6 @@ def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def group_arms(arms: list[Variant], kind: Kind) -> list[list[Variant]]:
+def group_variants(variants: list[Variant], kind: Kind) -> list[list[Variant]]:
     """Return the severities of each corruption, or each perturbation by itself."""
-    return [list(same) for _, same in groupby(arms, lambda arm: BENCHMARKS[kind].array_name(arm))]
+    return [list(same) for _, same in groupby(variants, lambda variant: BENCHMARKS[kind].array_name(variant))]

@@ -61,7 +61,7 @@ class SetSummary:
         The images shown: clean, or the first available picture of each.
     categories : list of Category
     failures : list of dict
-        The first entries of `errors.jsonl`: key, arm (or empty) and reason.
+        The first entries of `errors.jsonl`: key, variant (or empty) and reason.
     failed : int
         Their total number.
     versions : dict
@@ -160,32 +160,32 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
         There is no finished C or P set, or its manifest is damaged.
     """
     dataset = open_dataset(root)
-    about = dataset.about
-    if about and about.get("kind") not in TITLES:
+    manifest = dataset.manifest
+    if manifest and manifest.get("kind") not in TITLES:
         raise SourceError(
-            f"{dataset.root}/{MANIFEST}: report supports ImageNet-C and -P, not {about.get('kind')!r}"
+            f"{dataset.root}/{MANIFEST}: report supports ImageNet-C and -P, not {manifest.get('kind')!r}"
         )
     name = dataset.root.rpartition("/")[2] or "dataset"
     sample = sample_set(dataset, images)
     failures, failed = read_failures(dataset.store)
     return SetSummary(
         name=name,
-        title=name if about.get("dataset") in _UNNAMED else str(about["dataset"]),
+        title=name if manifest.get("dataset") in _UNNAMED else str(manifest["dataset"]),
         kind=dataset.kind,
-        known=bool(about),
-        complete=bool(about.get("complete")),
+        known=bool(manifest),
+        complete=bool(manifest.get("complete")),
         facts=[*list_facts(dataset, sample)],
         coverage=[*describe_coverage(dataset)],
         sample=sample,
-        has_clean=dataset.arms[0].name == CLEAN,
+        has_clean=dataset.variants[0].name == CLEAN,
         faces=list_faces(sample),
         categories=[*draw_categories(dataset, sample)],
         failures=failures,
         failed=failed,
-        versions={key: str(value) for key, value in get_part(about, "settings", "versions").items()},
-        constants=[*tabulate_constants(get_part(about, "settings", "parameters"), dataset)],
-        digest=str(about.get("digest", "")),
+        versions={key: str(value) for key, value in get_part(manifest, "settings", "versions").items()},
+        constants=[*tabulate_constants(get_part(manifest, "settings", "parameters"), dataset)],
+        digest=str(manifest.get("digest", "")),
         verify=f"robustgen verify {shlex.quote(name)}",
-        licence=str(about.get("licence", "")),
+        licence=str(manifest.get("licence", "")),
         bibtex=BIBTEX,
     )

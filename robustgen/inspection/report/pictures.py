@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.benchmarks.registry import CATEGORIES
-from robustgen.formats import Dataset
+from robustgen.formats.base import Dataset
 from robustgen.imaging.pixels import Rgb
-from robustgen.inspection.report.facts import group_arms
-from robustgen.inspection.report.sampling import FRAMES_SHOWN, ArmView, SetSample
+from robustgen.inspection.report.facts import group_variants
+from robustgen.inspection.report.sampling import FRAMES_SHOWN, SetSample, VariantView
 
 
 class Picture(NamedTuple):
@@ -64,25 +64,25 @@ class Category:
 def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
     """Return the categories noise, blur, weather, digital and other, as far as present."""
     kind = dataset.kind
-    rows = group_arms([arm for arm in dataset.arms if arm.name != CLEAN], kind)
+    rows = group_variants([variant for variant in dataset.variants if variant.name != CLEAN], kind)
     known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
     for category in (*CATEGORIES, "other"):
-        own = [arms for arms in rows if known.get(arms[0].name, "other") == category]
-        curves = [curve for arms in own if (curve := _curve(arms, sample, kind))]
+        own = [variants for variants in rows if known.get(variants[0].name, "other") == category]
+        curves = [curve for variants in own if (curve := _curve(variants, sample, kind))]
         if own:
-            yield Category(category, [_row(arms, sample, kind) for arms in own], curves)
+            yield Category(category, [_row(variants, sample, kind) for variants in own], curves)
 
 
-def _row(arms: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
+def _row(variants: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
     if kind == "p":
-        view = sample.views[arms[0]]
+        view = sample.views[variants[0]]
         # There are no numbers if no sequence of this kind can be read.
         captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
-        return PictureRow(arms[0].folder, [_caption(captions, strip) for strip in view.strips])
-    captions = [str(arm.level) for arm in arms]
-    by_image = zip(*(sample.views[arm].strips for arm in arms), strict=True)
+        return PictureRow(variants[0].folder, [_caption(captions, strip) for strip in view.strips])
+    captions = [str(variant.level) for variant in variants]
+    by_image = zip(*(sample.views[variant].strips for variant in variants), strict=True)
     return PictureRow(
-        arms[0].name, [_caption(captions, [image for (image,) in strips]) for strips in by_image]
+        variants[0].name, [_caption(captions, [image for (image,) in strips]) for strips in by_image]
     )
 
 
@@ -91,21 +91,21 @@ def _caption(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
 
 
 def list_faces(sample: SetSample) -> list[Picture]:
-    """Return the first arm's picture of each image shown; that is the clean one, if it exists."""
-    first: ArmView = next(iter(sample.views.values()))
+    """Return the first variant's picture of each image shown; that is the clean one, if it exists."""
+    first: VariantView = next(iter(sample.views.values()))
     return [Picture(key, strip[0]) for key, strip in zip(sample.shown, first.strips, strict=True)]
 
 
-def _curve(arms: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
+def _curve(variants: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
     """Return the curve of one row; None if nothing was measured."""
-    views = [sample.views[arm] for arm in arms]
+    views = [sample.views[variant] for variant in variants]
     if kind == "c":
         points = [[value for (value,) in view.similarities] for view in views]
-        x = [arm.level for arm in arms]
+        x = [variant.level for variant in variants]
     else:
         points = [list(values) for values in zip(*views[0].similarities, strict=False)]
         x = list(range(1, len(points) + 1))
     if not points or not all(points):
         return None
     low, high = [min(values) for values in points], [max(values) for values in points]
-    return Curve(BENCHMARKS[kind].array_name(arms[0]), x, [*map(fmean, points)], low, high)
+    return Curve(BENCHMARKS[kind].array_name(variants[0]), x, [*map(fmean, points)], low, high)

@@ -15,7 +15,7 @@ from robustgen import metrics
 from robustgen.benchmarks.kinds import CLEAN, Variant
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
-from robustgen.formats import Dataset
+from robustgen.formats.base import Dataset
 from robustgen.imaging.geometry import centre_crop
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.similarity import WINDOW, Reference
@@ -32,7 +32,7 @@ _SIDES: Final = (48, 256)
 _WINDOW: Final = 512
 
 
-class ArmView(NamedTuple):
+class VariantView(NamedTuple):
     """Outputs of one variant for the sampled images.
 
     Attributes
@@ -72,7 +72,7 @@ class SetSample:
     total: int
     keys: list[str]
     shown: list[str]
-    views: dict[Variant, ArmView]
+    views: dict[Variant, VariantView]
 
 
 def sample_set(dataset: Dataset, images: int) -> SetSample:
@@ -85,9 +85,9 @@ def sample_set(dataset: Dataset, images: int) -> SetSample:
     """
     look = _Look(dataset, images)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        views = dict(zip(dataset.arms, pool.map(look.at, dataset.arms), strict=True))
+        views = dict(zip(dataset.variants, pool.map(look.at, dataset.variants), strict=True))
     keys = [look.keys[index] for index in look.indices]
-    return SetSample(len(look.keys), keys, [keys[place] for place in look.shown], views)
+    return SetSample(len(look.keys), keys, [keys[index] for index in look.shown], views)
 
 
 def spread_evenly(count: int, wanted: int) -> list[int]:
@@ -105,14 +105,14 @@ class _Look:
     """Samples images and prepares pictures of them."""
 
     def __init__(self, dataset: Dataset, images: int) -> None:
-        self.dataset, self.keys = dataset, dataset.keys(dataset.arms[0])
-        kind, first = dataset.kind, self._read(dataset.arms[0], 0)
+        self.dataset, self.keys = dataset, dataset.keys(dataset.variants[0])
+        kind, first = dataset.kind, self._read(dataset.variants[0], 0)
         affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
         wanted = max(images, affordable)
         self.indices = spread_evenly(len(self.keys), wanted)
         self.shown = spread_evenly(len(self.indices), images)
         # The clean images, which all severities are compared with.
-        clean = [arm for arm in dataset.arms if arm.name == CLEAN]
+        clean = [variant for variant in dataset.variants if variant.name == CLEAN]
         originals = [self._read(clean[0], index) if clean else None for index in self.indices]
         self._originals = [
             None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
@@ -121,30 +121,30 @@ class _Look:
 
     # --- reading
 
-    def _read(self, arm: Variant, index: int) -> Rgb | None:
+    def _read(self, variant: Variant, index: int) -> Rgb | None:
         try:
-            # By key, because finding positions would list all images of every arm.
-            return self.dataset.read(arm, self.keys[index])
+            # By key, because finding positions would list all images of every variant.
+            return self.dataset.read(variant, self.keys[index])
         except ImageError:
             return None
 
     # --- comparison
 
-    def at(self, arm: Variant) -> ArmView:
-        """Return the pictures and similarities of one arm; one image is in memory at a time."""
+    def at(self, variant: Variant) -> VariantView:
+        """Return the pictures and similarities of one variant; one image is in memory at a time."""
         strips: list[list[Rgb | None]] = []
         similarities: list[list[float]] = []
         frames: list[int] = []
         shapes: set[tuple[int, ...]] = set()
-        for place, index in enumerate(self.indices):
-            pixels = self._read(arm, index)
+        for position, index in enumerate(self.indices):
+            pixels = self._read(variant, index)
             if pixels is not None:
                 shapes.add(pixels.shape)
-                similarities += self._compare(arm, pixels, self._originals[place])
+                similarities += self._compare(variant, pixels, self._originals[position])
                 frames = _frames(len(pixels)) if self.dataset.kind == "p" else [0]
-            if place in self.shown:
+            if position in self.shown:
                 strips.append(self._pictures(pixels))
-        return ArmView(strips, frames, similarities, shapes)
+        return VariantView(strips, frames, similarities, shapes)
 
     def _pictures(self, pixels: Rgb | None) -> list[Rgb | None]:
         if self.dataset.kind == "c":
@@ -157,17 +157,23 @@ class _Look:
     def _side(self) -> int:
         """Return the side of the pictures, which limits the size of the page."""
         across = 1 if self.dataset.kind == "c" else FRAMES_SHOWN
-        pictures = max(1, len(self.dataset.arms) * across * len(self.shown))
+        pictures = max(1, len(self.dataset.variants) * across * len(self.shown))
         return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
 
-    def _compare(self, arm: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
+    def _compare(self, variant: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
         """Yield one list of similarities, or nothing if there is nothing to compare with."""
         if self.dataset.kind == "p":
             if min(pixels.shape[1:3]) >= WINDOW:
                 yield [
-                    *_steps([_cut_middle(frame) for frame in pixels], arm.name in metrics.NOISE_PERTURBATIONS)
+                    *_steps(
+                        [_cut_middle(frame) for frame in pixels], variant.name in metrics.NOISE_PERTURBATIONS
+                    )
                 ]
-        elif arm.name != CLEAN and original is not None and _cut_middle(pixels).shape == original.image.shape:
+        elif (
+            variant.name != CLEAN
+            and original is not None
+            and _cut_middle(pixels).shape == original.image.shape
+        ):
             yield [original.similarity(_cut_middle(pixels)).ms_ssim]
 
 

@@ -10,7 +10,7 @@ from robustgen.dataset.croissant import CROISSANT, find_difference
 from robustgen.dataset.manifest import dataset_digest, finish, make_cards, read_errors, read_manifest
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import check_folder
-from robustgen.dataset.outputs import blame_output
+from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.state import OutputState
 from robustgen.errors import OutputError, SourceError
 from robustgen.files.storage import Store, open_store
@@ -61,7 +61,7 @@ def verify(
     state = OutputState(store)
     if state.exists and not store.exists(MANIFEST):
         # Merged shards have no manifest yet.
-        with blame_output(store), suppress(PermissionError):
+        with name_output_in_errors(store), suppress(PermissionError):
             finish(state)
     manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
     problems, counts = check_contents(store, jobs, make_cards(manifest))

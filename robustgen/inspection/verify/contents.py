@@ -103,8 +103,8 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes]) -> tuple
         Files about the set that need no checksums, because they follow from its manifest.
     """
     found, counts, folders = list[Finding](), Counts(), list_folders(store)
-    about = {MANIFEST, ERRORS, CROISSANT, *cards}
-    about |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
+    exempt = {MANIFEST, ERRORS, CROISSANT, *cards}
+    exempt |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
     irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
     for path, data in cards.items():
         found += _check_file(store, path, hashlib.sha256(data).hexdigest())[1]
@@ -112,7 +112,7 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes]) -> tuple
         listed = read_listed(store, prefix)
         others = (f"{STATE}/", *(each for each in folders if each.startswith(prefix) and each != prefix))
         paths = (entry.path for entry in store.list(prefix.rstrip("/")))
-        there = {path for path in paths if path not in about and not path.startswith(others)}
+        there = {path for path in paths if path not in exempt and not path.startswith(others)}
         found += [Finding("missing", path) for path in listed.keys() - there]
         found += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
         for path, what in irregular.items():
@@ -218,7 +218,7 @@ def _compare(
 
 def _list_files(store: Store, prefix: str) -> Iterator[str]:
     """Yield the files below `prefix`, except for hidden files and files about the set."""
-    about = {MANIFEST, ERRORS, KEYS, STATE}
+    exempt = {MANIFEST, ERRORS, KEYS, STATE}
     for path in (entry.path for entry in store.list(prefix.rstrip("/"))):
-        if path not in about and not any(part.startswith(".") for part in path.split("/")):
+        if path not in exempt and not any(part.startswith(".") for part in path.split("/")):
             yield path

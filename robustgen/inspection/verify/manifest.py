@@ -24,8 +24,8 @@ def check_manifest(
     expected |= {} if damage else {"failures": len(entries)}
     if counts:
         # Some sets have separate checksums of small files, which do not count.
-        arms = {f"{arm}/" if arm else "" for arm in ("", *manifest["arms"])}
-        found = [count for folder, count in counts.items() if folder in arms]
+        variants = {f"{variant}/" if variant else "" for variant in ("", *manifest["variants"])}
+        found = [count for folder, count in counts.items() if folder in variants]
         files, sizes = (sum(values) for values in zip(*found, strict=True))
         expected["counts"] = {"files": files, "bytes": sizes}
     is_unfinished = not manifest["complete"] and not entries
@@ -33,7 +33,7 @@ def check_manifest(
         expected |= hide_paths(describe(state))
         summary = Summary(state)
         if not manifest["complete"]:
-            is_unfinished |= summary.count(expected["arms"]) < expected["images"]
+            is_unfinished |= summary.count(expected["variants"]) < expected["images"]
         for name in summary.damaged:
             remedy = "run the same make command to create its images again"
             yield Finding("damaged", f"{STATE}/records/{name}.json", f": is damaged; {remedy}")

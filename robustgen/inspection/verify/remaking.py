@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmarks.kinds import CLEAN_ARM, IMAGENET_C, TITLES
+from robustgen.benchmarks.kinds import CLEAN_VARIANT, IMAGENET_C, TITLES
 from robustgen.dataset.manifest import describe
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.state import OutputState
@@ -15,7 +15,7 @@ from robustgen.errors import ArgumentError, ImageError
 from robustgen.files.storage import Store, is_url
 from robustgen.inspection.verify.contents import Finding
 from robustgen.plans import plan_again
-from robustgen.settings.config import make_absolute
+from robustgen.settings.fields import make_absolute
 
 
 def remake_images(
@@ -57,12 +57,14 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
     name = f"{store.location}/{MANIFEST}"
     if manifest["kind"] not in TITLES:
         return plan_again(manifest["kind"], content, name)
-    arms = tuple(filter(None, map(TITLES[manifest["kind"]].arm_in, manifest["arms"])))
-    if manifest["kind"] == IMAGENET_C.title and {*arms} - {CLEAN_ARM}:
+    variants = tuple(filter(None, map(TITLES[manifest["kind"]].variant_in, manifest["variants"])))
+    if manifest["kind"] == IMAGENET_C.title and {*variants} - {CLEAN_VARIANT}:
         # Another run may have added corruptions with more needs, such as tiles of other sizes.
-        content["corruptions"] = [*dict.fromkeys(arm.name for arm in arms if arm != CLEAN_ARM)]
-        content["severities"] = sorted({arm.level for arm in arms if arm != CLEAN_ARM})
-    return replace(plan_again(manifest["kind"], content, name), arms=arms)
+        content["corruptions"] = [
+            *dict.fromkeys(variant.name for variant in variants if variant != CLEAN_VARIANT)
+        ]
+        content["severities"] = sorted({variant.level for variant in variants if variant != CLEAN_VARIANT})
+    return replace(plan_again(manifest["kind"], content, name), variants=variants)
 
 
 def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
@@ -78,14 +80,14 @@ def _compare_image(store: Store, plan: Any, index: int, key: str) -> Iterator[Fi
     shared: dict[str, Any] = {}
     try:
         image = plan.recipe.prepare(plan.source.open(key))
-        for arm in plan.arms:
-            pixels = plan.recipe.make(arm, key, image, shared)
-            for encoded in plan.writer.encoder.encode(arm, key, pixels):
+        for variant in plan.variants:
+            pixels = plan.recipe.make(variant, key, image, shared)
+            for encoded in plan.writer.encoder.encode(variant, key, pixels):
                 # The checksums report files that cannot be read.
                 with suppress(OSError, ValueError):
-                    path, is_same = plan.writer.find_output(store, arm, index, key, encoded)
+                    path, is_same = plan.writer.find_output(store, variant, index, key, encoded)
                     if not is_same:
-                        of = f" {key} in {arm.folder}" if plan.writer.joint else ""
+                        of = f" {key} in {variant.folder}" if plan.writer.joint else ""
                         yield Finding("differs", path, f":{of} from what the source gives now")
     except ImageError as error:
         yield Finding("differs", key, f": {error}")

@@ -23,15 +23,12 @@ from robustgen.imaging.kernels import elementwise, exact
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 from robustgen.imaging.warps import sample_affine
+from robustgen.settings.limits import ALPHAS, LEVELS, MOST_STEPS
 
 Table = npt.NDArray[np.uint8]
 
 # The published ranges belong to level 10.
 TOP_LEVEL = 10
-LOWEST_LEVEL = 0.1
-MOST = 100
-# With smaller values, a RandomState would sometimes draw weights that are 0 / 0.
-ALPHAS = (0.1, 1000.0)
 
 _RAMP = np.arange(256)
 
@@ -202,7 +199,7 @@ class AugMix:
     operations: str = "augmix"
 
     def __post_init__(self) -> None:
-        _check_number("severity", self.severity, LOWEST_LEVEL, TOP_LEVEL)
+        _check_number("severity", self.severity, *LEVELS)
         _check_number("alpha", self.alpha, *ALPHAS)
         _check_count("width", self.width)
         if self.depth != -1 or isinstance(self.depth, float):
@@ -223,11 +220,11 @@ def _check_number(name: str, value: Any, low: float, high: float) -> None:
 def _check_count(name: str, value: Any, otherwise: str = "") -> None:
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise ArgumentTypeError(f"{name} must be an int, not {type(value).__name__}")
-    if not 1 <= int(value) <= MOST:
-        raise ArgumentError(f"{name} must be {otherwise}1 to {MOST}, not {value}")
+    if not 1 <= int(value) <= MOST_STEPS:
+        raise ArgumentError(f"{name} must be {otherwise}1 to {MOST_STEPS}, not {value}")
 
 
-class Step(NamedTuple):
+class MixStep(NamedTuple):
     """One operation of a chain; `level` is 0 if it takes none, and negative for the other direction."""
 
     operation: str
@@ -244,12 +241,12 @@ class Mixture:
         Weights of the chains; they sum to 1.
     share : float
         Share of the chains' mix in the result (m in the paper); the image has the rest.
-    chains : tuple of tuple of Step
+    chains : tuple of tuple of MixStep
     """
 
     weights: tuple[float, ...]
     share: float
-    chains: tuple[tuple[Step, ...], ...]
+    chains: tuple[tuple[MixStep, ...], ...]
 
 
 def draw(parameters: AugMix, rng: Rng) -> Mixture:
@@ -260,17 +257,17 @@ def draw(parameters: AugMix, rng: Rng) -> Mixture:
     return Mixture(weights, share, tuple(_draw_chain(parameters, rng) for _ in weights))
 
 
-def _draw_chain(parameters: AugMix, rng: Rng) -> tuple[Step, ...]:
+def _draw_chain(parameters: AugMix, rng: Rng) -> tuple[MixStep, ...]:
     names = OPERATION_SETS[parameters.operations]
     depth = parameters.depth if parameters.depth > 0 else int(integers(rng, 1, 4))
     return tuple(_draw_step(names[int(integers(rng, 0, len(names)))], parameters, rng) for _ in range(depth))
 
 
-def _draw_step(name: str, parameters: AugMix, rng: Rng) -> Step:
+def _draw_step(name: str, parameters: AugMix, rng: Rng) -> MixStep:
     if name in WITHOUT_LEVEL:
-        return Step(name)
-    level = float(rng.uniform(LOWEST_LEVEL, parameters.severity))
-    return Step(name, -level if name in WITH_SIGN and rng.uniform() > 0.5 else level)
+        return MixStep(name)
+    level = float(rng.uniform(LEVELS[0], parameters.severity))
+    return MixStep(name, -level if name in WITH_SIGN and rng.uniform() > 0.5 else level)
 
 
 def mix(image: Rgb, mixture: Mixture) -> Rgb:
@@ -283,7 +280,7 @@ def mix(image: Rgb, mixture: Mixture) -> Rgb:
     return out
 
 
-def _apply_chain(image: Rgb, chain: tuple[Step, ...]) -> Rgb:
+def _apply_chain(image: Rgb, chain: tuple[MixStep, ...]) -> Rgb:
     for step in chain:
         image = OPERATIONS[step.operation](image, step.level)
     return image

@@ -10,18 +10,20 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.evaluation.predictions import digest_of
 from robustgen.imaging.clahe import Clahe
 from robustgen.imaging.pixels import Rgb
 from robustgen.metrics import softmax
 from robustgen.models import preprocessing as presets
-from robustgen.models.base import Model, Runtime
+from robustgen.models.base import Model
 from robustgen.models.classifier import Classifier
 from robustgen.models.opening import open_model
 from robustgen.models.preprocessing import Preprocessing
 from robustgen.related.filtration.crops import Geometry, geometry
 from robustgen.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
+from robustgen.settings.class_lists import read_classes
+from robustgen.settings.models import Runtime
 
 Outputs = Literal["logits", "probabilities"]
 # Settings that decide the input of a model: crops, and equalisation before them.
@@ -228,12 +230,12 @@ def read_class_set(path: Path) -> tuple[str, ...]:
     ConfigError
         The file cannot be read, names fewer than two classes, or one twice.
     """
-    names = presets.class_list(path)
+    try:
+        names = read_classes(str(path))
+    except ArgumentError as error:
+        raise ConfigError(f"{path}: {error}") from error
     if len(names) < 2:
         raise ConfigError(f"{path}: names fewer than two classes")
-    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
-    if repeated is not None:
-        raise ConfigError(f"{path}: {repeated!r} is listed twice")
     return tuple(names)
 
 

@@ -23,16 +23,16 @@ import numpy as np
 from robustgen.dataset.names import ERRORS
 from robustgen.dataset.outputs import open_output, read_object
 from robustgen.dataset.records import Failure, Origin, Record
-from robustgen.dataset.sharing import share_each
+from robustgen.dataset.sharing import share_unit_by_unit
 from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.evaluation.store import choose_unit_size
 from robustgen.files.storage import Store, measure
-from robustgen.formats import WrittenFile
+from robustgen.formats.base import WrittenFile
 from robustgen.formats.prefetch import prefetch
-from robustgen.imaging.decode import as_rgb, blame_image
+from robustgen.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.related.filtration import reviewing
 from robustgen.related.filtration.cache import Answers, forget_opinions, make_record
 from robustgen.related.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
@@ -43,7 +43,6 @@ from robustgen.sources.folder import ImageFolder
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
 _SETTINGS, _SHORTLIST = "filter.json", "shortlist"
-_MOST_IMAGES = 64
 _REMEDY = "choose another --output, or --overwrite"
 # Descriptions of the differences, by key of the settings.
 _KINDS = {
@@ -126,7 +125,7 @@ def filter_images(
     passed_over = len(source.keys()) - len(keys)
     settings = _settings(rule, ensemble)
     with open_output(output, source.location) as root, _open_shortlist(root, settings, overwrite) as state:
-        run = _Run(rule, source, ensemble, state, batch, _split_usable(source, keys[:limit]))
+        run = _FilterRun(rule, source, ensemble, state, batch, _split_usable(source, keys[:limit]))
         run.ask()
         pages = run.write_once(words, passed_over)
     steps = tuple(zip(rule.labels(), run.left(), strict=True))
@@ -216,7 +215,7 @@ def _write_lines(root: Store, name: str, entries: Iterable[dict[str, Any]]) -> s
 _Read = tuple[str, Crops | str, str]
 
 
-class _Run:
+class _FilterRun:
     """One run over all candidates: first the models predict, then the results are written."""
 
     def __init__(
@@ -252,7 +251,9 @@ class _Run:
     def ask(self) -> None:
         """Predict all images that are not yet predicted."""
         keys = [key for key in self._sizes if self._rule.asks(self._ensemble, key)]
-        size = choose_unit_size(len(keys), self._batch, _MOST_IMAGES)
+        members = len(self._ensemble.members)
+        _, count = choose_unit_size(len(keys) * members, "c", self._batch * members)
+        size = count * self._batch
         units = dict[str, list[list[str]]]()
         for start in range(0, len(keys), size):
             # Batches are always the same, because another batch may change the last digit.
@@ -269,7 +270,7 @@ class _Run:
 
         total = sum(len(batch) for batches in units.values() for batch in batches)
         with progress.open_bar(total, "images") as bar:
-            for name in share_each(self._state, units, make, self._is_done):
+            for name in share_unit_by_unit(self._state, units, make, self._is_done):
                 bar.update(sum(map(len, units[name])))
         self.failures |= self._answers.failures
 
@@ -284,7 +285,7 @@ class _Run:
     def _read_crops(self, key: str) -> _Read:
         try:
             image, identity = self._source.read(key)
-            with blame_image(key):
+            with name_image_in_errors(key):
                 pixels = as_rgb(image).copy()
             return key, self._ensemble.crops(pixels), identity
         except ImageError as error:
@@ -325,7 +326,7 @@ class _Run:
         def write(name: str) -> None:
             state.put_record(name, Record({}, [], self._write(words, passed_over)))
 
-        for _ in share_each(state, [_SHORTLIST], write, state.has_record):
+        for _ in share_unit_by_unit(state, [_SHORTLIST], write, state.has_record):
             state.delete_claims()
         record = state.read_record(_SHORTLIST)
         return tuple(f"{self._root.location}/{file.path}" for file in (record.files if record else ()))
@@ -352,7 +353,7 @@ class _Run:
 
     def _describe_shortlisted(self, case: Case, index: int) -> dict[str, Any]:
         key = case.keys[index]
-        with blame_image(key):
+        with name_image_in_errors(key):
             sha256 = hashlib.sha256(self._source.read_bytes(key)).hexdigest()
         if not sha256.startswith(self._identities[key]):
             forget_opinions(self._state, key)
@@ -364,15 +365,15 @@ class _Run:
 
     def _entry(self, case: Case, index: int) -> dict[str, Any]:
         key, said, names = case.keys[index], case.said, self._ensemble.classes
-        about: dict[str, Any] = {
+        manifest: dict[str, Any] = {
             "key": key,
             "class": class_of(key),
             "reason": self._rule.reason(case, index),
         }
         if not self._rule.asks(self._ensemble, key):
-            return about
+            return manifest
         truths = self._rule.ten
-        return about | {
+        return manifest | {
             "predicted": names[said.predicted[index]],
             "confidence": _round(said.confidence[index]),
             **({"true_confidence": _round(said.truth[:, index].max())} if truths else {}),

@@ -25,7 +25,7 @@ MIN_CONFIDENCE: Final = 0.9
 """Lowest confidence in a wrong class, for ImageNet-O; the paper says "high" and gives no number."""
 
 
-class Step(IntEnum):
+class FunnelStep(IntEnum):
     """Step at which an image leaves the funnel."""
 
     KEPT = 0
@@ -127,9 +127,9 @@ def judge_adversarial(
 ) -> Whole:
     """Return the step at which each candidate for ImageNet-A leaves the funnel.
 
-    An image is removed if any crop of any model is right (`Step.CORRECT`); if any model gives the true class
-    more than `max_confidence` (`Step.CONFIDENT`); or if its confusion, true and predicted class, has
-    `per_confusion` images with a lower probability of the true class (`Step.CROWDED`). That probability is
+    An image is removed if any crop of any model is right (`CORRECT`); if any model gives the true class
+    more than `max_confidence` (`CONFIDENT`); or if its confusion, true and predicted class, has
+    `per_confusion` images with a lower probability of the true class (`CROWDED`). That probability is
     the highest of all models. Of equal images, the first by key stays.
 
     Parameters
@@ -141,14 +141,14 @@ def judge_adversarial(
     Returns
     -------
     (images,), integer
-        `Step` of each image.
+        `FunnelStep` of each image.
     """
-    steps = np.full(len(true), Step.KEPT, np.int64)
-    steps[(said.truth > max_confidence).any(axis=0)] = Step.CONFIDENT
-    steps[(said.right > 0).any(axis=0)] = Step.CORRECT
-    left = np.flatnonzero(steps == Step.KEPT)
+    steps = np.full(len(true), FunnelStep.KEPT, np.int64)
+    steps[(said.truth > max_confidence).any(axis=0)] = FunnelStep.CONFIDENT
+    steps[(said.right > 0).any(axis=0)] = FunnelStep.CORRECT
+    left = np.flatnonzero(steps == FunnelStep.KEPT)
     ranks = rank_in_confusions(said.select(left), true[left], [keys[index] for index in left.tolist()])
-    steps[left[ranks > per_confusion]] = Step.CROWDED
+    steps[left[ranks > per_confusion]] = FunnelStep.CROWDED
     return steps
 
 
@@ -170,8 +170,8 @@ def judge_outlying(
 ) -> Whole:
     """Return the step at which each candidate for ImageNet-O leaves the funnel.
 
-    An image is removed if the models know its class (`Step.KNOWN`), or if the confidence of any model in its
-    prediction is below `min_confidence` (`Step.UNSURE`).
+    An image is removed if the models know its class (`KNOWN`), or if the confidence of any model in its
+    prediction is below `min_confidence` (`UNSURE`).
 
     Parameters
     ----------
@@ -181,13 +181,15 @@ def judge_outlying(
     Returns
     -------
     (images,), integer
-        `Step` of each image.
+        `FunnelStep` of each image.
     """
     unsure = (said.sure < min_confidence).any(axis=0)
-    return np.where(known, Step.KNOWN, np.where(unsure, Step.UNSURE, Step.KEPT)).astype(np.int64)
+    return np.where(known, FunnelStep.KNOWN, np.where(unsure, FunnelStep.UNSURE, FunnelStep.KEPT)).astype(
+        np.int64
+    )
 
 
-def count_left(steps: Whole, order: Sequence[Step]) -> list[int]:
+def count_left(steps: Whole, order: Sequence[FunnelStep]) -> list[int]:
     """Return the number of images at first and after each step of `order`."""
     counts = [len(steps)]
     for step in order:

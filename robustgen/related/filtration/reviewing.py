@@ -11,7 +11,7 @@ from robustgen.display import html
 from robustgen.errors import ConfigError
 from robustgen.files.json_files import parse_json
 from robustgen.files.storage import Store
-from robustgen.formats import WrittenFile
+from robustgen.formats.base import WrittenFile
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
 

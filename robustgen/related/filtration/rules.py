@@ -15,8 +15,8 @@ from robustgen.related.filtration.funnel import (
     MAX_CONFIDENCE,
     MIN_CONFIDENCE,
     PER_CONFUSION,
+    FunnelStep,
     Opinions,
-    Step,
     Whole,
     judge_adversarial,
     judge_outlying,
@@ -35,7 +35,7 @@ class Case:
     keys : sequence of str
     said : Opinions
     steps : (images,), integer
-        `Step` of each image.
+        `FunnelStep` of each image.
     places, crowds : (images,), integer
         Rank in its confusion, and size of the confusion; 0 if irrelevant.
     """
@@ -49,11 +49,11 @@ class Case:
 
     def kept(self) -> NDArray[np.intp]:
         """Return the images of the shortlist."""
-        return np.flatnonzero(self.steps == Step.KEPT)
+        return np.flatnonzero(self.steps == FunnelStep.KEPT)
 
     def step(self, index: int) -> str:
         """Return the name of the step at which the image left."""
-        return Step(self.steps[index]).name.lower()
+        return FunnelStep(self.steps[index]).name.lower()
 
 
 class Rule(ABC):
@@ -64,13 +64,13 @@ class Rule(ABC):
     title : str
     ten : bool
         Whether the models get ten crops.
-    order : tuple of Step
+    order : tuple of FunnelStep
         Order of the steps.
     """
 
     title: ClassVar[str]
     ten: ClassVar[bool]
-    order: ClassVar[tuple[Step, ...]]
+    order: ClassVar[tuple[FunnelStep, ...]]
 
     def settings(self) -> dict[str, Any]:
         """Return the thresholds."""
@@ -130,7 +130,7 @@ class Adversarial(Rule):
 
     title = "ImageNet-A"
     ten = True
-    order = (Step.CORRECT, Step.CONFIDENT, Step.CROWDED)
+    order = (FunnelStep.CORRECT, FunnelStep.CONFIDENT, FunnelStep.CROWDED)
 
     def select_keys(
         self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
@@ -157,7 +157,7 @@ class Adversarial(Rule):
         """Return the step at which each image leaves."""
         true = self.true_classes(ensemble, keys)
         steps = judge_adversarial(said, true, keys, **self.settings())
-        left = np.flatnonzero((steps == Step.KEPT) | (steps == Step.CROWDED))
+        left = np.flatnonzero((steps == FunnelStep.KEPT) | (steps == FunnelStep.CROWDED))
         places, crowds = np.zeros_like(true), np.zeros_like(true)
         places[left] = rank_in_confusions(
             said.select(left), true[left], [keys[index] for index in left.tolist()]
@@ -177,16 +177,16 @@ class Adversarial(Rule):
         said, place = case.said, f"place {case.places[index]} of {case.crowds[index]} in its confusion"
         surest = f"true class at most {said.truth[:, index].max():.6g}"
         return {
-            Step.KEPT: f"wrong in every crop; {surest}; {place}",
-            Step.CORRECT: _describe_each(case, said.right[:, index], "right in {} of 10 crops", 0),
-            Step.CONFIDENT: _describe_each(
+            FunnelStep.KEPT: f"wrong in every crop; {surest}; {place}",
+            FunnelStep.CORRECT: _describe_each(case, said.right[:, index], "right in {} of 10 crops", 0),
+            FunnelStep.CONFIDENT: _describe_each(
                 case,
                 said.truth[:, index],
                 f"true class {{:.6g}}, over {self.max_confidence:.6g}",
                 self.max_confidence,
             ),
-            Step.CROWDED: f"{place}, of which {self.per_confusion} stay",
-        }[Step(case.steps[index])]
+            FunnelStep.CROWDED: f"{place}, of which {self.per_confusion} stay",
+        }[FunnelStep(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:
         """Return the order of the images: by class, then by prediction, then by rank."""
@@ -221,7 +221,7 @@ class Outlying(Rule):
 
     title = "ImageNet-O"
     ten = False
-    order = (Step.KNOWN, Step.UNSURE)
+    order = (FunnelStep.KNOWN, FunnelStep.UNSURE)
 
     def select_keys(
         self, root: object, keys: Sequence[str], ensemble: Ensemble, restricted: bool
@@ -251,10 +251,10 @@ class Outlying(Rule):
         sure = case.said.sure[:, index]
         least = case.ensemble.members[int(sure.argmin())].label
         return {
-            Step.KEPT: f"predicted with at least {sure.min():.6g}",
-            Step.KNOWN: "its class is known",
-            Step.UNSURE: f"{least}: predicted with {sure.min():.6g}, under {self.min_confidence:.6g}",
-        }[Step(case.steps[index])]
+            FunnelStep.KEPT: f"predicted with at least {sure.min():.6g}",
+            FunnelStep.KNOWN: "its class is known",
+            FunnelStep.UNSURE: f"{least}: predicted with {sure.min():.6g}, under {self.min_confidence:.6g}",
+        }[FunnelStep(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:
         """Return the order of the images: highest confidence first."""

@@ -11,7 +11,7 @@ from typing import Any
 from robustgen.dataset.names import SUMS
 from robustgen.errors import ConfigError, ImageError
 from robustgen.related.icons.packages import Style, order, parse_emoji, strip_tones
-from robustgen.settings.config import read_yaml
+from robustgen.settings.yaml_files import read_yaml
 
 Classes = Mapping[str, tuple[str, ...]]
 

@@ -3,22 +3,19 @@
 import dataclasses
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image, features
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
 from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.plan import Plan, assemble_plan
 from robustgen.dataset.recipes import Recipe
 from robustgen.errors import (
-    ArgumentError,
     ConfigError,
     ImageError,
     OutputError,
@@ -27,7 +24,7 @@ from robustgen.errors import (
 )
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.regular import read_regular
-from robustgen.formats import Listing, TreeWriter
+from robustgen.formats.base import SetListing, TreeWriter
 from robustgen.formats.lossless import LosslessEncoder
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
@@ -44,81 +41,14 @@ from robustgen.related.icons.choosing import (
     style_in,
 )
 from robustgen.related.icons.packages import Style, read_picture, read_style
-from robustgen.settings.config import Choices, Count, Location, Whole
+from robustgen.settings.related import IconChoices, parse_colour
 from robustgen.sources.base import Source
 
 CITATION = (
     "Dan Hendrycks and Thomas G. Dietterich: Benchmarks for Neural Network Robustness to Common Distortions "
     "and Styles. 2018."
 )
-ARM = Variant("icons", 0, "")
-
-_NAMED_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
-
-
-# --- choices -------------------------------------------------------------------------------------
-
-
-def parse_colour(text: str) -> tuple[int, int, int]:
-    """Return red, green and blue of ``"white"``, ``"black"`` or ``"#rrggbb"``.
-
-    Raises
-    ------
-    ArgumentError
-        The text is none of these.
-    """
-    if re.fullmatch("#[0-9a-fA-F]{6}", text):
-        red, green, blue = bytes.fromhex(text[1:])
-        return red, green, blue
-    if text not in _NAMED_COLOURS:
-        raise ArgumentError(f"must be white, black or #rrggbb, not {text!r}")
-    return _NAMED_COLOURS[text]
-
-
-def _normalise_colour(text: str) -> str:
-    red, green, blue = parse_colour(text)
-    return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
-    for name in styles:
-        if not re.fullmatch(r"\w[\w.-]*", name):
-            raise ArgumentError(f"{name!r} is not a valid style name; use letters, digits, _, - and .")
-    if len(styles) < 2:
-        raise ArgumentError("at least two styles are needed, because each split holds one out")
-    return {name: str(Path(folder).absolute()) for name, folder in sorted(styles.items())}
-
-
-def _parse_number(value: Any) -> Any:
-    if isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
-        return int(value)
-    return None if value == "all" else value
-
-
-def _make_absolute(path: str | None) -> str | None:
-    return path and str(Path(path).absolute())
-
-
-class IconChoices(Choices):
-    """The settings of a run of make-icons."""
-
-    dataset: str | None = Field("icons", description="name of the data set")
-    output: Location = Field("out/icons", description="where to write")
-    style: Annotated[dict[str, Location], AfterValidator(_check_style_names)] = Field(
-        description="name of a style to the folder of its pictures"
-    )
-    licence: dict[str, str] = Field({}, description="style to the licence of its pictures")
-    size: Annotated[Whole, Field(ge=16, le=1024)] = Field(64, description="width and height in pixels")
-    background: Annotated[str, AfterValidator(_normalise_colour)] = Field(
-        "#ffffff", description="white, black or #rrggbb"
-    )
-    classes: Annotated[Location | None, AfterValidator(_make_absolute)] = Field(
-        None, description="YAML file of other classes: {class: [code points]}"
-    )
-    per_class: Annotated[Count | None, BeforeValidator(_parse_number)] = Field(
-        40, description="at most so many emoji of a class in each style"
-    )
-    skin_tones: StrictBool = Field(True, description="whether variants of one skin tone are taken")
+VARIANT = Variant("icons", 0, "")
 
 
 # --- pictures to icons ---------------------------------------------------------------------------
@@ -251,24 +181,24 @@ class IconRecipe(Recipe[Rgb]):
     # An icon takes milliseconds, and each job contains the list of all pictures.
     images_at_once = 16
 
-    def make(self, arm: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+    def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Return the icon, uint8 (size, size, 3)."""
         return resize_icon(prepared, self.size)
 
-    def settings(self, arms: tuple[Variant, ...]) -> dict[str, Any]:
+    def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return size, background, styles and classes."""
         return {
             "kind": "icons",
             "size": self.size,
             "libwebp": str(features.version("webp")),
-            "parameters": {arm.folder: {} for arm in arms},
+            "parameters": {variant.folder: {} for variant in variants},
         } | self.chosen
 
 
 class IconTree(TreeWriter):
     """Writer of `<class>/<style>_<code points>.png`, and the split files."""
 
-    def list_companions(self, listing: Listing, folders: Sequence[str]) -> Mapping[str, bytes]:
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the split files."""
         return split_files({key: style_in(key) for key in listing.keys})
 
@@ -306,12 +236,12 @@ class IconPlan(Plan):
         """Return the number of icons by class and style."""
         return count_icons(self.keys, self.style_of())
 
-    def about(self) -> dict[str, Any]:
+    def manifest(self) -> dict[str, Any]:
         """Return the content of `dataset.json` besides settings and counts."""
-        about = super().about()
+        manifest = super().manifest()
         # A run with another source, or only another licence, writes the description again.
-        about["source"] |= {"styles": {style.name: style.about() for style in self.styles}}
-        return about | {
+        manifest["source"] |= {"styles": {style.name: style.describe() for style in self.styles}}
+        return manifest | {
             "icons": self.counts(),
             "lacking": {style: list(emoji) for style, emoji in self.choice.lacking.items()},
             "left_out": {name: list(emoji) for name, emoji in self.choice.left_out.items()},
@@ -344,7 +274,7 @@ def plan_icons(choices: IconChoices) -> IconPlan:
     each = "; ".join(f"{style.name}: {style.licence}" for style in styles)
     terms = f"The icons remain under the licences of their pictures: {each}"
     general = assemble_plan(
-        recipe, source, keys, (ARM,), writer, store, choices, citation=CITATION, licence=terms
+        recipe, source, keys, (VARIANT,), writer, store, choices, citation=CITATION, licence=(terms,)
     )
     own = {each.name: getattr(general, each.name) for each in dataclasses.fields(general)}
     return IconPlan(**own, styles=styles, choice=choice)

@@ -112,7 +112,7 @@ class Style:
     declared: str | None
     licence: str
 
-    def about(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Return its entry in the manifest."""
         return {
             "location": str(self.root.resolve()),
@@ -157,9 +157,9 @@ def read_style(name: str, root: Path, licence: str | None = None) -> Style:
             repeated.append(file)
     package = _package(root)
     ignored = sum(Path(each).suffix.lower() in SUFFIXES for each in _entries(folder)) - len(found)
-    about = (package.get("name"), package.get("version"), package.get("license"))
-    own = PICTURES.get(about[0] or "", about[2] or AS_SUPPLIED)
-    return Style(name, root, files, tuple(repeated), ignored, *about, licence or own)
+    stated = (package.get("name"), package.get("version"), package.get("license"))
+    own = PICTURES.get(stated[0] or "", stated[2] or AS_SUPPLIED)
+    return Style(name, root, files, tuple(repeated), ignored, *stated, licence or own)
 
 
 def _place(file: str) -> tuple[tuple[int, ...], str]:

@@ -3,29 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, get_args
+from typing import Final
 
 from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.errors import ArgumentError
-
-Setting = Literal[
-    "continual",
-    "reset-each-shift",
-    "gradual",
-    "mixed",
-    "correlated",
-    "reset-each-shift-correlated",
-    "gradual-correlated",
-    "mixed-correlated",
-    "markov",
-]
-SETTINGS: Final[tuple[Setting, ...]] = get_args(Setting)
-ALIASES: Final[Mapping[str, Setting]] = MappingProxyType({"dirichlet": "correlated"})
-"""Other names of settings."""
-
-Law = Literal["rotta", "note"]
-LAWS: Final[tuple[Law, ...]] = get_args(Law)
-"""Codes whose division of the classes a correlated stream can follow."""
+from robustgen.settings.config import Config
+from robustgen.settings.streams import MOST_SLOTS, MOST_VISITS, SETTINGS, Drawing, Law, Setting
 
 _ROTTA = (
     *("motion_blur", "snow", "fog", "shot_noise", "defocus_blur", "contrast", "zoom_blur", "brightness"),
@@ -37,11 +20,6 @@ ORDERS: Final[Mapping[Setting, tuple[str, ...]]] = MappingProxyType(
     dict.fromkeys(SETTINGS, IMAGENET_C.common) | {"correlated": _ROTTA}
 )
 """The corruptions in the order of each setting's paper."""
-
-MOST_SLOTS: Final = 10_000
-"""Limit of the slots: shares of a thousand classes are then drawn in a second; the papers use 100."""
-
-MOST_VISITS: Final = 1000
 
 
 @dataclass(frozen=True)
@@ -152,3 +130,17 @@ def is_gradual(setting: Setting) -> bool:
 def is_correlated(setting: Setting) -> bool:
     """Return whether images of a class come together in `setting` by a Dirichlet distribution."""
     return setting.endswith("correlated")
+
+
+def choose(setting: Setting, config: Config, drawing: Drawing) -> StreamChoices:
+    """Return the settings of a stream; defaults are the paper's order and severities."""
+    corruptions, severities = config.corruptions, config.severities
+    if "corruptions" not in config.flagged and {*corruptions} == {*ORDERS[setting]}:
+        corruptions = ORDERS[setting]
+    if "severities" not in config.flagged and not is_gradual(setting):
+        severities = (5,)
+    own = {key: getattr(drawing, key) for key in drawing.flagged}
+    fields = StreamChoices.__dataclass_fields__.keys() - {"setting"}
+    chain = Chain(**{key: value for key, value in own.items() if key in Chain.__dataclass_fields__})
+    given = {key: value for key, value in own.items() if key in fields}
+    return StreamChoices(setting, corruptions, severities, **given, chain=chain)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
 from robustgen.imaging.dirichlet import dirichlet
-from robustgen.related.streams.choices import Law
+from robustgen.settings.streams import Law
 
 Indices = npt.NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from robustgen.related.streams.drawing import Step
+from robustgen.related.streams.drawing import StreamStep
 from robustgen.related.streams.rows import StreamRow
 
 Files = Literal["jpeg", "png", "original"]
@@ -19,12 +19,12 @@ _JPEG_SUFFIXES: Final = (".JPEG", ".jpeg", ".JPG", ".jpg")
 
 def draw_csid(
     images: int, corruptions: Sequence[str], severities: Sequence[float], rng: np.random.Generator
-) -> Iterator[Step]:
+) -> Iterator[StreamStep]:
     """Draw a corruption and a severity for each of `count` images."""
     chosen = rng.integers(0, len(corruptions) * len(severities), images)
     for image, number in enumerate(chosen.tolist()):
         corruption, severity = divmod(number, len(severities))
-        yield Step(image, corruptions[corruption], severities[severity], 1, 0, False)
+        yield StreamStep(image, corruptions[corruption], severities[severity], 1, 0, False)
 
 
 def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:

@@ -22,7 +22,7 @@ from robustgen.related.streams.correlation import Indices, draw_correlated
 Domain = tuple[str, float]
 
 
-class Step(NamedTuple):
+class StreamStep(NamedTuple):
     """One image of a stream.
 
     Attributes
@@ -47,7 +47,9 @@ class Step(NamedTuple):
     reset: bool
 
 
-def draw_stream(labels: Sequence[int], choices: StreamChoices, rng: np.random.Generator) -> Iterator[Step]:
+def draw_stream(
+    labels: Sequence[int], choices: StreamChoices, rng: np.random.Generator
+) -> Iterator[StreamStep]:
     """Draw the steps of a stream: every image once in each stretch, unless a Markov chain decides.
 
     Parameters
@@ -66,7 +68,7 @@ def draw_stream(labels: Sequence[int], choices: StreamChoices, rng: np.random.Ge
     domains = [*dict.fromkeys(stretches)]
     for visit in range(1, choices.repeat + 1):
         for image, domain, first in _draw_visit(np.asarray(labels), stretches, choices, rng):
-            yield Step(image, *domain, visit, domains.index(domain), first and choices.resets)
+            yield StreamStep(image, *domain, visit, domains.index(domain), first and choices.resets)
 
 
 def _stretches(choices: StreamChoices, rng: np.random.Generator) -> Iterator[Domain]:

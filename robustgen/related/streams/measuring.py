@@ -149,7 +149,7 @@ def measure_accuracies(
     }
     found = _open(output, Measurements(made_of, baseline, severities, {}), overwrite=overwrite)
     classifier = Classifier(opened, preprocessing)
-    run = _Run(source, labels, classifier, config.seed, options.batch, config.jobs or count_cores())
+    run = _MeasuringRun(source, labels, classifier, config.seed, options.batch, config.jobs or count_cores())
     run.try_out(len(preprocessing.classes or source.classes))
     units: dict[tuple[str, float], list[Cell]] = {}
     for cell in list_measurements(baseline, severities):
@@ -203,7 +203,7 @@ def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     return next(name for name in {**held, **wanted} if held.get(name) != wanted.get(name))
 
 
-class _Run:
+class _MeasuringRun:
     """Runs a model on the images of one unit after another.
 
     Attributes

@@ -17,7 +17,7 @@ from robustgen.dataset.outputs import open_output
 from robustgen.dataset.produce import Outcome
 from robustgen.dataset.records import Record
 from robustgen.dataset.run import clear
-from robustgen.dataset.sharing import share
+from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.display.progress import Meter
@@ -27,7 +27,7 @@ from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.containers.tar import END, member_bytes
 from robustgen.files.storage import measure
 from robustgen.files.storage.memory import keep_freed_memory
-from robustgen.formats import WrittenFile
+from robustgen.formats.base import WrittenFile
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.related.streams.ccc import (
     IMAGES_PER_FILE,
@@ -177,17 +177,17 @@ def write_shards(
     started, sizes = time.monotonic(), {key: source.size(key) for key in keys}
     with open_output(f"{output.rstrip('/')}/{stream.name}", source.location) as store:
         state = OutputState(store, beside=True)
-        about: dict[str, Any] = {"images": len(stream), "arms": [], "arrays": []}
-        about |= {
+        manifest: dict[str, Any] = {"images": len(stream), "variants": [], "arrays": []}
+        manifest |= {
             "dataset": stream.name,
             "kind": "CCC",
             "licence": FAMILY.licence,
             "citation": FAMILY.citation,
         }
-        about["source"] = {"images": len(keys), "digest": source_digest(sizes)}
+        manifest["source"] = {"images": len(keys), "digest": source_digest(sizes)}
         walk = hashlib.sha256(repr(stream.cells).encode()).hexdigest()
         run = {"kind": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}
-        settings = {"output": run, "source": about["source"], "versions": list_versions()}
+        settings = {"output": run, "source": manifest["source"], "versions": list_versions()}
         try:
             state.agree(settings)
         except OutputError:
@@ -195,7 +195,7 @@ def write_shards(
                 raise
             clear(state)
             state.agree(settings)
-        state.add_plan(about, {})
+        state.add_plan(manifest, {})
         shards = [
             ShardJob(stream, source, tuple(keys), state, number)
             for number in range(-(-len(stream) // IMAGES_PER_FILE))
@@ -232,6 +232,6 @@ def _carry_out(pending: Mapping[str, ShardJob], state: OutputState, workers: int
                     done.append(outcome)
                     yield outcome.name
 
-        for name in share(state, pending, make, lambda name: _is_done(pending[name]), at_once=workers):
+        for name in share_units(state, pending, make, lambda name: _is_done(pending[name]), at_once=workers):
             progress.finish(len(pending[name].images))
     return done

@@ -21,10 +21,11 @@ from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
 from robustgen.files.storage import Store, measure
 from robustgen.files.storage.local import LocalStore
-from robustgen.formats import WrittenFile
+from robustgen.formats.base import WrittenFile
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.related.subtypes.wordnet import WordNet, open_wordnet
-from robustgen.settings.config import read_yaml
+from robustgen.settings.class_lists import imagenet_classes
+from robustgen.settings.yaml_files import read_yaml
 
 SEEN, UNSEEN = "seen", "unseen"
 SPLITS: Final = (SEEN, UNSEEN)
@@ -63,7 +64,7 @@ def broad_types() -> tuple[BroadType, ...]:
 
 def imagenet_1k() -> tuple[str, ...]:
     """Return the WordNet 3.0 ids of ImageNet-1K's thousand classes."""
-    return tuple((_HERE / "imagenet_1k.txt").read_text(encoding="ascii").split())
+    return tuple(imagenet_classes())
 
 
 def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
@@ -227,7 +228,7 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
         root.delete(ABOUT)
         # From here on the files belong to this run, even if it is interrupted.
         state.put_record(_RECORD, Record())
-        run = _Run(source, root, folders, places, summary)
+        run = _SplitRun(source, root, folders, places, summary)
         state.put_record(
             _RECORD, run.write(links, {"release": hierarchy.release, "sha256": hierarchy.sha256})
         )
@@ -248,7 +249,7 @@ def _folders(source: Path) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _SplitRun:
     """Writes the files of `make`, and records its findings in `summary`."""
 
     source: Path
@@ -269,7 +270,7 @@ class _Run:
             # A type without images gets a folder, so that a loader counts 25 types or fails.
             trees = {each.name: {wnid: str(source / wnid) for wnid in share.images} for each, share in shares}
             output.replace_links(split, trees if links else {})
-        about = {
+        described = {
             "kind": "subtypes",
             "source": self.source.name,
             "wordnet": wordnet,
@@ -277,7 +278,7 @@ class _Run:
             "links": links,
             "citation": CITATION,
         }
-        text = json.dumps(about | self.summary.described(), indent=1) + "\n"
+        text = json.dumps(described | self.summary.described(), indent=1) + "\n"
         return Record(files=[*files, self._put(ABOUT, text.encode())])
 
     def _put(self, name: str, data: bytes) -> WrittenFile:

@@ -1,6 +1,6 @@
 """`robustgen score-detection`: P, mPC and rPC of a detector from its result files."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C
-from robustgen.display.text import format_count, format_csv, format_json
+from robustgen.benchmarks.kinds import CLEAN
+from robustgen.display import tables
+from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.evaluation.detection.reading import Annotations, read_annotations, read_results
 from robustgen.evaluation.processes import map_files
@@ -28,8 +29,14 @@ from robustgen.scores.detection.coco import (
     weighted_precisions,
 )
 from robustgen.scores.intervals import Interval
-from robustgen.scores.result_grid import Cell, averaged_cells, check_cells, find_cells
-from robustgen.scores.tables import LAYOUTS, ScoreTable
+from robustgen.scores.result_grid import (
+    Cell,
+    averaged_cells,
+    check_cells,
+    describe_averaged,
+    find_cells,
+    tabulate_severities,
+)
 
 TITLES: Final[Mapping[IouType, str]] = {"bbox": "Box", "segm": "Mask"}
 REPLICATES: Final = 100
@@ -109,62 +116,27 @@ class DetectionReport:
     notes: list[str]
     published: Mapping[str, Any] | None = None
 
-    def render(self, layout: str) -> str:
-        """Return the report as one of `LAYOUTS`, as csv or as json."""
-        if layout == "json":
-            return format_json(self.as_dict())
-        if layout == "csv":
-            return format_csv([*self._records()])
-        tables = [table for each in self.scores for table in self._tables(each)]
-        return LAYOUTS[layout]([*tables, *self._published_tables()])
+    def render(self, layout: str, width: int = 0) -> str:
+        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
+        return tables.render(layout, self._list_tables, self._list_records, self.as_dict, width)
 
-    def _published_tables(self) -> Iterator[ScoreTable]:
-        """Yield P, mPC and rPC of the published detectors and of this one, by mPC."""
-        for scores in self.scores if self.published else ():
-            rows = [(f"> {self.model}", tuple(scores.summary("AP")[name] for name in _SUMMARY))]
-            for each in (self.published or {})["models"]:
-                if values := each.get(scores.iou_type):
-                    rows.append((each["model"], tuple(values[name] for name in _SUMMARY)))
-            rows.sort(key=lambda row: -(row[1][1] or 0))
-            title = f"{TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
-            yield ScoreTable(title, _SUMMARY, (("", len(_SUMMARY)),), tuple(rows))
+    def _list_tables(self) -> list[tables.Table]:
+        found = [table for each in self.scores for table in _tabulate(each)]
+        return found + [self._rank(each, self.published) for each in self.scores if self.published]
 
-    def _tables(self, scores: DetectionScores) -> list[ScoreTable]:
-        title = TITLES[scores.iou_type]
-        names = sorted({name for name, _ in scores.averaged}, key=[*dict(scores.averaged)].index)
-        whole = len(scores.averaged) == len(IMAGENET_C.common) * len(IMAGENET_C.levels)
-        over = "" if whole else f" (incomplete: over {len(names)} corruptions, {len(scores.averaged)} files)"
-        heads = [
-            column for name in _SUMMARY for column in ((name, "from", "to") if scores.samples else (name,))
-        ]
-        rows = []
-        for metric in METRICS:
-            found, ends = scores.summary(metric), scores.intervals(metric)
-            cells: list[float | None] = []
-            for name in _SUMMARY:
-                cells += [found[name], *((ends[name] or (None, None)) if scores.samples else ())]
-            rows.append((metric, tuple(cells)))
-        summary = ScoreTable(
-            f"{title}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}",
-            tuple(heads),
-            (("", len(heads)),),
-            tuple(rows),
-            head="",
+    def _rank(self, scores: DetectionScores, published: Mapping[str, Any]) -> tables.Table:
+        """Return P, mPC and rPC of the published detectors and of this one, from the best mPC down."""
+        found = {each["model"]: each.get(scores.iou_type) for each in published["models"]}
+        found[f"> {self.model}"] = scores.summary("AP")
+        ranked = sorted(
+            ((name, values) for name, values in found.items() if values),
+            key=lambda row: -(row[1]["mPC"] or 0),
         )
-        levels = sorted({level for _, level in scores.cells})
-        by_name = dict.fromkeys(name for name, _ in scores.cells)
-        grid = []
-        for name in by_name:
-            values = [scores.cells[name, s]["AP"] if (name, s) in scores.cells else None for s in levels]
-            there = [value for value in values if value is not None]
-            grid.append((name, (*values, fmean(there) if len(there) == len(levels) else None)))
-        columns = (*map(str, levels), "Mean")
-        table = ScoreTable(
-            f"{title} AP in % by severity", columns, (("", len(columns)),), tuple(grid), head=""
-        )
-        return [summary, table]
+        rows = [[name, *(tables.Cell(values[key], sense=1) for key in _SUMMARY)] for name, values in ranked]
+        title = f"{TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
+        return tables.Table(title, ["Model", *_SUMMARY], rows)
 
-    def _records(self) -> list[dict[str, object]]:
+    def _list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: each file's metrics, then P, mPC and rPC."""
         records: list[dict[str, object]] = []
         for each in self.scores:
@@ -200,6 +172,22 @@ class DetectionReport:
             if scores.samples
             else None,
         }
+
+
+def _tabulate(scores: DetectionScores) -> list[tables.Table]:
+    """Return P, mPC and rPC of all metrics, and AP by corruption and severity."""
+    rows = []
+    for metric in METRICS:
+        found, ends = scores.summary(metric), scores.intervals(metric)
+        rows.append([metric, *(tables.Cell(found[name], ends[name]) for name in _SUMMARY)])
+    kind = TITLES[scores.iou_type]
+    over = describe_averaged(scores.averaged)
+    title = f"{kind}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
+    cells = {cell: stats["AP"] for cell, stats in scores.cells.items()}
+    return [
+        tables.Table(title, ["", *_SUMMARY], rows),
+        tabulate_severities(f"{kind} AP in % by severity", cells),
+    ]
 
 
 def score_detections(

@@ -2,8 +2,7 @@
 
 from robustgen.benchmarks.corruptions import weather as common
 from robustgen.benchmarks.corruptions.ccc.family import varying
-from robustgen.benchmarks.corruptions.weather import Brightness, Fog, Frost, Snow
-from robustgen.imaging.frost import check_frost
+from robustgen.benchmarks.corruptions.weather import FROST, Brightness, Fog, Frost, Snow
 from robustgen.imaging.snow import luma_of
 
 varying(
@@ -22,7 +21,7 @@ varying(
     "weather",
     Frost,
     *((1, 0), (1, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)),
-    requires=lambda parameters, _: check_frost(parameters.directory),
+    needs=FROST,
 )(common.frost)
 
 varying("weather", Fog, (0, 2), (1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4))(common.fog)

@@ -8,14 +8,17 @@ import numpy as np
 from PIL import Image
 
 from robustgen.benchmarks.corruptions.laion_c.family import LAION_C
+from robustgen.benchmarks.corruptions.laion_c.tiles import TILES
+from robustgen.benchmarks.parameters import within
 from robustgen.benchmarks.registry import corruption
 from robustgen.errors import ArgumentError
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.decode import as_grey
-from robustgen.imaging.geometry import Preparation, resize
+from robustgen.imaging.geometry import resize
 from robustgen.imaging.glitches import apply_glitch, plan_glitch
 from robustgen.imaging.kernels import relief
 from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.preparation import Preparation
 from robustgen.imaging.rng import Rng, integers
 from robustgen.imaging.shapes import draw_shapes, paint_shapes
 from robustgen.imaging.tiles import STICKER_SIDE, TileBank, lay_mosaic, open_bank, paste
@@ -65,7 +68,7 @@ def vertical_lines(image: Rgb, parameters: Lines, rng: Rng) -> Rgb:
 class Glitch:
     """The `amount` of the glitch, up to 10; `seed` 1 for all images (published), or "own" for each one."""
 
-    amount: float
+    amount: float = within(0, 10)
     seed: Literal["published", "own"] = "published"
 
 
@@ -75,8 +78,6 @@ class Glitch:
 )
 def glitched(image: Rgb, parameters: Glitch, rng: Rng) -> Rgb:
     """Shift rows, move a colour, and blacken every second row; the same for all images of a size."""
-    if parameters.amount > 10:
-        raise ArgumentError(f"the amount of laion-c:glitched is at most 10, not {parameters.amount:g}")
     seed = 1 if parameters.seed == "published" else int(integers(rng, 0, 2**31 - 1))
     height, width = image.shape[:2]
     return apply_glitch(image, plan_glitch(height, width, parameters.amount, seed))
@@ -108,22 +109,15 @@ def luminance_checkerboard(image: Rgb, parameters: Light, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Stickers:
-    """Number of `stickers`, and their `tiles`: a folder of pictures, or a bank."""
+    """Number of `stickers`."""
 
     stickers: int
-    tiles: str | Path | TileBank | None = None
 
 
-def _require_stickers(parameters: Stickers, side: int | None) -> None:
-    open_bank(parameters.tiles, STICKER_SIDE, "laion-c:stickers")
-
-
-@corruption(
-    "digital", Stickers, {224: (100, 200, 400, 600, 1200)}, family=LAION_C, requires=_require_stickers
-)
-def stickers(image: Rgb, parameters: Stickers, rng: Rng) -> Rgb:
+@corruption("digital", Stickers, {224: (100, 200, 400, 600, 1200)}, family=LAION_C, needs=TILES)
+def stickers(image: Rgb, parameters: Stickers, rng: Rng, tiles: str | Path | TileBank) -> Rgb:
     """Paste small pictures of 16 x 16 pixels all over the image."""
-    count, bank = parameters.stickers, open_bank(parameters.tiles, STICKER_SIDE, "laion-c:stickers")
+    count, bank = parameters.stickers, open_bank(tiles, STICKER_SIDE)
     rows, columns = (side - STICKER_SIDE for side in image.shape[:2])
     numbers = bank.draw(STICKER_SIDE, count, rng)
     if isinstance(rng, np.random.RandomState):
@@ -135,21 +129,15 @@ def stickers(image: Rgb, parameters: Stickers, rng: Rng) -> Rgb:
 
 @dataclass(frozen=True)
 class Mosaic:
-    """Side of a `tile` in pixels, and the `tiles` to choose from: a folder of pictures, or a bank."""
+    """Side of a `tile` in pixels."""
 
     tile: int
-    tiles: str | Path | TileBank | None = None
 
 
 def _prepare_for_mosaic(parameters: Mosaic) -> Preparation:
     """Resize to a multiple of the tile, and crop later if 224 pixels are not a multiple."""
     side = 256 - 256 % parameters.tile
     return Preparation(side, side if 224 % parameters.tile else 224)
-
-
-def _require_mosaic(parameters: Mosaic, side: int | None) -> None:
-    _check_sides(side or 0, side or 0, parameters.tile)
-    open_bank(parameters.tiles, parameters.tile, "laion-c:mosaic")
 
 
 def _check_sides(height: int, width: int, tile: int) -> None:
@@ -168,12 +156,13 @@ def _check_sides(height: int, width: int, tile: int) -> None:
     random=False,
     # The sides of the image must be multiples of the tile's.
     breaks={224: (1, 2, 3, 4)},
-    requires=_require_mosaic,
+    needs=TILES,
+    requires=lambda parameters, side: _check_sides(side or 0, side or 0, parameters.tile),
     prepared=_prepare_for_mosaic,
 )
-def mosaic(image: Rgb, parameters: Mosaic, rng: Rng) -> Rgb:
+def mosaic(image: Rgb, parameters: Mosaic, rng: Rng, tiles: str | Path | TileBank) -> Rgb:
     """Replace tiles of the image by other pictures, each of the nearest mean colour."""
     tile, (height, width) = parameters.tile, image.shape[:2]
-    bank = open_bank(parameters.tiles, tile, "laion-c:mosaic")
+    bank = open_bank(tiles, tile)
     _check_sides(height, width, tile)
     return lay_mosaic(bank, tile, resize(image, width // tile, height // tile, Image.Resampling.BICUBIC))

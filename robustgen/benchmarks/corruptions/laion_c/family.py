@@ -1,7 +1,7 @@
 """The family LAION-C, and the preparation of its images."""
 
 from robustgen.benchmarks.registry import Family
-from robustgen.imaging.geometry import Preparation
+from robustgen.imaging.preparation import Preparation
 
 LAION_C = Family(
     "laion-c",

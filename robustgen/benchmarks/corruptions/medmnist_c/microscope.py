@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from robustgen.benchmarks.corruptions.medmnist_c.family import MEDMNIST_C
+from robustgen.benchmarks.ingredients import InstalledFiles
 from robustgen.benchmarks.registry import corruption
 from robustgen.imaging import specimen
 from robustgen.imaging.pixels import Rgb
@@ -11,14 +12,25 @@ from robustgen.imaging.rng import Rng, python_draws
 
 @dataclass(frozen=True)
 class Stains:
-    """Highest number of `stains`, and the `size` of their masks: 1 to 5, for 12 to 42 pixels.
-
-    `masks` names other masks than the installed ones.
-    """
+    """Highest number of `stains`, and the `size` of their masks: 1 to 5, for 12 to 42 pixels."""
 
     stains: int
     size: int
-    masks: str | None = None
+
+
+class InkMasks(InstalledFiles):
+    """The masks of ink."""
+
+    name = "ink"
+    sentence = "the published masks of ink, in a folder"
+    licence = "Blots of ink have the shapes of the masks in the package medmnistc."
+
+    def check(self, folder: str | None, parameters: Stains) -> None:
+        """Read the masks of one size."""
+        specimen.read_masks(parameters.size, folder)
+
+
+INK = InkMasks()
 
 
 @corruption(
@@ -29,11 +41,11 @@ class Stains:
         "bloodmnist": ((1, 3), (2, 3), (3, 3), (3, 3), (3, 4)),
     },
     family=MEDMNIST_C,
-    requires=lambda parameters, _: specimen.read_masks(parameters.size, parameters.masks),
+    needs=INK,
 )
-def stain_deposit(image: Rgb, parameters: Stains, rng: Rng) -> Rgb:
+def stain_deposit(image: Rgb, parameters: Stains, rng: Rng, folder: str | None) -> Rgb:
     """Add black blots of ink."""
-    masks = specimen.read_masks(parameters.size, parameters.masks)
+    masks = specimen.read_masks(parameters.size, folder)
     with python_draws(rng) as draws:
         return specimen.blot(image, masks, parameters.stains, draws)
 

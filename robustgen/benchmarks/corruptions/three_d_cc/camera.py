@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustgen.benchmarks.corruptions.three_d_cc.family import THREE_D_CC
+from robustgen.benchmarks.parameters import within
 from robustgen.benchmarks.registry import corruption
 from robustgen.imaging.arrays import UNITS
 from robustgen.imaging.pixels import Rgb
@@ -31,8 +32,8 @@ def color_quant(image: Rgb, parameters: Bits, rng: Rng) -> Rgb:
 class SensorNoise:
     """Number of `photons` at full brightness, and `sigma` of the circuit noise."""
 
-    photons: float
-    sigma: float
+    photons: float = within(0.1, 1e6)
+    sigma: float = within(0, 100)
 
 
 @corruption(
@@ -51,8 +52,8 @@ class LowLight:
     """Brightest value `left`, and the noise: `photons` at full brightness, `sigma` of the circuit."""
 
     left: float
-    photons: float
-    sigma: float
+    photons: float = within(0.1, 1e6)
+    sigma: float = within(0, 100)
 
 
 @corruption(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from robustgen.benchmarks.corruptions.three_d_cc.depth import DEPTH
 from robustgen.benchmarks.corruptions.three_d_cc.family import THREE_D_CC
 from robustgen.benchmarks.registry import corruption
 from robustgen.imaging.depth import Depth, add_depth_fog, refocus
@@ -16,7 +17,7 @@ class DepthFog:
     density: float
 
 
-@corruption("weather", DepthFog, {224: (4, 8, 12, 16, 20)}, family=THREE_D_CC, random=False, needs_depth=True)
+@corruption("weather", DepthFog, {224: (4, 8, 12, 16, 20)}, family=THREE_D_CC, random=False, needs=DEPTH)
 def fog_3d(image: Rgb, parameters: DepthFog, rng: Rng, depth: Depth) -> Rgb:
     """Add fog that gets thicker with distance."""
     return add_depth_fog(image, depth, parameters.density)
@@ -29,13 +30,13 @@ class Lens:
     aperture: float
 
 
-@corruption("blur", Lens, {224: (3, 4, 5, 6, 7)}, family=THREE_D_CC, random=False, needs_depth=True)
+@corruption("blur", Lens, {224: (3, 4, 5, 6, 7)}, family=THREE_D_CC, random=False, needs=DEPTH)
 def near_focus(image: Rgb, parameters: Lens, rng: Rng, depth: Depth) -> Rgb:
     """Focus on near objects."""
     return refocus(image, depth, parameters.aperture, far=False)
 
 
-@corruption("blur", Lens, {224: (1.5, 2.5, 3.5, 4.5, 5.5)}, family=THREE_D_CC, random=False, needs_depth=True)
+@corruption("blur", Lens, {224: (1.5, 2.5, 3.5, 4.5, 5.5)}, family=THREE_D_CC, random=False, needs=DEPTH)
 def far_focus(image: Rgb, parameters: Lens, rng: Rng, depth: Depth) -> Rgb:
     """Focus on far objects."""
     return refocus(image, depth, parameters.aperture, far=True)

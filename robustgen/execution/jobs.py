@@ -1,15 +1,13 @@
-"""Choice of an executor, and the execution of jobs with it, repeated if workers die."""
+"""Execution of jobs, repeated if workers die."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from robustgen.display.progress import print_line
-from robustgen.errors import ConfigError, WriteError
+from robustgen.errors import WriteError
 from robustgen.execution.base import Executor, Job, Result, WorkersLostError
-from robustgen.execution.dask import DaskCluster
 from robustgen.execution.processes import Processes, ThisProcess
 from robustgen.execution.progress import Progress
-from robustgen.execution.ray import RayCluster
 
 Name = TypeVar("Name", bound=Hashable)
 _MOST_DEATHS = 3
@@ -20,27 +18,6 @@ def count_cores() -> int:
     from joblib import cpu_count
 
     return int(cpu_count())
-
-
-_CLUSTERS: Final[Mapping[str, Callable[[str | None], Executor]]] = {
-    "dask": DaskCluster,
-    "ray": RayCluster,
-}
-BACKENDS: Final = ("loky", *_CLUSTERS)
-"""Choices of `--backend`; loky is this machine."""
-
-
-def open_cluster(backend: str, address: str | None) -> Executor | None:
-    """Return the executor on the cluster at `address`; None for the backend loky, which is this machine.
-
-    Raises
-    ------
-    ConfigError
-        The address is missing, or the backend takes none.
-    """
-    if address is not None and backend not in _CLUSTERS:
-        raise ConfigError("--scheduler ADDRESS needs --backend dask, and --address ADDRESS --backend ray")
-    return _CLUSTERS[backend](address) if backend in _CLUSTERS else None
 
 
 def open_executor(workers: int) -> Executor:

@@ -17,10 +17,10 @@ from robustgen.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.evaluation.detection.reading import Annotations, read_annotations
 from robustgen.files.json_files import read_json
 from robustgen.files.storage import locate, save
-from robustgen.models.base import Runtime
 from robustgen.models.detectors import Detection, Detector, check_detections, open_detector
 from robustgen.models.masks import import_pycocotools
 from robustgen.settings.config import Config
+from robustgen.settings.models import Runtime
 
 ABOUT: Final = "detections.json"
 """File next to the results that describes them."""
@@ -97,13 +97,13 @@ def evaluate_detectors(
 def _run(
     detector: Detector, images: CorruptedImages, truth: Annotations, folder: Path, overwrite: bool
 ) -> DetectionRun:
-    about = {
+    settings = {
         "images": images.settings(),
         "keys": len(images.keys),
         "annotations": file_digest(*locate(truth.path)),
         "detector": detector.settings(),
     }
-    _claim(folder, json.loads(json.dumps(about, default=str)), overwrite)
+    _claim(folder, json.loads(json.dumps(settings, default=str)), overwrite)
     own = truth.path
     if len(images.keys) < len(truth.sizes):
         own = folder / RESTRICTED
@@ -112,12 +112,12 @@ def _run(
             for name, field in (("images", "id"), ("annotations", "image_id"))
         }
         save(own, json.dumps(kept).encode(), str(own))
-    missing = [arm for arm in images.arms if not _path(folder, arm).is_file()]
+    missing = [variant for variant in images.variants if not _path(folder, variant).is_file()]
     results: list[Detection] = []
     dropped = 0
     with Meter(len(missing) * len(images.keys), "images") as meter:
         last = [*images.keys][-1]
-        for arm, image, pixels in images.stream(missing):
+        for variant, image, pixels in images.stream(missing):
             found = detector.detect(pixels)
             check_detections(detector, found)
             known = [each for each in found if each["category_id"] in truth.categories]
@@ -125,14 +125,14 @@ def _run(
             results += [{"image_id": image, **each} for each in known]
             meter.update()
             if image == last:
-                path = _path(folder, arm)
+                path = _path(folder, variant)
                 save(path, _encode(results, detector), str(path))
                 results = []
-    return DetectionRun(folder, own, len(missing), len(images.arms) - len(missing), dropped)
+    return DetectionRun(folder, own, len(missing), len(images.variants) - len(missing), dropped)
 
 
-def _path(folder: Path, arm: Variant) -> Path:
-    return folder / f"{arm.folder}.json"
+def _path(folder: Path, variant: Variant) -> Path:
+    return folder / f"{variant.folder}.json"
 
 
 def _encode(results: list[Detection], detector: Detector) -> bytes:
@@ -142,7 +142,7 @@ def _encode(results: list[Detection], detector: Detector) -> bytes:
         raise SourceError(f"--model {detector.name}: its detections are not valid JSON ({error})") from error
 
 
-def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:
+def _claim(folder: Path, settings: dict[str, Any], overwrite: bool) -> None:
     """Write the settings of the results in `folder`, or check that they are the same.
 
     Raises
@@ -152,13 +152,13 @@ def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:
     """
     path = folder / ABOUT
     if not folder.exists() or not any(folder.iterdir()):
-        save(path, json.dumps(about, indent=1).encode(), str(path))
+        save(path, json.dumps(settings, indent=1).encode(), str(path))
         return
     try:
         known = read_json(path)
     except (OSError, ValueError) as error:
         raise OutputError(f"{folder}: contains files of another command ({error})") from error
-    if known == about:
+    if known == settings:
         return
     if not overwrite:
         raise OutputError(
@@ -166,4 +166,4 @@ def _claim(folder: Path, about: dict[str, Any], overwrite: bool) -> None:
         )
     for result in [*folder.glob("*.json"), *folder.glob("*/*.json")]:
         result.unlink()
-    save(path, json.dumps(about, indent=1).encode(), str(path))
+    save(path, json.dumps(settings, indent=1).encode(), str(path))

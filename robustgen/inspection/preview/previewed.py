@@ -1,4 +1,4 @@
-"""Subject of `robustgen preview`: an image, and the pixels that make-c or make-p would create from it."""
+"""Previewed of `robustgen preview`: an image, and the pixels that make-c or make-p would create from it."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from typing import Any
 
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.benchmarks.registry import CATEGORIES
+from robustgen.dataset.ingredients import find_fitting
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.errors import (
@@ -24,14 +25,14 @@ from robustgen.settings.config import Config
 
 
 @dataclass(frozen=True)
-class Subject:
+class Previewed:
     """The shown image, and its outputs.
 
     Attributes
     ----------
     kind : {"c", "p"}
     recipe : Recipe
-    arms : tuple of Variant
+    variants : tuple of Variant
         Variants of corruptions or perturbations, without the clean one, by category.
     key : str
         The image's key, which decides its random streams.
@@ -45,7 +46,7 @@ class Subject:
 
     kind: Kind
     recipe: Recipe[Rgb]
-    arms: tuple[Variant, ...]
+    variants: tuple[Variant, ...]
     key: str
     image: Rgb
     clean: Rgb
@@ -53,8 +54,8 @@ class Subject:
     seed: int
     _shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def make(self, arm: Variant) -> Rgb:
-        """Return the pixels that make-c or make-p would encode for `arm`: (H, W, 3) or (T, H, W, 3).
+    def make(self, variant: Variant) -> Rgb:
+        """Return the pixels that make-c or make-p would encode for `variant`: (H, W, 3) or (T, H, W, 3).
 
         Raises
         ------
@@ -62,23 +63,23 @@ class Subject:
             The variant of this image failed.
         """
         try:
-            return self.recipe.make(arm, self.key, self.image, self._shared)
+            return self.recipe.make(variant, self.key, self.image, self._shared)
         except MissingDependencyError:
             raise
         except Exception as error:
-            raise ImageError(f"{self.key!r}: {arm.folder}: {explain_failure(error)}") from error
+            raise ImageError(f"{self.key!r}: {variant.folder}: {explain_failure(error)}") from error
 
     @property
     def note(self) -> str:
         """Return the note at the bottom of a sheet."""
         return f"{self.key} · {self.edition} · seed {self.seed}"
 
-    def category(self, arm: Variant) -> str:
-        """Return the category of the corruption or perturbation of `arm`."""
-        return BENCHMARKS[self.kind].operations[arm.name].category
+    def category(self, variant: Variant) -> str:
+        """Return the category of the corruption or perturbation of `variant`."""
+        return BENCHMARKS[self.kind].operations[variant.name].category
 
 
-def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Subject:
+def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Previewed:
     """Return the image at `index`, from 0, of the images that make-c or make-p would use.
 
     Raises
@@ -95,7 +96,7 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Su
     return _subject(config, kind, plan, key, plan.source.open(key))
 
 
-def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subject:
+def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Previewed:
     """Return the image at `path`, whose key is ``<name of its folder>/<its own name>``.
 
     For an image in a class folder, that is the key in make-c and make-p.
@@ -113,8 +114,9 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Subj
     if not path.is_file():
         hint = "is a folder; --source shows an image of it" if path.is_dir() else "not a regular file"
         raise SourceError(f"{path}: {'no such file' if not path.exists() else hint}")
-    if config.depth_maps:
-        raise ConfigError("--depth needs --source: the depth maps belong to its images")
+    recipe = CorruptionRecipe(config.edition)
+    if kind == "c" and (needed := find_fitting(recipe, config.variants(kind))):
+        raise ConfigError(f"--with {needed.name} needs --source: {needed.sentence}")
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
     plan = _plan(config.model_copy(update=nowhere), kind, output)
@@ -133,14 +135,14 @@ def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
 
 
-def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Decoded) -> Subject:
+def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Decoded) -> Previewed:
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:
         raise ImageError(f"{key!r}: {error}") from error
     known = BENCHMARKS[kind].operations
-    arms = [arm for arm in plan.arms if arm.name != CLEAN]
-    arms.sort(key=lambda arm: CATEGORIES.index(known[arm.name].category))
+    variants = [variant for variant in plan.variants if variant.name != CLEAN]
+    variants.sort(key=lambda variant: CATEGORIES.index(known[variant.name].category))
     assert isinstance(plan.recipe, BenchmarkRecipe)
     clean = plan.recipe.complete(image) if isinstance(plan.recipe, CorruptionRecipe) else image
-    return Subject(kind, plan.recipe, tuple(arms), key, image, clean, config.edition, config.seed)
+    return Previewed(kind, plan.recipe, tuple(variants), key, image, clean, config.edition, config.seed)

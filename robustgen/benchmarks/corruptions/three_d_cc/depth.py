@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
-from robustgen.errors import ConfigError, ImageError, SourceError
+from robustgen.benchmarks.ingredients import Ingredient, IngredientSpec, OpenedIngredient
+from robustgen.errors import ArgumentError, ConfigError, ImageError, SourceError
 from robustgen.files.storage import Store
 from robustgen.imaging.decode import reason_of
-from robustgen.imaging.depth import depth_from_midas, read_depth_picture
-from robustgen.imaging.preparation import Map
-from robustgen.sources.base import Source, blame_source
+from robustgen.imaging.depth import Depth, depth_from_midas, read_depth_picture
+from robustgen.imaging.preparation import PreparationStep
+from robustgen.sources.base import Source, name_source_in_errors
 from robustgen.sources.places import ARCHIVES, Place, find_place
 from robustgen.sources.sample_names import sample_key
 from robustgen.sources.trees import ArchiveTree, FileTree, FolderTree
@@ -27,8 +28,65 @@ _LOOKED_AT: Final = 4
 Scale = float | Literal["midas"]
 
 
+def _parse_scale(value: Any) -> Scale:
+    if value == "midas":
+        return "midas"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0
+    if not 0 < number < float("inf"):
+        raise ArgumentError(f"must be a positive number or midas, not {value!r}")
+    return number
+
+
+class DepthMaps(Ingredient):
+    """Depth maps of the images.
+
+    The setting `scale` is a factor of the stored values; "midas" is for the 16-bit inverse depth of MiDaS.
+    """
+
+    name = "depth"
+    sentence = "depth maps with the keys of the images, in a folder, an archive or shards"
+    settings: ClassVar = {"scale": _parse_scale}
+    fits_image = True
+
+    def open(self, spec: IngredientSpec) -> "SetDepth":
+        """List the maps, and read some of them."""
+        assert spec.place is not None
+        try:
+            with name_source_in_errors(spec.place):
+                trees = _open_trees(find_place(spec.place), spec.store)
+                maps = SetDepth(spec.place, spec.source, spec.settings.get("scale", 1.0), trees)
+                # Report unreadable maps now.
+                maps.describe()
+        except SourceError as error:
+            raise ConfigError(f"depth: {error}") from error
+        return maps
+
+    def take(self, value: Any, image: Any, corruption: str) -> Depth:
+        """Return a depth map as float32 (H, W)."""
+        if value is None:
+            raise ArgumentError(f"{corruption} needs a depth map: corrupt(..., depth=array of shape (H, W))")
+        depth = np.asarray(value)
+        if depth.dtype.kind not in "fiu" or depth.shape != image.shape[:2]:
+            raise ArgumentError(
+                f"depth must hold numbers in the shape {image.shape[:2]} of the image, "
+                f"not {depth.dtype} in {depth.shape}"
+            )
+        depth = np.ascontiguousarray(depth, np.float32)
+        if not np.isfinite(depth).all():
+            raise ArgumentError("depth holds NaN or infinity")
+        if depth.min() < 0:
+            raise ArgumentError(f"depth must not be negative, not {depth.min():g}")
+        return depth
+
+
+DEPTH = DepthMaps()
+
+
 @dataclass(frozen=True, eq=False)
-class DepthMaps:
+class SetDepth(OpenedIngredient):
     """Reader of the depth map of each image. Picklable.
 
     Attributes
@@ -76,8 +134,8 @@ class DepthMaps:
             f"{missing[0]!r} (looked for {stem}{', '.join(SUFFIXES)})"
         )
 
-    def read(self, key: str) -> Map:
-        """Return the depth of the image `key`, float32 (H, W).
+    def give(self, key: str, preparation: PreparationStep) -> Depth:
+        """Return the depth of the image `key` after its `preparation`, float32 (H, W).
 
         Raises
         ------
@@ -102,42 +160,16 @@ class DepthMaps:
             values = np.asarray(stored, np.float32) * np.float32(self.scale)
         if not (np.isfinite(values).all() and values.min() >= 0):
             raise ImageError(f"{key!r}: depth map {name} contains NaN, infinity or negative depth")
-        return values
+        return preparation.follow(values)
 
-    def describe(self) -> str:
-        """Return what decides the pixels of the depth maps, in one line."""
+    def describe(self, parameters: object = None) -> str:
+        """Return digest and scale of the maps."""
         return f"{self.digest[:16]}, scale {self.scale}"
 
     def make_ready(self) -> None:
         """Cache the listings of archives for worker processes."""
         for tree, _ in self.trees:
             tree.make_ready()
-
-
-def open_depth(location: str, images: Source, scale: Scale, cache: Store) -> DepthMaps:
-    """Open the depth maps at `location`: a folder, an archive, or shards, as a path, a URL or a pattern.
-
-    Parameters
-    ----------
-    location : str
-    images : Source
-    scale : float or "midas"
-    cache : Store
-        Cache for the listings of archives.
-
-    Raises
-    ------
-    ConfigError
-        There are no maps, or they cannot be read.
-    """
-    try:
-        with blame_source(location):
-            maps = DepthMaps(location, images, scale, _open_trees(find_place(location), cache))
-            # Report unreadable maps now.
-            maps.describe()
-    except SourceError as error:
-        raise ConfigError(f"depth: {error}") from error
-    return maps
 
 
 def _open_trees(place: Place, cache: Store) -> tuple[tuple[FileTree, str], ...]:

@@ -1,0 +1,136 @@
+"""Tables whose rows have names: built-in rows, and those of installed plug-ins.
+
+A row is named like an entry point, ``"package.module:NAME"``, and imported when it is looked up, so that
+listing the names imports nothing.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from functools import cached_property, lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from robustgen.errors import ArgumentError, name_error
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+Row = TypeVar("Row")
+
+
+class Registry(Mapping[str, Row]):
+    """Rows by name: the built-in ones in their order, then those of plug-ins in alphabetical order.
+
+    Looking up the row of a plug-in that cannot be used raises an ArgumentError with the reason.
+
+    Parameters
+    ----------
+    noun : str
+        Name of a row in messages.
+    group : str
+        Group of the entry points of plug-ins.
+    kind : type
+        Class of the rows.
+    built_in : mapping of str to str
+        Name to ``"package.module:NAME"``.
+    reserved : sequence of str
+        Further names that plug-ins cannot have.
+    """
+
+    def __init__(
+        self, noun: str, group: str, kind: Any, built_in: Mapping[str, str], reserved: tuple[str, ...] = ()
+    ) -> None:
+        self.noun, self.group, self.kind = noun, group, kind
+        self._built_in, self._reserved = built_in, reserved
+        self._rows: dict[str, Row] = {}
+
+    def __getitem__(self, name: str) -> Row:
+        if name not in self._rows:
+            if name in self._built_in:
+                module, _, attribute = self._built_in[name].partition(":")
+                self._rows[name] = getattr(import_module(module), attribute)
+            else:
+                self._rows[name] = self._load(self._plugins[name])
+        return self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (*self._built_in, *self._plugins)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @cached_property
+    def _entries(self) -> "list[EntryPoint]":
+        # A package may be on the path twice; each entry counts once.
+        installed = _read_installed().select(group=self.group)
+        found = {(_name_package(entry), entry.name): entry for entry in installed}
+        return [found[key] for key in sorted(found)]
+
+    @cached_property
+    def _plugins(self) -> "dict[str, EntryPoint]":
+        """Return the plug-ins by name; of two packages that claim a name, the first in the alphabet."""
+        taken = {*self._built_in, *self._reserved}
+        first = {entry.name: entry for entry in reversed(self._entries) if entry.name not in taken}
+        return dict(sorted(first.items()))
+
+    def _load(self, entry: "EntryPoint") -> Row:
+        try:
+            # Only robustgen prints to standard output: `robustgen list --json` must stay JSON.
+            with redirect_stdout(sys.stderr):
+                row: object = entry.load()
+            return self.check(row, entry.name)
+        except (Exception, SystemExit) as error:
+            reason = str(error) if isinstance(error, ArgumentError) else name_error(error)
+            raise ArgumentError(
+                f"{self.noun} {entry.name!r} of package {_name_package(entry)} cannot be used: {reason}"
+            ) from error
+
+    def check(self, row: Any, name: str) -> Row:
+        """Return the `row` of the plug-in called `name`; raise an ArgumentError if it is no row."""
+        if not isinstance(row, self.kind):
+            wanted = f"{self.kind.__module__}.{self.kind.__name__}"
+            raise ArgumentError(f"its entry point must name a {wanted}, not {row!r}")
+        checked: Row = row
+        return checked
+
+    def list_usable(self) -> Iterator[str]:
+        """Yield the names of the rows that can be used, which imports all plug-ins."""
+        yield from self._built_in
+        for name in self._plugins:
+            if self._explain(name) is None:
+                yield name
+
+    def problems(self) -> list[str]:
+        """Return why some plug-ins cannot be used, one line each."""
+        found = [problem for name in self._plugins if (problem := self._explain(name))]
+        owners = dict.fromkeys((*self._built_in, *self._reserved), "robustgen")
+        for entry in self._entries:
+            package = _name_package(entry)
+            owner = owners.setdefault(entry.name, package)
+            if owner != package:
+                found.append(
+                    f"{self.noun} {f'{package}: {entry.name}'!r} cannot be used: the name is taken by {owner}"
+                )
+        return found
+
+    def _explain(self, name: str) -> str | None:
+        """Return why a plug-in cannot be used; None if it can."""
+        try:
+            self[name]
+        except ArgumentError as error:
+            return str(error)
+        return None
+
+
+@lru_cache(maxsize=1)
+def _read_installed() -> Any:
+    # The import takes longer than most commands need to print their help.
+    from importlib.metadata import entry_points
+
+    return entry_points()
+
+
+def _name_package(entry: "EntryPoint") -> str:
+    """Return name and version of the package of a plug-in."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"

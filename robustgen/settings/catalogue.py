@@ -1,0 +1,99 @@
+"""Names that choices accept, loaded on use: importing this module imports neither NumPy nor numba."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from robustgen.benchmarks.corruptions import Families
+    from robustgen.benchmarks.editions import Edition
+    from robustgen.benchmarks.registry import Operation
+
+GROUPS = ("common", "extra", "all")
+
+
+def families() -> "Families":
+    """Return the families of corruptions."""
+    from robustgen.benchmarks.corruptions import FAMILIES
+
+    return FAMILIES
+
+
+def corruptions() -> "Mapping[str, Operation]":
+    """Return the nineteen corruptions of ImageNet-C."""
+    from robustgen.benchmarks.corruptions import CORRUPTIONS
+
+    return CORRUPTIONS
+
+
+def all_corruptions() -> "Mapping[str, Operation]":
+    """Return the corruptions of all families."""
+    from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
+
+    return ALL_CORRUPTIONS
+
+
+def corruption_words() -> list[str]:
+    """Return everything that ``--corruptions`` accepts."""
+    return [*GROUPS, *families(), *all_corruptions()]
+
+
+def perturbations() -> "Mapping[str, Operation]":
+    """Return the perturbations of ImageNet-P."""
+    from robustgen.benchmarks.perturbations import PERTURBATIONS
+
+    return PERTURBATIONS
+
+
+def perturbation_words() -> list[str]:
+    """Return everything that ``--perturbations`` accepts."""
+    return [*GROUPS, *perturbations()]
+
+
+def edition_names() -> Collection[str]:
+    """Return the names of the editions."""
+    from robustgen.benchmarks.editions import EDITIONS
+
+    return EDITIONS
+
+
+def find_edition(name: str) -> "Edition | None":
+    """Return the edition called `name`, without its size; None if there is none."""
+    from robustgen.benchmarks.editions import EDITIONS
+
+    return EDITIONS.get(name.partition("@")[0])
+
+
+def source_kinds() -> Collection[str]:
+    """Return the kinds of sources."""
+    from robustgen.sources import list_kinds
+
+    return list_kinds()
+
+
+def formats() -> Collection[str]:
+    """Return the names of the formats."""
+    from robustgen.formats import FORMATS
+
+    return FORMATS
+
+
+def video_presets() -> Collection[str]:
+    """Return the presets of x264."""
+    from robustgen.imaging.video import PRESETS
+
+    return PRESETS
+
+
+def pixel_formats() -> Collection[str]:
+    """Return the pixel formats of videos."""
+    from robustgen.imaging.video import CODECS
+
+    return CODECS
+
+
+def all_words() -> list[str]:
+    """Return everything that `robustgen list` describes by name."""
+    from robustgen.settings.yaml_files import dataset_names
+
+    words = (*corruption_words(), *perturbations(), *edition_names(), *dataset_names())
+    return [*dict.fromkeys(words)]

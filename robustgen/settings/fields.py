@@ -1,0 +1,223 @@
+"""Description of a choice: base class of the models, flags, and types of values.
+
+A field of a model is the only description of a choice: its type, default, limits and sentence. Keys of YAML
+files, flags, help, completion and the tables of the docs derive from it.
+"""
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PrivateAttr,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema
+
+from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.files.storage import is_url
+
+
+class Group(Enum):
+    """Groups of flags in the help, in this order."""
+
+    SOURCE = "Source"
+    CONTENT = "Content"
+    STREAM = "Stream"
+    MODEL = "Models"
+    INPUT = "Model input"
+    OUTPUT = "Output"
+    RUNNING = "Running"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """The flag or argument of a field on the command line.
+
+    Attributes
+    ----------
+    group : Group
+    metavar : str
+        Placeholder of the value, for instance ``N``; empty for the choices of the type.
+    usual : bool
+        Whether ``--help`` shows the flag; ``--help-all`` shows every flag.
+    kinds : str
+        Kinds of sets, ``c`` or ``p`` or both, whose commands have the flag.
+    name : str, optional
+        Spelling without dashes if it is not that of the field.
+    argument : bool
+        Whether the value is positional.
+    switch : bool
+        Whether the flag has no value, although its field has a type other than bool.
+    complete : callable, optional
+        Returns the names for completion.
+    """
+
+    group: Group
+    metavar: str = ""
+    usual: bool = False
+    kinds: str = "cp"
+    name: str | None = None
+    argument: bool = False
+    switch: bool = False
+    complete: Callable[[], Iterable[str]] | None = None
+
+
+class Options(BaseModel):
+    """Base of all models: immutable, without unknown keys; knows which fields the command line gave."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, arbitrary_types_allowed=True
+    )
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """Return the origin of each key that is not a default: ``--flag``, ``--set`` or ``file:line``."""
+        return self._origins
+
+    @property
+    def flagged(self) -> frozenset[str]:
+        """Return the keys that the command line gave."""
+        return frozenset(key for key, origin in self._origins.items() if origin.startswith("--"))
+
+
+def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by key; `with` is a word of Python, so its field has another name."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def flag_of(model: type[Options], key: str) -> Flag | None:
+    """Return the flag of a key, if it has one."""
+    return next((each for each in keys_of(model)[key].metadata if isinstance(each, Flag)), None)
+
+
+def spell(key: str, flag: Flag | None = None) -> str:
+    """Return the flag of a key as users type it."""
+    return "--" + ((flag and flag.name) or key).replace("_", "-")
+
+
+# --- validators ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Described:
+    """A validator whose values the JSON Schema lists, for editors and for the pages of the docs."""
+
+    validator: AfterValidator | BeforeValidator
+    describe: Callable[[dict[str, Any]], dict[str, Any]]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return self.validator.__get_pydantic_core_schema__(source, handler)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return self.describe(handler(schema))
+
+
+def known(kind: str, names: Callable[[], Collection[str]]) -> Described:
+    """Return a validator that accepts one of `names`, which are loaded on use."""
+
+    def check(value: str) -> str:
+        if value not in names():
+            raise UnknownNameError(kind, value, names())
+        return value
+
+    return Described(AfterValidator(check), lambda schema: {**schema, "enum": [*names()]})
+
+
+def split_list(value: Any) -> Any:
+    """Return a comma-separated string as a list, and any other value unchanged."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def once(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the different `values`, of which there must be one."""
+    if not values:
+        raise ArgumentError("at least one is needed")
+    return tuple(dict.fromkeys(values))
+
+
+def none_if(word: str) -> Described:
+    """Return a validator that replaces `word` with None, for a type that allows None."""
+    return Described(
+        BeforeValidator(lambda value: None if value == word else value),
+        lambda schema: {"anyOf": [*schema["anyOf"], {"const": word}]},
+    )
+
+
+def levels(what: str, highest: int, *, finer: bool = False) -> BeforeValidator:
+    """Return a validator that turns ``3``, ``"1-5"``, ``[1, 3]`` or ``"all"`` into sorted levels.
+
+    If `finer`, it also accepts fractional levels such as ``2.5``.
+    """
+
+    def read(part: Any) -> Sequence[float]:
+        text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
+        ends = re.fullmatch(r"(-?\d{1,9}(?:\.\d{1,9})?)(?:-(\d{1,9}))?", text)
+        if not ends or ("." in text and (ends[2] or not finer)):
+            raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {part!r}")
+        first, last = float(ends[1]), float(ends[2] or ends[1])
+        if wrong := [end for end in (first, last) if not 1 <= end <= highest]:
+            raise ArgumentError(f"{what} {wrong[0]:g} does not exist (1 to {highest})")
+        if last < first:
+            raise ArgumentError(f"{part!r} runs backwards: write {last:g}-{first:g}")
+        return range(int(first), int(last) + 1) if first.is_integer() else [first]
+
+    def read_all(value: Any) -> tuple[float, ...]:
+        parts = split_list(value)
+        parts = parts if isinstance(parts, (list, tuple)) else [parts]
+        # Rows of arrays are ordered by rising severity, whatever the order in the request.
+        return once(tuple(sorted(level for part in parts for level in read(part))))
+
+    return BeforeValidator(read_all)
+
+
+def expand_variables(value: Any) -> Any:
+    """Return `value` with ``${NAME}`` and a leading ``~`` expanded."""
+    if not isinstance(value, str):
+        return value
+    for name in re.findall(r"\$\{(\w+)\}", value):
+        if name not in os.environ:
+            raise ArgumentError(f"environment variable {name} is not set")
+        value = value.replace(f"${{{name}}}", os.environ[name])
+    if not value:
+        raise ArgumentError("is empty")
+    if "\0" in value:
+        raise ArgumentError("contains a NUL character")
+    try:
+        return value if is_url(value) else str(Path(value).expanduser())
+    except RuntimeError as error:
+        raise ArgumentError(f"{value}: {error}") from error
+
+
+def _check_set_name(name: str) -> str:
+    if name in ("", ".", "..") or re.search(r"[/\\\0-\x1f]", name):
+        raise ArgumentError(f"must be a name without slashes, not {name!r}")
+    return name
+
+
+def make_absolute(location: str) -> str:
+    """Return a path as an absolute path, valid in any working folder, and a URL unchanged."""
+    return location if is_url(location) else str(Path(location).absolute())
+
+
+Whole = Annotated[int, Field(strict=True)]
+Count = Annotated[Whole, Field(ge=1)]
+Jobs = Annotated[Count | None, none_if("all")]
+Location = Annotated[str, BeforeValidator(expand_variables)]
+SetName = Annotated[str, AfterValidator(_check_set_name)]
+Words = Annotated[tuple[str, ...], BeforeValidator(split_list)]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -1,0 +1,184 @@
+"""Loading of a model from a config file, flags and ``--set``; errors name the place of the mistake."""
+
+import types
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from robustgen.errors import ConfigError, RobustgenError, UnknownNameError
+from robustgen.settings.fields import Options, flag_of, keys_of, spell
+from robustgen.settings.yaml_files import Document, Place, parse_yaml, read_document
+
+Loaded = TypeVar("Loaded", bound=Options)
+
+
+def load(
+    model: type[Loaded],
+    path: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+    *,
+    settings: Iterable[str] = (),
+    ignored: Iterable[str] = (),
+) -> Loaded:
+    """Read the config at `path` (None: defaults only), override it, and check it.
+
+    Parameters
+    ----------
+    model : type
+        Its fields are the keys.
+    path : Path, optional
+    flags : mapping, optional
+        Key to value, or text from the command line; None for flags that were not given.
+    settings : iterable of str
+        Texts ``KEY=VALUE`` of ``--set``, which may name keys of sections: ``video.crf=20``.
+    ignored : iterable of str
+        Keys of other commands that the file may contain.
+
+    Raises
+    ------
+    ConfigError
+        The message names the file and line, or the flag, and the problem in one line.
+    """
+    document = read_document(path) if path else Document({}, {})
+    content = {key: value for key, value in document.content.items() if key not in {*ignored}}
+    origins = {key: f"{path}:{document.lines[(key,)]}" for key in content if (key,) in document.lines}
+    for key, value in (flags or {}).items():
+        if value is not None:
+            content[key], origins[key] = convert(model, key, value), spell(key, flag_of(model, key))
+    for setting in settings:
+        key, sign, text = setting.partition("=")
+        if not sign:
+            raise ConfigError(f"--set: must be KEY=VALUE, not {setting!r}")
+        _put(model, content, key, text)
+        origins[key] = f"--set {key}"
+        origins.setdefault(key.partition(".")[0], origins[key])
+    return check(model, content, str(path or "--set"), origins, document.lines)
+
+
+def check(
+    model: type[Loaded],
+    content: Mapping[str, Any],
+    name: str,
+    origins: Mapping[str, str] | None = None,
+    lines: Mapping[Place, int] | None = None,
+) -> Loaded:
+    """Return the model with the keys in `content`, which come from the file `name` unless `origins` differ.
+
+    Raises
+    ------
+    ConfigError
+        A key or a value is invalid; see `load`.
+    """
+    try:
+        checked = model.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, model, name, origins or {}, lines or {})) from error
+    checked.origins.update(origins or {})
+    return checked
+
+
+def convert(model: type[BaseModel], key: str, value: Any) -> Any:
+    """Return a text from the command line as the type that a field has; other values are unchanged."""
+    if not isinstance(value, str) or key not in keys_of(model):
+        return value
+    kinds = set(_list_types(keys_of(model)[key].annotation))
+    if kinds & {dict} or any(issubclass(kind, BaseModel) for kind in kinds):
+        return _read_value(key, value)
+    for kind in (int, float):
+        if kind in kinds:
+            try:
+                return kind(value) if value.isascii() and "_" not in value else value
+            except ValueError:
+                continue
+    return {"true": True, "false": False}.get(value, value) if bool in kinds else value
+
+
+def _list_types(annotation: Any) -> Iterable[type]:
+    """Yield the classes that a type combines."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _list_types(get_args(annotation)[0])
+    elif origin in (Union, types.UnionType):
+        for each in get_args(annotation):
+            yield from _list_types(each)
+    elif origin is Literal:
+        yield from map(type, get_args(annotation))
+    elif isinstance(origin or annotation, type):
+        yield origin or annotation
+
+
+def _put(model: type[BaseModel], content: dict[str, Any], key: str, text: str) -> None:
+    """Set a key, or a key of a section, to the value of `text`."""
+    name, dot, rest = key.partition(".")
+    if name not in keys_of(model):
+        raise ConfigError(f"--set: {UnknownNameError('key', name, keys_of(model))}")
+    if not dot:
+        content[name] = convert(model, name, text)
+        return
+    section = _section(content, name)
+    kinds = [each for each in _list_types(keys_of(model)[name].annotation) if each is not type(None)]
+    if issubclass(kinds[0], BaseModel):
+        _put(kinds[0], section, rest, text)
+        return
+    *above, last = rest.split(".")
+    for each in above:
+        section = _section(section, each)
+    section[last] = _read_value(key, text)
+
+
+def _section(content: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a copy of the mapping called `name` in `content`, in its place; any other value is replaced."""
+    held = content.get(name)
+    content[name] = section = dict(held) if isinstance(held, Mapping) else {}
+    return section
+
+
+def _read_value(key: str, text: str) -> Any:
+    try:
+        return parse_yaml(text)[0]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ConfigError(f"--set {key}: {getattr(error, 'problem', None) or error}") from error
+
+
+def _explain(
+    error: ValidationError,
+    model: type[Options],
+    name: str,
+    origins: Mapping[str, str],
+    lines: Mapping[Place, int],
+) -> str:
+    first = error.errors()[0]
+    # Pydantic marks an invalid key with an extra step, and repeats the alternatives of a union.
+    place = tuple(part for part in first["loc"] if part != "[key]")
+    key = str(place[0]) if place else ""
+    origin = origins.get(_format_place(place), origins.get(key, ""))
+    from_line = origin.startswith("--")
+    line = next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
+    file = name if line is None else f"{name}:{line}"
+    where = origin if from_line else f"{file}: {_format_place(place)}" if place else file
+    cause = first.get("ctx", {}).get("error")
+    if first["type"] == "extra_forbidden":
+        return f"{file}: {_format_unknown(model, place)}"
+    if first["type"] == "missing":
+        flag = flag_of(model, key) if key in keys_of(model) else None
+        return f"{(key.upper() if flag.argument else spell(key, flag)) if flag else where} is missing"
+    if isinstance(cause, RobustgenError):
+        hint = "; name the images with --source" if key == "source" and not from_line else ""
+        return f"{where}: {cause}{hint}"
+    return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r}"
+
+
+def _format_unknown(model: type[BaseModel], place: Place) -> str:
+    section: Any = model
+    for part in place[:-1]:
+        section = next(iter(_list_types(keys_of(section)[str(part)].annotation)))
+    within = f"{_format_place(place[:-1])}: " if len(place) > 1 else ""
+    return f"{within}{UnknownNameError('key', str(place[-1]), keys_of(section))}"
+
+
+def _format_place(place: Place) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return path.removeprefix(".")

@@ -1,0 +1,253 @@
+"""Choices of the related benchmarks."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
+
+from robustgen.errors import ArgumentError
+from robustgen.settings.catalogue import edition_names
+from robustgen.settings.config import Choices, EditionName
+from robustgen.settings.fields import (
+    Count,
+    Flag,
+    Group,
+    Location,
+    Options,
+    Probability,
+    SetName,
+    Whole,
+    make_absolute,
+)
+from robustgen.settings.limits import ALPHAS, LEVELS, MOST_STEPS
+from robustgen.settings.models import ClipLimit, ModelInput, Tiles
+
+SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
+MODEL = Group.MODEL
+
+
+# --- make-augmix ---------------------------------------------------------------------------------
+
+MOST_COPIES: Final = 1000
+
+
+def _check_depth(depth: int) -> int:
+    if depth != -1 and not 1 <= depth <= MOST_STEPS:
+        raise ArgumentError(f"must be -1 or 1 to {MOST_STEPS}, not {depth}")
+    return depth
+
+
+class AugMixChoices(Choices):
+    """Choices of make-augmix."""
+
+    edition: Annotated[EditionName, Flag(CONTENT, "NAME", complete=edition_names)] = Field(
+        "folder", description="preparation of the images"
+    )
+    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = Field(
+        85, description="quality of JPEG files"
+    )
+    copies: Annotated[Count, Field(le=MOST_COPIES), Flag(CONTENT, "N", usual=True)] = Field(
+        2, description="augmented copies of every image"
+    )
+    severity: Annotated[
+        float, Field(ge=LEVELS[0], le=LEVELS[1], allow_inf_nan=False), Flag(CONTENT, "X", usual=True)
+    ] = Field(3.0, description="strength of the operations, 0.1 to 10")
+    width: Annotated[Count, Field(le=MOST_STEPS), Flag(CONTENT, "N")] = Field(
+        3, description="number of chains"
+    )
+    depth: Annotated[Whole, AfterValidator(_check_depth), Flag(CONTENT, "N")] = Field(
+        -1, description="operations per chain; -1: 1 to 3 at random"
+    )
+    alpha: Annotated[float, Field(ge=ALPHAS[0], le=ALPHAS[1], allow_inf_nan=False), Flag(CONTENT, "X")] = (
+        Field(1.0, description="parameter of the distributions of the weights")
+    )
+    operations: Annotated[Literal["augmix", "all"], Flag(CONTENT, usual=True)] = Field(
+        "augmix", description="all adds operations close to those of ImageNet-C"
+    )
+
+
+# --- preprocess clahe ----------------------------------------------------------------------------
+
+
+class ClaheChoices(Choices):
+    """Choices of preprocess clahe."""
+
+    clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X")] = Field(2.0, description="limit of the contrast")
+    tiles: Annotated[Tiles, Flag(CONTENT, "N")] = Field(8, description="tiles along each side")
+    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = Field(
+        95, description="quality of JPEG files"
+    )
+    edition: str | None = Field(None, description="edition of the source, as its manifest says")
+    benchmark: str | None = Field(None, description="kind of the source, as its manifest says")
+    origin: str | None = Field(None, description="digest of the images that the source was made from")
+
+
+class ClaheCommand(Options):
+    """Places of a data set before and after CLAHE."""
+
+    source: Annotated[str, Flag(SOURCE, argument=True, name="SRC")] = Field(description="the data set")
+    destination: Annotated[str, Flag(OUTPUT, argument=True, name="DST")] = Field(description="the output")
+
+
+# --- make-icons ----------------------------------------------------------------------------------
+
+_NAMED_COLOURS: Final = {"white": (255, 255, 255), "black": (0, 0, 0)}
+
+
+def parse_colour(text: str) -> tuple[int, int, int]:
+    """Return red, green and blue of ``"white"``, ``"black"`` or ``"#rrggbb"``.
+
+    Raises
+    ------
+    ArgumentError
+        The text is none of these.
+    """
+    if re.fullmatch("#[0-9a-fA-F]{6}", text):
+        red, green, blue = bytes.fromhex(text[1:])
+        return red, green, blue
+    if text not in _NAMED_COLOURS:
+        raise ArgumentError(f"must be white, black or #rrggbb, not {text!r}")
+    return _NAMED_COLOURS[text]
+
+
+def _normalise_colour(text: str) -> str:
+    red, green, blue = parse_colour(text)
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _read_pairs(value: Any) -> Any:
+    """Return texts ``NAME=VALUE`` as a mapping, and a mapping unchanged."""
+    if not isinstance(value, tuple):
+        return value
+    pairs: dict[str, str] = {}
+    for text in value:
+        name, sign, given = text.partition("=")
+        if not (name and sign and given):
+            raise ArgumentError(f"must be NAME=VALUE, not {text!r}")
+        if name in pairs:
+            raise ArgumentError(f"{name!r} is given twice")
+        pairs[name] = given
+    return pairs
+
+
+def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
+    for name in styles:
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise ArgumentError(f"{name!r} is not a valid style name; use letters, digits, _, - and .")
+    if len(styles) < 2:
+        raise ArgumentError("at least two styles are needed, because each split holds one out")
+    return {name: make_absolute(folder) for name, folder in sorted(styles.items())}
+
+
+class IconChoices(Choices):
+    """Choices of make-icons."""
+
+    dataset: SetName | None = Field("icons", description="name of the data set")
+    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = Field(
+        "out/icons", description="output folder or URL"
+    )
+    style: Annotated[
+        dict[str, Location],
+        BeforeValidator(_read_pairs),
+        AfterValidator(_check_style_names),
+        Flag(SOURCE, "NAME=DIR", usual=True),
+    ] = Field(description="pictures of a style; repeatable")
+    licence: Annotated[dict[str, str], BeforeValidator(_read_pairs), Flag(SOURCE, "NAME=TEXT")] = Field(
+        {}, description="licence of a style's pictures; repeatable"
+    )
+    size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", usual=True)] = Field(
+        64, description="width and height in pixels"
+    )
+    background: Annotated[str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR")] = Field(
+        "#ffffff", description="white, black or #rrggbb"
+    )
+    classes: Annotated[
+        Location | None, AfterValidator(lambda path: path and make_absolute(path)), Flag(CONTENT, "FILE")
+    ] = Field(None, description="YAML file of other classes: {class: [code points]}")
+    per_class: Annotated[
+        Count | None, BeforeValidator(lambda value: None if value == "all" else value), Flag(CONTENT, "N|all")
+    ] = Field(40, description="emoji of a class in each style at most")
+    skin_tones: Annotated[StrictBool, Flag(CONTENT)] = Field(True, description="include skin tone variants")
+
+
+# --- make-subtypes -------------------------------------------------------------------------------
+
+
+class SubtypeChoices(Options):
+    """Choices of make-subtypes."""
+
+    imagenet22k: Annotated[Path, Flag(SOURCE, argument=True)] = Field(description="a folder for each noun")
+    wordnet: Annotated[Path, Flag(SOURCE, "DIR", usual=True)] = Field(
+        Path("/usr/share/wordnet"),
+        description="folder with WordNet 3.0's data.noun; by default that of Debian's wordnet-base",
+    )
+    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
+        "out/subtypes", description="output folder"
+    )
+    links: Annotated[StrictBool, Flag(OUTPUT, usual=True)] = Field(
+        False, description="also create folders of links: <split>/<type>/<id>"
+    )
+
+
+# --- filter-a, filter-o --------------------------------------------------------------------------
+
+
+class Filtering(ModelInput):
+    """Choices of the searches for natural adversarial examples."""
+
+    candidates: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="a folder for each class")
+    model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = Field(
+        (), description="model.onnx, model.pt2, timm:NAME[@FILE], ...; repeatable"
+    )
+    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
+        description="folder or URL for the shortlist and the page"
+    )
+    classes: Annotated[tuple[str, ...], Flag(MODEL, "NAME|FILE", usual=True)] = Field(
+        (), description="class folders in the order of the outputs; once, or once per model"
+    )
+    only: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = Field(
+        None, description="the relevant classes, one per line"
+    )
+    names: Annotated[Path | None, Flag(OUTPUT, "FILE")] = Field(
+        None, description="class names for the page: n01440764 tench ..."
+    )
+    preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = Field(  # type: ignore[assignment]
+        (), description="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once per model"
+    )
+    resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = Field(
+        None, description="shorter side before the crop; default input size / 0.875"
+    )
+    outputs: Annotated[Literal["logits", "probabilities"] | None, Flag(MODEL)] = Field(
+        None, description="kind of the models' outputs; default detected"
+    )
+    limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = Field(
+        None, description="use only the first N candidates"
+    )
+    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
+        False, description="replace results created with different settings"
+    )
+    accept: Annotated[tuple[Path, ...], Flag(CONTENT, "LIST", usual=True)] = Field(
+        (), description="write the final tree of the images in this list from the review page; repeatable"
+    )
+
+
+class AdversarialFiltering(Filtering):
+    """Choices of filter-a."""
+
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(2, description="images per batch")
+    max_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = Field(
+        0.15, description="limit for the true class"
+    )
+    per_confusion: Annotated[Count, Flag(CONTENT, "N", usual=True)] = Field(
+        15, description="images per confused pair"
+    )
+
+
+class OutlyingFiltering(Filtering):
+    """Choices of filter-o."""
+
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(16, description="images per batch")
+    min_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = Field(
+        0.9, description="limit for the prediction"
+    )

@@ -1,0 +1,89 @@
+"""Choices of how a plan is run, which change no byte of the output."""
+
+import os
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field, StrictBool
+
+from robustgen.errors import ArgumentError
+from robustgen.settings.fields import Flag, Group, Jobs, Location, Options
+
+# Environment of a job of a SLURM array.
+_SLURM: Final = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
+RUNNING: Final = Group.RUNNING
+
+
+def read_shard(text: str) -> tuple[int, int]:
+    """Return ``"3/16"`` as (3, 16), and for ``"auto"`` the values in SLURM's environment.
+
+    Raises
+    ------
+    ArgumentError
+        The text is neither, or this is no task of an array.
+    """
+    if text != "auto":
+        part, slash, parts = text.partition("/")
+        if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+            raise ArgumentError(f"must be I/N with I from 1 to N, for instance 3/16, or auto, not {text!r}")
+        return int(part), int(parts)
+    missing = [name for name in _SLURM if not os.environ.get(name, "").isdecimal()]
+    if missing:
+        raise ArgumentError(f"auto: {missing[0]} is not set; it is meant for jobs of a SLURM array")
+    task, first, count = (int(os.environ[name]) for name in _SLURM)
+    step = int(os.environ.get("SLURM_ARRAY_TASK_STEP") or 1)
+    index, rest = divmod(task - first, max(1, step))
+    if rest or not 0 <= index < count:
+        raise ArgumentError(f"auto: task {task} is not one of {count} consecutive tasks starting at {first}")
+    return index + 1, count
+
+
+def _check_shard(text: str | None) -> str | None:
+    if text is not None:
+        read_shard(text)
+    return text
+
+
+class Running(Options):
+    """How a plan is run."""
+
+    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
+        False, description="start over if the output has other content"
+    )
+    allow_failures: Annotated[StrictBool, Flag(RUNNING)] = Field(
+        False, description="exit with status 0 even if images failed"
+    )
+    dry_run: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
+        False, description="print the plan and an estimate; create nothing"
+    )
+    plan: Annotated[str | None, Flag(RUNNING, "FILE")] = Field(
+        None, description="write the plan for `robustgen run`; create nothing"
+    )
+    quiet: Annotated[StrictBool, Flag(RUNNING)] = Field(
+        False, description="print only failures, no progress and no result"
+    )
+    log_json: Annotated[str | None, Flag(RUNNING, "FILE")] = Field(
+        None, description="append one line of JSON per work unit: images, seconds, failures"
+    )
+    on: Annotated[str | None, Flag(RUNNING, "EXECUTOR")] = Field(
+        None,
+        description="executor of the work: dask:ADDRESS, ray[:ADDRESS], or "
+        "slurm:partition=cpu,shards=N[,wait] with further options of sbatch; default this machine",
+    )
+    shard: Annotated[str | None, AfterValidator(_check_shard), Flag(RUNNING, "I/N")] = Field(
+        None, description="process only part I of N; auto reads both from a SLURM array"
+    )
+
+
+class PlanRun(Running):
+    """A plan in a file, and where it is run."""
+
+    plan_file: Annotated[str, Flag(RUNNING, argument=True, name="PLAN")] = Field(description="the plan")
+    source: Annotated[Location | None, Flag(RUNNING, "PATH", usual=True)] = Field(
+        None, description="path or URL of the source on this machine, if different"
+    )
+    output: Annotated[Location | None, Flag(RUNNING, "DIR", usual=True)] = Field(
+        None, description="output folder or URL on this machine, if different"
+    )
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = Field(
+        None, description="worker processes; default all: one per core"
+    )

@@ -1,0 +1,133 @@
+"""Choices of streams for test-time adaptation."""
+
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BeforeValidator, Field, StrictBool
+
+from robustgen.errors import ArgumentError
+from robustgen.settings.fields import Count, Flag, Group, Options, Probability, split_list
+from robustgen.settings.models import ModelInput
+
+STREAM, MODEL, OUTPUT, RUNNING = Group.STREAM, Group.MODEL, Group.OUTPUT, Group.RUNNING
+
+Setting = Literal[
+    "continual",
+    "reset-each-shift",
+    "gradual",
+    "mixed",
+    "correlated",
+    "reset-each-shift-correlated",
+    "gradual-correlated",
+    "mixed-correlated",
+    "markov",
+]
+SETTINGS: Final[tuple[Setting, ...]] = get_args(Setting)
+Law = Literal["rotta", "note"]
+MOST_SLOTS: Final = 10_000
+"""Limit of the slots: shares of a thousand classes are then drawn in a second; the papers use 100."""
+MOST_VISITS: Final = 1000
+
+Imbalance = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
+
+
+class Drawing(Options):
+    """Choices of `stream`."""
+
+    setting: Annotated[
+        Setting | Literal["csid"] | None,
+        BeforeValidator(lambda name: "correlated" if name == "dirichlet" else name),
+        Flag(STREAM, "NAME", usual=True, complete=lambda: (*SETTINGS, "dirichlet", "csid")),
+    ] = Field(None, description="order of the images (docs/use/streams.md); csid is for OpenOOD")
+    shuffle: Annotated[StrictBool, Flag(STREAM, usual=True)] = Field(
+        False, description="draw the order of the corruptions"
+    )
+    abrupt: Annotated[StrictBool, Flag(STREAM)] = Field(
+        False, description="gradual: start at the highest severity, as CoTTA's code"
+    )
+    repeat: Annotated[Count, Field(le=MOST_VISITS), Flag(STREAM, "N", usual=True)] = Field(
+        1, description="pass N times through all corruptions; in PeTTA 20"
+    )
+    law: Annotated[Law | None, Flag(STREAM)] = Field(
+        None, description="correlated: law of the paper; default rotta"
+    )
+    concentration: Annotated[float | None, Field(ge=0.001, le=1000), Flag(STREAM, "X")] = Field(
+        None, description="correlated: parameter of the Dirichlet distribution; default 0.1"
+    )
+    slots: Annotated[Count | None, Field(le=MOST_SLOTS), Flag(STREAM, "N")] = Field(
+        None, description="correlated: pieces of each class; default one per class, with rotta at most 100"
+    )
+    class_correlation: Annotated[Probability | None, Flag(STREAM, "P")] = Field(
+        None, description="markov: probability that a class stays; default 0.95"
+    )
+    domain_correlation: Annotated[Probability | None, Flag(STREAM, "P")] = Field(
+        None, description="markov: probability that a corruption stays; default 0.85"
+    )
+    class_imbalance: Annotated[Imbalance | None, Flag(STREAM, "X")] = Field(
+        None, description="markov: ratio of first to last class; default 1"
+    )
+    domain_imbalance: Annotated[Imbalance | None, Flag(STREAM, "X")] = Field(
+        None, description="markov: ratio of first to last corruption; default 1"
+    )
+    most_samples: Annotated[Count | None, Flag(STREAM, "N")] = Field(
+        None, description="markov: images of the most frequent class with the most frequent corruption"
+    )
+    format: Annotated[Literal["jsonl", "imglist"], Flag(OUTPUT, usual=True)] = Field(
+        "jsonl", description="imglist is for OpenOOD: path and label"
+    )
+    files: Annotated[Literal["jpeg", "png", "original"], Flag(OUTPUT)] = Field(
+        "jpeg", description="imglist: format of the set that the paths belong to"
+    )
+    output: Annotated[str | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
+        None, description="output file; default out/stream-SETTING.jsonl, or .txt"
+    )
+
+
+class CccPlaying(Options):
+    """Choices of `stream ccc`."""
+
+    accuracy_table: Annotated[str, Flag(STREAM, "FILE", usual=True)] = Field(
+        description="accuracies of all pairs: .pickle, .npz, .json, or a file of `stream measure`"
+    )
+    baseline: Annotated[float, Flag(STREAM, "X", usual=True)] = Field(20, description="target accuracy in %")
+    speed: Annotated[Count, Flag(STREAM, "N", usual=True)] = Field(1000, description="images per cell")
+    length: Annotated[Count, Flag(STREAM, "N", usual=True)] = Field(7_500_000, description="number of images")
+    format: Annotated[Literal["jsonl", "webdataset"], Flag(OUTPUT, usual=True)] = Field(
+        "jsonl", description="lines that name the images, or the images themselves"
+    )
+    output: Annotated[str | None, Flag(OUTPUT, "PATH", usual=True)] = Field(
+        None, description="output; default out/stream-ccc.jsonl, for webdataset the folder out/ccc"
+    )
+    overwrite: Annotated[StrictBool, Flag(RUNNING)] = Field(
+        False, description="start over if the output has other content"
+    )
+
+
+def _read_grid(value: Any) -> Any:
+    """Return ascending severities from 0 to 5."""
+    try:
+        grid = tuple(map(float, split_list(value)))
+    except (TypeError, ValueError):
+        grid = ()
+    if len(grid) < 2 or (grid[0], grid[-1]) != (0, 5) or any(low >= high for low, high in pairwise(grid)):
+        raise ArgumentError(f"must ascend from 0 to 5, not {value!r}")
+    return grid
+
+
+class AccuracyMeasuring(ModelInput):
+    """Choices of `stream measure`."""
+
+    model: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(description="model, as for evaluate")
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(64, description="images per batch")
+    grid: Annotated[tuple[float, ...], BeforeValidator(_read_grid), Flag(STREAM, "X,X", usual=True)] = Field(
+        "0,1,2,3,4,5", validate_default=True, description="severities to measure, from 0 to 5"
+    )
+    baseline: Annotated[float, Flag(STREAM, "X")] = Field(
+        40, description="target accuracy in % that the table has to contain"
+    )
+    output: Annotated[str, Flag(OUTPUT, "FILE", usual=True)] = Field(
+        "out/ccc-accuracies.json", description="output file"
+    )
+    overwrite: Annotated[StrictBool, Flag(RUNNING)] = Field(
+        False, description="start over if the output has other content"
+    )
