@@ -1,7 +1,5 @@
 """score and score-ood: the tables of the papers."""
 
-import click
-
 from robustgen.cli.app import command, echo, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
@@ -17,8 +15,6 @@ def score(options: Scoring) -> None:
 
     PREDICTIONS are folders written by predict or evaluate, one for each model.
     """
-    if not options.predictions:
-        raise click.UsageError("Missing argument 'PREDICTIONS...'.")
     from robustgen.display import charts, html
     from robustgen.scores import layouts, plotting, score_page, scoring
 
@@ -26,7 +22,7 @@ def score(options: Scoring) -> None:
         if path.suffix.lower() in _PAGES:
             html.check_page_path(path, *([options.dataset] if options.dataset else []))
         else:
-            charts.check_chart_path(path)
+            charts.check_chart_path(path, ".html")
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,

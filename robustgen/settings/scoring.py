@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool
 
-from robustgen.settings.fields import Count, Flag, Group, Jobs, Options, Whole
+from robustgen.settings.fields import Count, Flag, Group, Jobs, NewFile, Options, Whole
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 Layout = Literal["table", "markdown", "csv", "json", "latex"]
@@ -55,7 +55,7 @@ class Scoring(CellScoring):
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = Field(
         False, description="print the papers' full tables at any width; default in pipes"
     )
-    output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
+    output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
         (), description="also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"
     )
 
