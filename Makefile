@@ -22,7 +22,7 @@ ELSEWHERE := durability install processors ray remote_outputs runs sharing shard
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-lowest test-opencv lint format docs site bench clean
+.PHONY: help demo demo-score test test-all test-lowest test-opencv lint format docs site bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,10 @@ demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photog
 demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C and P sets of twenty photographs
 	$(SCORE)/bin/python scripts/demo_score.py
 
-test: $(VENV)/.installed-test ## Run all tests
+test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in four minutes
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+
+test-all: $(VENV)/.installed-test ## Run all tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-lowest: $(LOWEST)/.installed-test ## Run the tests with the oldest supported releases (scripts/lowest.txt)
