@@ -19,6 +19,8 @@ from tests.helpers import cli, put_photo, tree
 WITHOUT = """
 import os, signal, sys
 
+pytestmark = pytest.mark.slow("runs every command without POSIX")
+
 class Refuse:
     def find_spec(self, name, path=None, target=None):
         if name in ("fcntl", "termios", "resource", "pwd", "grp", "pty", "tty", "posixshmem"):

@@ -178,6 +178,7 @@ def records_hold(root):
     return len(records)
 
 
+@pytest.mark.slow("fills the disk at every write")
 def test_a_full_disk_is_told_in_one_line_and_costs_nothing_later(photos, output, tmp_path):
     needed = bytes_needed(photos, tmp_path / "needed", *FEW)
     settings = (output / ".robustgen" / "settings.json").stat().st_size
@@ -200,6 +201,7 @@ def test_a_disk_that_is_full_before_the_run_begins(photos, output, tmp_path):
     assert whole(tmp_path / "out") == whole(output)
 
 
+@pytest.mark.slow("fills the disk at every write")
 def test_a_full_disk_under_arrays(cifar, cifar_output, tmp_path):
     needed = bytes_needed(cifar[0], tmp_path / "needed", *CIFAR)
     for number, share in enumerate((0.2, 0.5, 0.9)):
@@ -230,6 +232,7 @@ def no_file_over(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow("fills the disk at every write")
 def test_no_room_for_records(many, tmp_path):
     make_c(many, tmp_path / "one", *FEW)
     sizes = sorted({f.stat().st_size for f in tmp_path.rglob("*") if f.is_file()})
@@ -360,6 +363,7 @@ def snapshots(source, root, *flags):
     return taken
 
 
+@pytest.mark.slow("kills many runs")
 def test_killed_at_any_point(photos, tmp_path):
     flags = (*FEW, "--limit", "2", "--corruptions", "contrast")
     taken = snapshots(photos, tmp_path / "out", *flags)
@@ -370,6 +374,7 @@ def test_killed_at_any_point(photos, tmp_path):
         assert not litter(root)
 
 
+@pytest.mark.slow("kills many runs")
 def test_killed_at_any_point_of_a_later_run(photos, tmp_path):
     root = tmp_path / "out"
     make_c(photos, root, *FEW, "--limit", "2")
@@ -379,6 +384,7 @@ def test_killed_at_any_point_of_a_later_run(photos, tmp_path):
         assert whole(snapshot) == whole(root)
 
 
+@pytest.mark.slow("kills many runs")
 def test_arrays_killed_at_any_point(cifar, tmp_path):
     flags = (*CIFAR, "--limit", "3", "--corruptions", "contrast")
     taken = snapshots(cifar[0], tmp_path / "out", *flags)
@@ -388,6 +394,7 @@ def test_arrays_killed_at_any_point(cifar, tmp_path):
         assert not litter(root)
 
 
+@pytest.mark.slow("kills many runs")
 def test_shards_killed_at_any_point(photos, tmp_path):
     flags = (*FEW, "--limit", "2", "--corruptions", "contrast", "--severities", "1", "--shard")
     make_c(photos, tmp_path / "out", *flags, "2/2")
@@ -437,6 +444,7 @@ def start(*args):
     return process
 
 
+@pytest.mark.slow("kills many runs")
 def test_killed_again_and_again(many, tmp_path, undisturbed_many):
     root, rng = tmp_path / "out", random.Random(11)
     sessions, made = [], 0
@@ -455,6 +463,7 @@ def test_killed_again_and_again(many, tmp_path, undisturbed_many):
     assert none_alive(sessions, 5)
 
 
+@pytest.mark.slow("stops runs of workers")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_by_a_signal(many, tmp_path, number):
     process = start("make-c", "--source", many, "--output", tmp_path / "out", *MANY)
@@ -523,6 +532,7 @@ def test_an_interrupt_before_the_command_begins_is_one_line():
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
 
 
+@pytest.mark.slow("a run for each stream")
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_not_matter(many, tmp_path, closed):
     flags = f"--source {many} --output {tmp_path}/out --corruptions fog --severities 1 --jobs 2 --limit 4"
@@ -554,11 +564,13 @@ def cluster_run(many, tmp_path_factory, dask):
     return home / "out", records
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_cluster_gives_the_same_tree_though_a_worker_dies(cluster_run, undisturbed_many):
     assert whole(cluster_run[0]) == undisturbed_many
     assert not litter(cluster_run[0])
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_cluster_s_work_is_recorded_as_it_comes_in(cluster_run):
     assert cluster_run[1] > 2
 

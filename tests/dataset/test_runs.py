@@ -335,6 +335,7 @@ def kill(process):
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow("stops runs of workers midway")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_killed_run_is_continued(many, tmp_path, undisturbed_many, jobs):
     output = tmp_path / "out"
@@ -347,6 +348,7 @@ def test_a_killed_run_is_continued(many, tmp_path, undisturbed_many, jobs):
     assert tree(output) == undisturbed_many
 
 
+@pytest.mark.slow("stops runs of workers midway")
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the workers")
 def test_workers_do_not_outlive_a_killed_run(many, tmp_path):
     """They would go on writing, without the lock, into an output that another run may have begun anew."""
@@ -367,6 +369,7 @@ def test_workers_do_not_outlive_a_killed_run(many, tmp_path):
     assert not left
 
 
+@pytest.mark.slow("stops runs of workers midway")
 def test_an_interrupted_run_says_how_to_go_on(many, tmp_path, undisturbed_many):
     output = tmp_path / "out"
     arguments = ("make-c", "--source", many, "--output", output, *MANY, "--jobs", "2")
@@ -381,6 +384,7 @@ def test_an_interrupted_run_says_how_to_go_on(many, tmp_path, undisturbed_many):
     assert tree(output) == undisturbed_many
 
 
+@pytest.mark.slow("stops runs of workers midway")
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the workers")
 def test_the_work_of_a_dead_worker_is_done_again(many, tmp_path, undisturbed_many):
     output = tmp_path / "out"
@@ -556,6 +560,7 @@ def test_cifar_first_a_few_images_then_all(cifar, cifar_c, tmp_path):
     assert tree(tmp_path / "out") == tree(cifar_c)
 
 
+@pytest.mark.slow("stops runs of workers midway")
 def test_a_killed_cifar_run_is_continued(cifar, tmp_path):
     flags = ("--dataset", "cifar-10", "--corruptions", "all", "--source", cifar[0])
     cli("make-c", *flags, "--output", tmp_path / "undisturbed", "--jobs", "1")

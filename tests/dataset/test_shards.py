@@ -43,6 +43,7 @@ def test_more_shards_than_images(photos, output, tmp_path):
     assert whole(tmp_path / "out") == whole(output)
 
 
+@pytest.mark.slow("several runs at once")
 def test_shards_at_the_same_time_give_the_tree_of_one_run(many, tmp_path):
     flags = ("--source", many, "--output", tmp_path / "out", *FEW)
     both = [spawn("make-c", *flags, "--shard", f"{number}/2") for number in (1, 2)]

@@ -88,6 +88,7 @@ finally:
     )
 
 
+@pytest.mark.slow("three runs at once")
 @pytest.mark.parametrize("form", FORMS)
 def test_three_runs_at_once_make_each_unit_once(many, tmp_path, form):
     flags = ("make-c", "--source", many, "--jobs", "1", *LONG, *FORMS[form])
@@ -108,6 +109,7 @@ def test_three_runs_at_once_make_each_unit_once(many, tmp_path, form):
     assert findings(tmp_path / "out", "--against", tmp_path / "one", status=0) == []
 
 
+@pytest.mark.slow("three runs at once")
 def test_one_of_three_runs_is_killed(many, tmp_path):
     flags = ("make-c", "--source", many, "--jobs", "1", *LONG)
     together = [spawn(*flags, "--output", tmp_path / "out") for _ in range(3)]
@@ -198,6 +200,7 @@ def test_units_claimed_by_the_dead_are_made_at_once(photos, tmp_path, content):
     assert not claims(tmp_path / "out").exists()
 
 
+@pytest.mark.slow("waits for a claim to age")
 def test_units_claimed_elsewhere_are_made_after_a_while(photos, tmp_path, impatient):
     claimed_by(tmp_path / "out", photos, "1 another-host")
     said = make_c(photos, tmp_path / "out", "--corruptions", "contrast", "--jobs", "1").stdout
@@ -395,6 +398,7 @@ def test_a_tar_rewritten_with_the_same_size_and_time(tmp_path):
     refused_then_overwritten(tmp_path / "val.tar", tmp_path / "out", name, *flags, "--severities", "1,4")
 
 
+@pytest.mark.slow("measures three runs")
 def test_processor_time_of_three_is_that_of_one(many, tmp_path):
     """As the units themselves say, since a busy machine's clock tells little."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -159,6 +159,7 @@ def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monke
     assert "a.tar" in line
 
 
+@pytest.mark.slow("waits for silence")
 def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
     stopped, named = [], threading.Event()
@@ -330,6 +331,7 @@ main()
 """
 
 
+@pytest.mark.slow("kills a run of workers")
 def test_a_killed_run_loses_only_its_unit(digits, model, written, tmp_path, monkeypatch):
     flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
     common = ("--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)

@@ -23,6 +23,8 @@ from robustgen.cli import main
 from robustgen.dataset.state import OutputState
 from robustgen.models.onnx import OnnxModel
 
+pytestmark = pytest.mark.slow("three processes share each set")
+
 place, runs = Path(sys.argv.pop(1)), int(sys.argv.pop(1))
 claim, run, shown = OutputState.claim, OnnxModel.run, [-1]
 

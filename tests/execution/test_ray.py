@@ -108,6 +108,8 @@ TOKENS = """
 import os, sys
 os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "t" * 40}
 from ray.cluster_utils import Cluster
+
+pytestmark = pytest.mark.slow("starts Ray clusters")
 print(Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}).address)
 sys.stdout.flush()
 sys.stdin.read()

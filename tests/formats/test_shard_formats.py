@@ -161,6 +161,7 @@ def test_a_second_run_does_nothing_and_variants_can_be_added(photos, sets, tmp_p
     assert tree(tmp_path / "out") == tree(sets / form)
 
 
+@pytest.mark.slow("kills runs")
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_killed_run_goes_on(tmp_path, form):
     for i in range(12):

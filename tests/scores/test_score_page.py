@@ -247,6 +247,7 @@ def fake_scores(models, images):
     return made
 
 
+@pytest.mark.slow("a page of fifty models")
 @NO_BROWSER
 def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
     report = Report(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
@@ -263,6 +264,7 @@ def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
     assert page_data(tmp_path / "page.html")["line"]["source"] == "these 50 models"
 
 
+@pytest.mark.slow("intervals of fifty models")
 def test_a_page_with_intervals_of_fifty_models_stays_small():
     report = Report(fake_scores(50, 200), ALEXNET, 1, [])
     data = collect_data(report)

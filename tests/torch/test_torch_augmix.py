@@ -126,6 +126,7 @@ def answer(dataset, asked, answered):
         answered.put((dataset.epoch, dataset[0][0][1]))
 
 
+@pytest.mark.slow("starts worker processes")
 def test_workers_that_live_on_hear_of_the_epoch():
     context = multiprocessing.get_context("spawn")
     dataset, asked, answered = AugMixDataset(ARRAYS), context.Queue(), context.Queue()
