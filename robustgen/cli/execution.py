@@ -46,17 +46,15 @@ def carry_out(plan: "Plan", running: Running) -> None:
         save(running.plan, plans.to_bytes(plan))
         echo(f"{running.plan}: the plan of {format_count(len(plan.keys), 'image')}")
         return
-    from robustgen.cli.warm import compile_for
     from robustgen.dataset.run import run
     from robustgen.display import progress
 
-    def begin() -> None:
-        if not running.quiet:
-            echo(f"{_describe_images(plan)}, {format_count(len(plan.variants), 'output')} of each", err=True)
-            for line in _describe_mirror(plan):
-                echo(line, err=True)
-        if on is None:
-            compile_for(plan)
+    def announce() -> None:
+        if running.quiet:
+            return
+        echo(f"{_describe_images(plan)}, {format_count(len(plan.variants), 'output')} of each", err=True)
+        for line in _describe_mirror(plan):
+            echo(line, err=True)
 
     stop_in_order()
     with progress.quiet(running.quiet), _open_log(running.log_json) as log:
@@ -66,7 +64,7 @@ def carry_out(plan: "Plan", running: Running) -> None:
             shard=read_shard(running.shard) if running.shard else None,
             cluster=on,
             log=log,
-            on_begin=begin,
+            on_begin=announce,
         )
     if not running.quiet:
         _show_result(result, plan)

@@ -4,12 +4,9 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-from robustgen.cli import warm
 from robustgen.cli.warm import WarmingJob
 from robustgen.errors import MissingDependencyError
-from tests.helpers import FEW, cli, make_c
+from tests.helpers import cli
 
 
 def test_an_operation_is_applied_and_a_missing_file_is_told(monkeypatch):
@@ -29,20 +26,6 @@ def test_every_operation_is_a_job(monkeypatch):
     result = cli("warm", "--jobs", "1")
     assert {"gaussian_noise", "saturate", "tilt", "snow"} <= {*done}
     assert result.stderr == "no frost\n" and result.stdout.startswith(f"{len(done)} operations in ")
-
-
-@pytest.mark.parametrize(("workers", "compiled"), [(1, 0), (2, 2)])
-def test_a_run_of_several_workers_divides_the_loops_among_them_once(
-    photos, tmp_path, monkeypatch, workers, compiled
-):
-    monkeypatch.setattr(warm, "loop_folder", lambda: tmp_path)
-    started = []
-    monkeypatch.setattr(warm, "compile_loops", lambda jobs, workers: started.extend(jobs))
-    for output in ("a", "b"):
-        make_c(photos, tmp_path / output, *FEW[:-1], workers, "--limit", "1")
-        for job in started:
-            job._mark.touch()
-    assert len(started) == compiled
 
 
 def test_loops_load_without_scipy_s_linear_algebra_and_leave_others_their_own():
