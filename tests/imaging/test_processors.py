@@ -22,7 +22,6 @@ OPENCV = {
 }
 GLIBC = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"}
 OPENBLAS = {"OPENBLAS_CORETYPE": "Prescott"}
-# The loops compiled for another processor are kept, apart from those of this one.
 NUMBA = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 FEATURES = {
     "NumPy without AVX-512": {"NPY_DISABLE_CPU_FEATURES": _AVX512},
