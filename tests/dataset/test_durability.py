@@ -28,6 +28,7 @@ from tests.helpers import (
     CIFAR,
     FEW,
     FEW_VARIANTS,
+    PATIENCE,
     cli,
     cli_error,
     findings,
@@ -37,6 +38,8 @@ from tests.helpers import (
     make_c,
     pictures,
     until_open,
+    until_under_way,
+    wait_until,
     whole,
     without_beginning,
 )
@@ -405,16 +408,6 @@ def test_shards_killed_at_any_point(photos, tmp_path):
         assert not litter(root)
 
 
-def under_way(process, root, files=60):
-    """Wait until a run has written some files."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if sum(1 for _ in root.glob("*/*/*/*.*")) >= files:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"never under way: {process.communicate()}")
-
-
 def alive(session):
     """The processes of a session, but for zombies."""
     found = []
@@ -424,15 +417,6 @@ def alive(session):
             if int(own) == session and state != "Z":
                 found.append(int(stat.parent.name))
     return found
-
-
-def none_alive(sessions, seconds):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not any(map(alive, sessions)):
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def start(*args):
@@ -451,7 +435,7 @@ def test_killed_again_and_again(many, tmp_path, undisturbed_many):
     for _ in range(3):
         process = start("make-c", "--source", many, "--output", root, *MANY)
         sessions.append(process.pid)
-        under_way(process, root, made + 1)
+        until_under_way(process, root, made + 1)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(rng.uniform(0, 0.25))
         process.kill()
@@ -460,20 +444,20 @@ def test_killed_again_and_again(many, tmp_path, undisturbed_many):
     make_c(many, root, *MANY)
     assert whole(root) == undisturbed_many
     assert not litter(root)
-    assert none_alive(sessions, 5)
+    wait_until(lambda: not any(map(alive, sessions)))
 
 
 @pytest.mark.slow("stops runs of workers")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_by_a_signal(many, tmp_path, number):
     process = start("make-c", "--source", many, "--output", tmp_path / "out", *MANY)
-    under_way(process, tmp_path / "out")
+    until_under_way(process, tmp_path / "out")
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
     assert len(pictures(tmp_path / "out")) < 24 * 19 * 5, "it went on after it was asked to stop"
     assert without_beginning(errors.decode()) == ["stopped; run the same command to resume"]
-    assert none_alive([process.pid], 5)
+    wait_until(lambda: not alive(process.pid))
     assert not litter(tmp_path / "out")
 
 
@@ -555,10 +539,10 @@ def cluster_run(many, tmp_path_factory, dask):
     workers = [dask("worker", address, "--host", "127.0.0.1", *common) for _ in range(2)]
     cluster = ("--on", f"dask:{address}")
     process = start("make-c", "--source", many, "--output", home / "out", *MANY, *cluster)
-    under_way(process, home / "out", files=1000)
+    until_under_way(process, home / "out", files=1000)
     records = len([*(home / "out" / ".robustgen" / "records").iterdir()])
     workers[0].kill()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     assert workers[1].poll() is None
     return home / "out", records

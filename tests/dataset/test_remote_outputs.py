@@ -10,7 +10,17 @@ import pytest
 
 from robustgen.dataset.names import STATE
 from robustgen.files.storage import open_store, remote
-from tests.helpers import cli, cli_error, findings, manifest, put_photo, tree, whole, without_beginning
+from tests.helpers import (
+    PATIENCE,
+    cli,
+    cli_error,
+    findings,
+    manifest,
+    put_photo,
+    tree,
+    whole,
+    without_beginning,
+)
 from tests.servers import BUCKET, Weather, forget_connections
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
@@ -171,7 +181,7 @@ def test_several_machines_share_a_bucket(photos, s3, tmp_path):
         subprocess.Popen([*map(str, command), *FEW], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(3)
     ]
-    answers = [process.communicate(timeout=280) for process in together]
+    answers = [process.communicate(timeout=PATIENCE) for process in together]
     assert [process.returncode for process in together] == [0, 0, 0], answers
     make_c(photos, tmp_path / "local")
     assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
