@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import threading
-import time
 from multiprocessing import active_children
 
 import pytest
@@ -13,7 +12,7 @@ from robustgen.dataset.produce import ImageWork
 from robustgen.execution import progress as watch
 from robustgen.execution.processes import Processes, ThisProcess
 from robustgen.inspection.conformance import check_executor
-from tests.helpers import cli, free_port, tree, until_open, without_beginning
+from tests.helpers import cli, free_port, tree, until_open, wait_until, without_beginning
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
 
@@ -39,13 +38,11 @@ def files_in(root):
     return sum(1 for _ in root.glob("*/*/*/*.JPEG"))
 
 
-def soon(output, act, files=1, seconds=30):
+def soon(output, act, files=1):
     """Call `act` in another thread as soon as the run at `output` has written so many files."""
 
     def wait():
-        deadline = time.monotonic() + seconds
-        while files_in(output) < files and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: files_in(output) >= files)
         act()
 
     thread = threading.Thread(target=wait, daemon=True)
@@ -74,6 +71,7 @@ def silence(monkeypatch):
     return described
 
 
+@pytest.mark.slow("waits for silence")
 def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, silence):
     stopped = []
 
@@ -121,11 +119,13 @@ def cluster(dask, tmp_path):
     return Cluster(dask, tmp_path / "dask")
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_dask_conforms(cluster):
     cluster.add_worker("--nanny")
     check_executor(f"dask:{cluster.address}")
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
 ):
@@ -141,6 +141,7 @@ def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     assert tree(tmp_path / "out") == undisturbed
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, cluster, monkeypatch):
     first, seen, listen = cluster.add_worker(), set(), watch.Progress._listen
     second = []
@@ -155,9 +156,7 @@ def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, 
         # Else it might do all the work before the second one is there.
         first.send_signal(signal.SIGSTOP)
         second.append(cluster.add_worker())
-        deadline = time.monotonic() + 60
-        while second[0].pid not in seen and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: second[0].pid in seen)
         first.kill()
 
     thread = soon(tmp_path / "out", join_then_kill_the_first)
@@ -167,6 +166,7 @@ def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, 
     assert tree(tmp_path / "out") == undisturbed
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_scheduler_that_dies_is_told_of_in_one_line(many, tmp_path, undisturbed, cluster):
     cluster.add_worker()
     soon(tmp_path / "out", cluster.scheduler.kill)

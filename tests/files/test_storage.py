@@ -384,6 +384,7 @@ def test_exclusive_where_files_cannot_be_linked(tmp_path: Path, monkeypatch: pyt
     test_exclusive_files_are_put_once(open_store(tmp_path / "out"))
 
 
+@pytest.mark.slow("many processes")
 def test_many_threads_and_processes_write_at_once(tmp_path: Path) -> None:
     store = open_store(tmp_path)
 
@@ -429,6 +430,7 @@ def test_processes_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # --- trouble with object stores ------------------------------------------------------------------
 
 
+@pytest.mark.slow("waits between attempts")
 def test_throttling_and_lost_connections_are_retried(s3: Weather) -> None:
     store = open_store(f"s3://{BUCKET}/out")
     for trouble in ("throttle", "lose"):
@@ -445,6 +447,7 @@ def test_throttling_and_lost_connections_are_retried(s3: Weather) -> None:
         assert store.read("a") == b"data"
 
 
+@pytest.mark.slow("waits between attempts")
 def test_a_server_that_is_gone_is_a_line(s3: Weather, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     forget_connections()
@@ -455,6 +458,7 @@ def test_a_server_that_is_gone_is_a_line(s3: Weather, monkeypatch: pytest.Monkey
         assert caught.value.strerror and "\n" not in caught.value.strerror
 
 
+@pytest.mark.slow("waits between attempts")
 def test_endless_throttling_ends(s3: Weather) -> None:
     store = open_store(f"s3://{BUCKET}/out")
     s3.trouble[:] = ["throttle"] * 500

@@ -18,7 +18,7 @@ from robustgen.related.streams.correlation import draw_correlated
 from robustgen.related.streams.drawing import draw_stream
 from robustgen.related.streams.rows import StreamRow, format_row, read_rows
 from robustgen.torch import CorruptedDataset, SourceDataset, StreamDataset
-from tests.helpers import cifar_folder, cli, cli_error, photo, put_many
+from tests.helpers import PATIENCE, cifar_folder, cli, cli_error, photo, put_many
 
 # --- drawing ---------------------------------------------------------------------------------------
 
@@ -501,5 +501,5 @@ def test_a_pipe_is_written_to_and_not_replaced(photos, tmp_path):
     with ThreadPoolExecutor() as pool:
         read = pool.submit(pipe.read_text)
         cli("stream", "--setting", "mixed", "--source", photos, "--output", pipe, "--corruptions", "fog")
-        assert len(read.result(timeout=60).splitlines()) == 5
+        assert len(read.result(timeout=PATIENCE).splitlines()) == 5
     assert pipe.is_fifo() and [*tmp_path.iterdir()] == [pipe]

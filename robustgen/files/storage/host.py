@@ -15,6 +15,8 @@ from typing import Any, Final
 
 HOST: Final = socket.gethostname()
 """Name of this machine, for messages."""
+# On Windows, each user has private folders.
+_USER: Final = os.getuid() if hasattr(os, "getuid") else 0
 IS_WINDOWS: Final = os.name == "nt"
 
 # Windows takes these names for devices, drives or streams of other files, or changes them.
@@ -104,14 +106,43 @@ def private_folder(name: str) -> Path:
     OSError
         There is no folder for temporary files.
     """
-    # On Windows, each user has a private folder for temporary files.
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"{name}-{user}"
+    folder = Path(tempfile.gettempdir()) / f"{name}-{_USER}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if os.name == "posix" and (folder.is_symlink() or status.st_uid != user or status.st_mode & 0o077):
-        return Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    return folder if _is_private(folder, 0o077) else Path(tempfile.mkdtemp(prefix=f"{name}-"))
+
+
+def cache_folder(name: str) -> Path:
+    """Create a folder in the user's cache (`XDG_CACHE_HOME`, ~/.cache), and return it.
+
+    Raises
+    ------
+    OSError
+        It cannot be created, or another user can write to it.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / name
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_private(folder, 0o022):
+        raise PermissionError(f"{folder} belongs to another user")
     return folder
+
+
+def _is_private(folder: Path, others: int) -> bool:
+    """Return whether this user owns `folder`, and the permissions `others` are not given."""
+    status = folder.lstat()
+    mine = not folder.is_symlink() and status.st_uid == _USER and not status.st_mode & others
+    return os.name != "posix" or mine
+
+
+@contextmanager
+def lock(path: str) -> Iterator[None]:
+    """Wait until no other process holds the lock `path`, and hold it; a process that dies holds none."""
+    with open(path, "ab") as file:
+        # Windows and some network file systems have no such locks.
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def open_closed_streams() -> None:
