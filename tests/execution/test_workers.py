@@ -184,6 +184,24 @@ def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, 
     assert tree(tmp_path / "out") == undisturbed
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_output_that_vanishes_is_named_as_lost(many, tmp_path, jobs):
+    """As if the file system of the output was unmounted: an empty folder is left."""
+    output = tmp_path / "out"
+    output.mkdir()
+
+    def unmount():
+        output.rename(tmp_path / "unmounted")
+        output.mkdir()
+
+    thread = soon(output, unmount)
+    result = make_c(many, output, "--jobs", jobs, status=1)
+    thread.join()
+    (line,) = without_beginning(result.stderr)
+    assert line == f"Error: {output}: was removed or unmounted while files were written to it"
+    assert not [*output.iterdir()]
+
+
 # --- Dask ----------------------------------------------------------------------------------------
 
 

@@ -156,8 +156,11 @@ def private_folder(name: str) -> Path:
     Raises
     ------
     OSError
-        There is no folder for temporary files.
+        There is no folder for temporary files, or ``TMPDIR`` does not name one.
     """
+    # Python would take another folder, which may be on a small disk.
+    if (chosen := os.environ.get("TMPDIR")) and not Path(chosen).is_dir():
+        raise OSError(errno.EINVAL, f"TMPDIR is {chosen}, which is not a folder", chosen)
     # On Windows, each user has a private folder for temporary files.
     user = os.getuid() if hasattr(os, "getuid") else 0
     folder = Path(tempfile.gettempdir()) / f"{name}-{user}"
