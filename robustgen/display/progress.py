@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tqdm import tqdm
 
@@ -28,6 +28,12 @@ def quiet(wanted: bool = True) -> Iterator[None]:
         _quiet = before
 
 
+class _Bar(tqdm):  # type: ignore[type-arg]
+    """A bar without the thread that would refresh it between updates, which the system may refuse."""
+
+    monitor_interval = 0
+
+
 class Meter:
     """Progress towards `total`; a context manager.
 
@@ -45,7 +51,7 @@ class Meter:
         on_terminal = sys.stderr.isatty()
         self._lines = not (on_terminal or _quiet)
         hidden = _quiet or not on_terminal
-        self._bar: tqdm[Any] = tqdm(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
+        self._bar = _Bar(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
 
     def __enter__(self) -> "Meter":
         return self

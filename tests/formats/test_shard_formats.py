@@ -195,6 +195,13 @@ def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_pat
     assert images_of(tmp_path / "out") == images_of(sets / form)
 
 
+def test_an_image_that_fails_in_two_units_of_a_shard_counts_once(copied, tmp_path):
+    (copied / "cat/b.jpg").write_bytes(b"no image")
+    for _ in range(2):
+        told = make(copied, tmp_path / "out", "webdataset", "--set", "shard_size=5", status=1).stderr
+        assert "1 failure, listed in " in told and told.count("'cat/b.jpg'") == 1
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_image_that_changes_is_made_again_and_one_that_breaks_is_withdrawn(copied, tmp_path, form):
     make(copied, tmp_path / "out", form)
