@@ -199,8 +199,10 @@ def hide_paths(content: Any) -> Any:
         return {key: hide_paths(value) for key, value in content.items()}
     if isinstance(content, list):
         return [hide_paths(value) for value in content]
-    if isinstance(content, str) and Path(content).is_absolute():
-        return Path(content).name
+    if isinstance(content, str):
+        # A list of images is a path after an @.
+        path = content.removeprefix("@")
+        return content.replace(path, Path(path).name) if Path(path).is_absolute() else content
     return content
 
 

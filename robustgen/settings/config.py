@@ -130,8 +130,10 @@ def _check_overrides(overrides: Any) -> Any:
 
 
 def _expand_list(subset: Any) -> Any:
-    """Return ``@FILE`` with ``${NAME}`` and ``~`` expanded, and a pattern unchanged."""
-    return f"@{expand_variables(subset[1:])}" if isinstance(subset, str) and subset[:1] == "@" else subset
+    """Return ``@FILE`` with an absolute path, and a pattern unchanged."""
+    if not isinstance(subset, str) or subset[:1] != "@":
+        return subset
+    return f"@{make_absolute(expand_variables(subset[1:]))}"
 
 
 def _read_ingredient(value: Any) -> Any:
