@@ -62,7 +62,7 @@ def _is_classification(manifest: Mapping[str, Any]) -> bool:
 
 
 def _list_patterns(manifest: Mapping[str, Any], variant: str) -> Iterator[str]:
-    """Yield the patterns of the files of a variant; those of arrays match none, so `datasets` refuses them."""
+    """Yield the patterns of the files of a variant; arrays match none, so `datasets` refuses them."""
     if variant and not manifest["config"].get("mirror"):
         yield from (name.format(f"{variant}/") for name in _FILES.get(_format(manifest), ("{}**",)))
         return
