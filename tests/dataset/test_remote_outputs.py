@@ -65,8 +65,9 @@ def place(request, tmp_path):
 
 
 def without_source(files):
-    """All files, dataset.json without where the source lay, and no description, which names it."""
-    files.pop("croissant.json", None)
+    """All files, dataset.json without where the source lay, and no descriptions, which name it."""
+    for name in ("croissant.json", "README.md"):
+        files.pop(name, None)
     held = json.loads(files.pop("dataset.json"))
     held["source"].pop("location")
     for name in ("source", "dataset", "follow_links"):
