@@ -118,7 +118,7 @@ def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str,
                 if digest:
                     text += f"{mark}{digest}  {name}\n".encode("utf-8", "surrogateescape")
             if path.rpartition("/")[2] in digests and path.count("/") <= 2:
-                # --mirror also repeats checksum files of the source.
+                # `mirror` also repeats checksum files of the source.
                 digests[path.rpartition("/")[2]][path] = sums[0]
             count, size = count + 1, size + length
         for name, content in lines.items():
@@ -199,8 +199,10 @@ def hide_paths(content: Any) -> Any:
         return {key: hide_paths(value) for key, value in content.items()}
     if isinstance(content, list):
         return [hide_paths(value) for value in content]
-    if isinstance(content, str) and Path(content).is_absolute():
-        return Path(content).name
+    if isinstance(content, str):
+        # A list of images is a path after an @.
+        path = content.removeprefix("@")
+        return content.replace(path, Path(path).name) if Path(path).is_absolute() else content
     return content
 
 

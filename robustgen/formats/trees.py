@@ -61,8 +61,8 @@ class Tree(Dataset):
     def _images(self) -> str | None:
         """Return the pattern of the image names, if the set mirrors other files of its source."""
         config = self.manifest.get("config")
-        pattern = config.get("images") if isinstance(config, dict) and config.get("mirror") else None
-        return pattern if isinstance(pattern, str) else None
+        pattern = config.get("subset") if isinstance(config, dict) and config.get("mirror") else None
+        return pattern if isinstance(pattern, str) and pattern[:1] != "@" else None
 
     @cached_property
     def _index(self) -> dict[str, int]:

@@ -244,7 +244,7 @@ class Choices(Options):
         None, description="use only the first N images"
     )
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = Field(
-        None, description="use a class-balanced random sample of N images (see seed)"
+        None, description="use a class-balanced random sample of N images (see --seed)"
     )
     subset: Annotated[str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE")] = Field(
         None, description="use only images whose keys match, such as 'val/*', or that the file lists"

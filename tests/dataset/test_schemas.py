@@ -119,7 +119,7 @@ def test_sets_of_every_format(kind, form, source, table, tmp_path):
     flags = SMALL if kind == "c" else ("--perturbations", "translate", *SMALL[4:])
     own = ("--dataset", "table", "--source", table) if form == "table" else ("--source", source)
     out = ("--output", tmp_path / "out", "--format", form, "--allow-failures")
-    cli(f"make-{kind}", *own, *flags, *out, *(("--mirror", "copy") if form == "original" else ()))
+    cli(f"make-{kind}", *own, *flags, *out, *(("--set", "mirror=copy") if form == "original" else ()))
     check_set(tmp_path / "out")
 
 
@@ -158,7 +158,7 @@ def test_streams(source, tmp_path):
     }
     np.savez(tmp_path / "table.npz", **accuracies)
     cli(
-        *("stream", "--setting", "ccc", "--baseline", "0", "--speed", "2", "--jobs", "1", "--length", "8"),
+        *("stream", "ccc", "--baseline", "0", "--speed", "2", "--jobs", "1", "--length", "8"),
         *("--accuracy-table", tmp_path / "table.npz", "--source", source, "--format", "webdataset"),
         *("--output", tmp_path),
         status=1,
@@ -195,6 +195,7 @@ def describe_arrays(path):
     return {name: {"dtype": a.dtype.str.lstrip("<|"), "shape": [*a.shape]} for name, a in arrays.items()}
 
 
+OF_32 = ("--edition", "folder", "--set", "constants_for=32")
 FEW_DIGITS = {
     "c": ("--corruptions", "fog", "--severities", "1", "--limit", "6"),
     "p": ("--perturbations", "brightness", "--limit", "6"),
@@ -204,7 +205,7 @@ FEW_DIGITS = {
 @pytest.mark.parametrize("save", ["logits", "top5"])
 @pytest.mark.parametrize("kind", ["c", "p"])
 def test_predictions(kind, save, digits, predicting, tmp_path):
-    flags = ("--source", digits, "--edition", "folder", "--set", "constants_for=32", "--jobs", "1", *FEW_DIGITS[kind])
+    flags = ("--source", digits, *OF_32, "--jobs", "1", *FEW_DIGITS[kind])
     cli(f"make-{kind}", *flags, "--format", "png", "--output", tmp_path / "set")
     cli("predict", tmp_path / "set", *predicting, "--save", save, "--output", tmp_path / "p")
     cli("evaluate", *flags, *predicting, "--save", save, "--output", tmp_path / "e")
@@ -332,7 +333,7 @@ def test_overwriting_equalised_folders_of_an_earlier_version(photos, tmp_path):
 @pytest.fixture
 def predicted(digits, predicting, tmp_path):
     """Command that predicts, and the folder of its predictions, by its name."""
-    flags = ("--source", digits, "--edition", "folder", "--set", "constants_for=32", "--jobs", "1", *FEW_DIGITS["c"])
+    flags = ("--source", digits, *OF_32, "--jobs", "1", *FEW_DIGITS["c"])
     cli("make-c", *flags, "--output", tmp_path / "set")
     both = {
         "predict": (("predict", tmp_path / "set", "--output", tmp_path / "p"), tmp_path / "p"),

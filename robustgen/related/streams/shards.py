@@ -181,7 +181,7 @@ def write_shards(
         manifest |= {
             "dataset": stream.name,
             "kind": "CCC",
-            "licence": FAMILY.licence,
+            "licence": [FAMILY.licence],
             "citation": FAMILY.citation,
         }
         manifest["source"] = {"images": len(keys), "digest": source_digest(sizes)}
