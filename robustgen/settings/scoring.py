@@ -63,7 +63,7 @@ class Scoring(CellScoring):
         1000, description="bootstrap samples of images for 95 % intervals; 0 for none"
     )
     format: Annotated[ScoreLayout, Flag(OUTPUT, usual=True)] = Field(
-        "table", description="form of the tables; model-index is for a model card of Hugging Face"
+        "table", description="form of the tables; model-index is for a Hugging Face model card"
     )
     predictions: Annotated[tuple[str, ...], Flag(SOURCE, argument=True)] = Field(
         description="folders of predictions"
@@ -90,7 +90,7 @@ class Scoring(CellScoring):
         (), description="columns of a single table: means, noise, blur, weather, digital, extra"
     )
     fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = Field(
-        (), description="end with status 1 if it holds, such as 'mCE > 70'; repeatable"
+        (), description="condition that ends the command with status 1, such as 'mCE > 70'; repeatable"
     )
     output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
         (), description="also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"
