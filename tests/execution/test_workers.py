@@ -171,9 +171,7 @@ def test_only_as_many_tasks_start_as_the_system_lets(monkeypatch):
 def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, undisturbed):
     """All child processes are killed: the workers, and those in which libraries track resources."""
     process = spawn("make-c", "--source", many, "--output", tmp_path / "out", *FEW, "--jobs", "2")
-    deadline = time.monotonic() + 60
-    while not files_in(tmp_path / "out") and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: files_in(tmp_path / "out"), process)
     for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
         os.kill(int(pid), signal.SIGKILL)
     _, told = process.communicate()
