@@ -10,11 +10,10 @@ import click
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from robustgen.errors import ConfigError
-from robustgen.settings.config import Choices, Config
+from robustgen.settings.config import Choices
 from robustgen.settings.fields import Flag, Group, Options, flag_of, keys_of
-from robustgen.settings.loading import load
-from robustgen.settings.yaml_files import dataset_file, dataset_names
+from robustgen.settings.loading import load, load_config
+from robustgen.settings.yaml_files import dataset_names
 
 _FROM_FILES: Final = (
     (
@@ -79,18 +78,9 @@ def _load(model: type[Options], name: str, given: dict[str, Any], *, demo: bool)
     if not issubclass(model, Choices):
         return load(model, None, flags)
     dataset, file = own.get("_dataset"), own.get("_config")
-    if dataset and file:
-        raise ConfigError("give --dataset or --config, not both")
     if demo and not (dataset or file or flags.get("source")):
         dataset = "demo"
-    path = dataset_file(dataset) if dataset else file and Path(file)
-    return load(
-        model,
-        path,
-        flags,
-        settings=own.get("_set") or (),
-        ignored={*keys_of(Config)} - {*keys_of(model)},
-    )
+    return load_config(model, dataset, file, flags, settings=own.get("_set") or ())
 
 
 def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> Iterator[click.Parameter]:
