@@ -34,6 +34,20 @@ class FieldOption(click.Option):
         self.group, self.usual = flag.group, flag.usual
 
 
+class FieldArgument(click.Argument):
+    """An argument that the help describes like an option."""
+
+    group = Group.ARGUMENTS
+
+    def __init__(self, names: Sequence[str], help_text: str, **attributes: Any) -> None:
+        super().__init__(names, **attributes)
+        self._text = help_text
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Return the placeholder and the sentence."""
+        return self.make_metavar(ctx), self._text
+
+
 def takes(
     kinds: str = "cp", *, hide: Iterable[str] = (), demo: bool = False, **models: type[Options]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -102,11 +116,12 @@ def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> I
             yield declare(name, key, field, own)
 
 
-def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag) -> click.Argument:
+def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag) -> FieldArgument:
     several = get_origin(field.annotation) is tuple
     shown = flag.name or key.upper()
-    return click.Argument(
+    return FieldArgument(
         [f"{name}__{key}"],
+        _describe(field),
         nargs=-1 if several else 1,
         required=False,
         metavar=f"[{shown}]..." if several else shown if field.is_required() else f"[{shown}]",

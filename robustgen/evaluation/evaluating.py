@@ -50,7 +50,7 @@ from robustgen.sources.base import class_of
 
 _VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.
-_CHOICES: Final = ("size", "parameters", "libjpeg", "motion_blur")
+_CHOICES: Final = ("parameters", "libjpeg", "motion_blur")
 
 
 @dataclass(frozen=True)

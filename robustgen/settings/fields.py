@@ -32,6 +32,7 @@ from robustgen.files.storage import is_url
 class Group(Enum):
     """Groups of flags in the help, in this order."""
 
+    ARGUMENTS = "Arguments"
     SOURCE = "Source"
     CONTENT = "Content"
     STREAM = "Stream"

@@ -81,7 +81,7 @@ class Fetching(Options):
     """Files from the packages of others."""
 
     names: Annotated[tuple[str, ...], Flag(SOURCE, argument=True, complete=lambda: ("frost", "ink"))] = Field(
-        (), description="frost (default), ink"
+        (), description="files to download: frost (default), ink"
     )
     wheel: Annotated[str | None, Flag(SOURCE, "FILE", usual=True)] = Field(
         None, description="read the files from this wheel instead of downloading it"

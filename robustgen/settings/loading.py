@@ -56,7 +56,7 @@ def load(
         _put(model, content, key, text)
         origins[key] = f"--set {key}"
         origins.setdefault(key.partition(".")[0], origins[key])
-    return check(model, content, str(path or "--set"), origins, document.lines)
+    return check(model, content, str(path or ""), origins, document.lines)
 
 
 def load_config(
@@ -175,7 +175,7 @@ def _explain(
     from_line = origin.startswith("--")
     line = next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
     file = name if line is None else f"{name}:{line}"
-    where = origin if from_line else f"{file}: {_format_place(place)}" if place else file
+    where = origin if from_line else ": ".join(part for part in (file, _format_place(place)) if part)
     cause = first.get("ctx", {}).get("error")
     if first["type"] == "extra_forbidden":
         return f"{file}: {_format_unknown(model, place)}"
@@ -184,7 +184,7 @@ def _explain(
         return f"{(key.upper() if flag.argument else spell(key, flag)) if flag else where} is missing"
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and not from_line else ""
-        return f"{where}: {cause}{hint}"
+        return f"{where}: {cause}{hint}".removeprefix(": ")
     return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r}"
 
 

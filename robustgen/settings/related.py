@@ -63,7 +63,7 @@ class AugMixChoices(Choices):
         Field(1.0, description="parameter of the distributions of the weights")
     )
     operations: Annotated[Literal["augmix", "all"], Flag(CONTENT, usual=True)] = Field(
-        "augmix", description="all adds operations close to those of ImageNet-C"
+        "augmix", description="operations to draw from; all adds those close to ImageNet-C"
     )
 
 
@@ -198,7 +198,7 @@ class Filtering(ModelInput):
 
     candidates: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="a folder for each class")
     model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = Field(
-        (), description="model.onnx, model.pt2, timm:NAME[@FILE], ...; repeatable"
+        (), description="a file (model.onnx, model.pt2), timm:NAME[@FILE], ...; repeatable"
     )
     output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
         description="folder or URL for the shortlist and the page"
@@ -213,7 +213,8 @@ class Filtering(ModelInput):
         None, description="class names for the page: n01440764 tench ..."
     )
     preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = Field(  # type: ignore[assignment]
-        (), description="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once per model"
+        (),
+        description="preparation: imagenet (default), cifar-10, ..., or a YAML file; once, or one per model",
     )
     resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = Field(
         None, description="shorter side before the crop; default input size / 0.875"

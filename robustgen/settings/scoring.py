@@ -38,7 +38,7 @@ class Scoring(CellScoring):
         description="folders of predictions"
     )
     baseline: Annotated[str | None, Flag(CONTENT, "NAME|FILE", usual=True)] = Field(
-        None, description="alexnet (default for ImageNet), none, or a file"
+        None, description="baseline: alexnet (default for ImageNet), none, or a file"
     )
     difficulty: Annotated[Whole, Field(ge=1, le=3), Flag(CONTENT, "N")] = Field(
         1, description="difficulty of perturbations"

@@ -73,7 +73,7 @@ class Drawing(Options):
         None, description="markov: images of the most frequent class with the most frequent corruption"
     )
     format: Annotated[Literal["jsonl", "imglist"], Flag(OUTPUT, usual=True)] = Field(
-        "jsonl", description="imglist is for OpenOOD: path and label"
+        "jsonl", description="form of the lines; imglist: path and label, for OpenOOD"
     )
     files: Annotated[Literal["jpeg", "png", "original"], Flag(OUTPUT)] = Field(
         "jpeg", description="imglist: format of the set that the paths belong to"

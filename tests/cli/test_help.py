@@ -15,8 +15,7 @@ def list_commands(group, before=""):
     found = {}
     for name in group.list_commands(None):
         command = group.get_command(None, name)
-        if command.callback is not None and before + name != "preprocess":
-            found[before + name] = command
+        found[before + name] = command
         if isinstance(command, click.Group):
             found |= list_commands(command, f"{before}{name} ")
     return found

@@ -498,7 +498,7 @@ def test_an_interrupt_that_something_swallows_ends_the_run(many, tmp_path, signa
 
 
 def test_an_interrupt_that_breaks_an_import_is_no_error_of_its_own(many, tmp_path, signals, monkeypatch):
-    def half_import(*args):
+    def half_import(*args, **settings):
         try:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
@@ -515,7 +515,7 @@ def test_an_interrupt_before_the_command_begins_is_one_line():
         "import sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, *rest):\n"
-        "        if name == 'robustgen.cli.verify': raise KeyboardInterrupt\n"
+        "        if name == 'robustgen.cli.app': raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Finder())\n"
         "from robustgen.cli import main"
     )

@@ -342,10 +342,10 @@ def test_names_are_printed_escaped_by_all_commands(tmp_path, monkeypatch):
 
 
 def test_an_operation_that_fails_is_one_line_in_every_command(tmp_path, monkeypatch):
-    def broken(*_):
+    def broken(*_, **settings):
         raise NameError("no such thing")
 
-    monkeypatch.setattr("robustgen.benchmarks.registry.Operation.apply", broken)
+    monkeypatch.setattr("robustgen.benchmarks.registry.Corruption.apply", broken)
     put_photo(tmp_path / "in/a.png", 64, 64)
     flags = ("--source", tmp_path / "in", "--corruptions", "fog")
     make = ("make-c", *flags, "--jobs", 1, "--no-clean", "--output", tmp_path / "out")

@@ -189,11 +189,11 @@ def test_shards_by_the_environment_of_slurm(photos, output, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({}, "--shard auto: SLURM_ARRAY_TASK_ID is not set; it is meant for jobs of a SLURM array"),
-        ({"ID": "1", "MIN": "1"}, "--shard auto: SLURM_ARRAY_TASK_COUNT is not set"),
+        ({}, "--shard: auto: SLURM_ARRAY_TASK_ID is not set; it is meant for jobs of a SLURM array"),
+        ({"ID": "1", "MIN": "1"}, "--shard: auto: SLURM_ARRAY_TASK_COUNT is not set"),
         ({"ID": "one", "MIN": "1", "COUNT": "2"}, "SLURM_ARRAY_TASK_ID"),
-        ({"ID": "8", "MIN": "0", "COUNT": "3"}, "--shard auto: "),
-        ({"ID": "0", "MIN": "1", "COUNT": "3"}, "--shard auto: "),
+        ({"ID": "8", "MIN": "0", "COUNT": "3"}, "--shard: auto: "),
+        ({"ID": "0", "MIN": "1", "COUNT": "3"}, "--shard: auto: "),
     ],
     ids=str,
 )

@@ -19,7 +19,7 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.settings.config import Config
 
 # Settings that decide pixels, besides those in the settings of any run; the last one is for constants.
-_CHOICES = ("size", "libjpeg", "motion_blur", "parameters")
+_CHOICES = ("libjpeg", "motion_blur", "parameters")
 
 
 @dataclass(frozen=True)
