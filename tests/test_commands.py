@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import robustgen
+from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.errors import ConfigError, OutputError, SourceError, UnknownNameError
+from robustgen.evaluation.predictions import write
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Group, flag_of
 from robustgen.settings.inspecting import Verifying
@@ -165,9 +167,13 @@ def test_an_onnx_file_gets_the_predictions_and_numbers_of_the_command(cifar, onn
     content = json.loads(cli("score", tmp_path / "b" / "digits", "--partial", "--format", "json").stdout)
     assert scores.to_dict()["models"] == content["models"]
     (model,) = content["models"]
-    assert scores.mce == model["measures"]["error"]["mean"] and scores.clean_error == model["clean_error"]
+    assert (
+        scores.mean("error") == model["measures"]["error"]["mean"]
+        and scores.clean_error == model["clean_error"]
+    )
     assert list(scores.interval("error", "fog")) == model["measures"]["error"]["intervals"]["fog"]
-    assert f"{100 * scores.mce:.1f}" in printed and f"{100 * scores.mce:.1f}" in str(scores)
+    shown = f" {100 * scores.mean('error'):.1f} ±"
+    assert shown in printed and shown in str(scores)
     again = robustgen.score(tmp_path / "a" / "digits", partial=True)
     assert again.to_dict() == scores.to_dict()
 
@@ -175,7 +181,7 @@ def test_an_onnx_file_gets_the_predictions_and_numbers_of_the_command(cifar, onn
 def test_a_function_of_arrays_gets_pixels(cifar, onnx):
     scores = evaluate(expected_logits, cifar)
     assert scores.models == ("expected_logits",) and scores.images == IMAGES
-    assert scores.mce == evaluate(onnx, cifar, mean=0, std=1).mce
+    assert scores.mean("error") == evaluate(onnx, cifar, mean=0, std=1).mean("error")
     with pytest.raises(ConfigError, match="gets pixels from 0 to 255: omit mean, std and presets"):
         evaluate(expected_logits, cifar, mean=0.5, std=1)
     with pytest.raises(ConfigError, match=r"returns \(1, 32, 32, 3\) for 1 images, not \(images, classes\)"):
@@ -188,7 +194,9 @@ def test_a_module_stays_as_it_was(cifar, onnx):
     module[1].eval()
     kept = torch.backends.cudnn.deterministic
     scores = evaluate(module, cifar, mean=0, std=1, name="mine")
-    assert scores.models == ("mine",) and scores.mce == evaluate(onnx, cifar, mean=0, std=1).mce
+    assert scores.models == ("mine",) and scores.mean("error") == evaluate(onnx, cifar, mean=0, std=1).mean(
+        "error"
+    )
     assert module.training and not module[1].training and torch.backends.cudnn.deterministic == kept
     with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, a function of arrays, or one of"):
         evaluate(3, cifar)
@@ -202,7 +210,7 @@ def test_workers_make_the_images_for_a_model_of_this_process(cifar):
 
     own = os.getpid()
     scores = evaluate(answer, cifar, jobs=2)
-    assert scores.mce == evaluate(expected_logits, cifar).mce
+    assert scores.mean("error") == evaluate(expected_logits, cifar).mean("error")
 
 
 def make_module(torch):
@@ -266,6 +274,27 @@ def two(cifar, tmp_path):
     evaluate(expected_logits, cifar, output=tmp_path, name="good")
     evaluate(lambda images: -expected_logits(images), cifar, output=tmp_path, name="<bad>")
     return robustgen.score(tmp_path / "good", tmp_path / "<bad>", partial=True)
+
+
+def test_only_a_mean_over_all_corruptions_is_called_mce(tmp_path):
+    names, labels = [f"{number:02d}" for number in range(20)], np.arange(20) % 10
+    for variant in IMAGENET_C.variants(IMAGENET_C.common, IMAGENET_C.levels, clean=True):
+        wrong = 0 if variant.name == CLEAN else variant.level
+        logits = np.eye(10)[(labels + (np.arange(20) < wrong)) % 10]
+        write(tmp_path / "preds", variant, names, labels, logits)
+    scores = robustgen.score(tmp_path / "preds")
+    assert scores.mce == pytest.approx(3 / 20) and scores.clean_error == 0 and scores.baseline is None
+    alexnet = robustgen.score(tmp_path / "preds", baseline=put_baseline(tmp_path / "own.json", scores))
+    assert alexnet.mce == pytest.approx(1) and alexnet.baseline == "preds"
+    (tmp_path / "preds" / "fog" / "3.npz").unlink()
+    scores = robustgen.score(tmp_path / "preds", partial=True)
+    with pytest.raises(ValueError, match="15 corruptions at five severities, these scores 14: use mean"):
+        _ = scores.mce
+
+
+def put_baseline(path, scores):
+    path.write_text(json.dumps(scores.to_dict()))
+    return path
 
 
 def test_several_models_are_named(two):

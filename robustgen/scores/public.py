@@ -90,11 +90,22 @@ class Scores:
 
     @property
     def mce(self) -> float:
-        """Return the mean corruption error of the only model.
+        """Return the mean corruption error of the only model, over all common corruptions and severities.
 
-        It is normalised by the `baseline`. Without one, as for CIFAR, it is the mean error.
+        It is normalised by the `baseline`. Without one, as in papers on CIFAR, it is the mean error.
+
+        Raises
+        ------
+        ArgumentError
+            Some corruptions or severities are missing, so that only `mean` is defined.
         """
-        return self.mean("corruption_error" if self.baseline else "error")
+        key = "corruption_error" if self.baseline else "error"
+        found, common = self.mean(key), self._report.benchmark.common
+        used = self._report.averaged(self._find_measure(key))
+        if used != common or not self._report.models[0].complete:
+            count = f"{len(common)} corruptions at five severities, these scores {len(used)}"
+            raise ArgumentError(f"mCE is a mean over {count}: use mean({key!r})")
+        return found
 
     @property
     def clean_error(self) -> float | None:
