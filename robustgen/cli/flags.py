@@ -10,11 +10,10 @@ import click
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from robustgen.errors import ConfigError
-from robustgen.settings.config import Choices, Config, are_laion_c
+from robustgen.settings.config import Choices, are_laion_c
 from robustgen.settings.fields import Flag, Group, Options, flag_of, keys_of
-from robustgen.settings.loading import load
-from robustgen.settings.yaml_files import dataset_file, dataset_names
+from robustgen.settings.loading import load, load_config
+from robustgen.settings.yaml_files import dataset_names
 
 _FROM_FILES: Final = (
     (
@@ -105,21 +104,13 @@ def _load(
     if not issubclass(model, Choices):
         return load(model, None, flags)
     dataset, file = own.get("_dataset"), own.get("_config")
-    if dataset and file:
-        raise ConfigError("give --dataset or --config, not both")
     if demo and not (dataset or file or flags.get("source")):
         dataset = "demo"
         if replaced and are_laion_c(flags.get("corruptions")):
             # The photographs' edition is not that of another image.
             replaced = replaced | {"edition", "quality"}
-    path = dataset_file(dataset) if dataset else file and Path(file)
-    return load(
-        model,
-        path,
-        flags,
-        settings=own.get("_set") or (),
-        ignored=replaced | {*keys_of(Config)} - {*keys_of(model)},
-    )
+    settings = own.get("_set") or ()
+    return load_config(model, dataset, file, flags, settings=settings, ignored=replaced)
 
 
 def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> Iterator[click.Parameter]:

@@ -45,6 +45,10 @@ class RunResult:
         Numbers of the unfinished shards.
     incomplete : list of str
         Arrays that were not written because some of their images failed.
+    output : str
+        Path or URL of the set.
+    remarks : tuple of str
+        Remarks about the source, such as files that are no images.
     """
 
     made: int
@@ -54,6 +58,8 @@ class RunResult:
     failures: list[Failure]
     waiting: list[int]
     incomplete: list[str]
+    output: str
+    remarks: tuple[str, ...]
 
 
 UnitLog = Callable[[WorkUnit, Outcome], None]
@@ -413,6 +419,8 @@ class _SetRun:
             failures if waiting else [*refused, *failures],
             waiting,
             [] if waiting else plan.list_incomplete(),
+            plan.store.location,
+            tuple(plan.source.remarks()),
         )
 
     def list_waiting(self) -> list[int]:
