@@ -79,7 +79,11 @@ class Options(BaseModel):
     """Base of all models: immutable, without unknown keys; knows which fields the command line gave."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, arbitrary_types_allowed=True
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
     )
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
