@@ -57,6 +57,7 @@ from robustgen.inspection.verify import verify
 from robustgen.models.base import Model
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
+from robustgen.settings.models import Evaluating, ModelInput, Runtime
 from robustgen.sources.folder import Photographs
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
@@ -297,8 +298,9 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
         plan = planned("c", **choices, output=str(folder / f"ec{i}"))
         wholes.append(_clocks(partial(run, plan))[1])
         source_choices = load(Config, None, choices)
-        output = folder / f"ev{i}"
-        evaluated.append(_clocks(partial(evaluating.evaluate, source_choices, "c", ["free"], output))[1])
+        options = Evaluating(model=("free",), output=str(folder / f"ev{i}"))
+        run_models = partial(evaluating.evaluate, source_choices, "c", options, ModelInput(), Runtime())
+        evaluated.append(_clocks(run_models)[1])
     return {"evaluate_to_make_c": min(evaluated) / min(wholes)}
 
 

@@ -16,6 +16,11 @@ def verify(options: Verifying) -> None:
     """Verify checksums.
 
     Also completes the manifest after merging shards.
+
+    Examples
+    --------
+    robustgen verify out/imagenet-c
+    robustgen verify out/imagenet-c --deep 20
     """
     from robustgen.display.text import format_count
     from robustgen.inspection import verify as verifying

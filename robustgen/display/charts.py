@@ -25,7 +25,7 @@ def check_chart_path(path: Path) -> None:
         matplotlib is not installed.
     """
     if path.suffix.lower() not in CHART_SUFFIXES:
-        raise ConfigError(f"--plot {path}: must end in {', '.join(CHART_SUFFIXES)}")
+        raise ConfigError(f"--output {path}: must end in {', '.join(CHART_SUFFIXES)}")
     _matplotlib()
 
 
@@ -34,7 +34,7 @@ def _matplotlib() -> Any:
         import matplotlib
         import matplotlib.figure
     except ImportError as error:
-        raise MissingDependencyError("--plot needs matplotlib: pip install 'robustgen[plot]'") from error
+        raise MissingDependencyError("charts need matplotlib: pip install 'robustgen[plot]'") from error
     return matplotlib
 
 
@@ -53,4 +53,4 @@ def draw_chart(path: Path, draw: Callable[[Any], None]) -> None:
         draw(figure)
         kind, buffer = path.suffix.lower(), io.BytesIO()
         figure.savefig(buffer, format=kind[1:], dpi=150, metadata=_METADATA[kind])
-    save(path, buffer.getvalue(), f"--plot {path}")
+    save(path, buffer.getvalue(), f"--output {path}")

@@ -204,7 +204,17 @@ FEW_DIGITS = {
 @pytest.mark.parametrize("save", ["logits", "top5"])
 @pytest.mark.parametrize("kind", ["c", "p"])
 def test_predictions(kind, save, digits, predicting, tmp_path):
-    flags = ("--source", digits, "--edition", "folder", "--set", "constants_for=32", "--jobs", "1", *FEW_DIGITS[kind])
+    flags = (
+        "--source",
+        digits,
+        "--edition",
+        "folder",
+        "--set",
+        "constants_for=32",
+        "--jobs",
+        "1",
+        *FEW_DIGITS[kind],
+    )
     cli(f"make-{kind}", *flags, "--format", "png", "--output", tmp_path / "set")
     cli("predict", tmp_path / "set", *predicting, "--save", save, "--output", tmp_path / "p")
     cli("evaluate", *flags, *predicting, "--save", save, "--output", tmp_path / "e")
@@ -332,7 +342,17 @@ def test_overwriting_equalised_folders_of_an_earlier_version(photos, tmp_path):
 @pytest.fixture
 def predicted(digits, predicting, tmp_path):
     """Command that predicts, and the folder of its predictions, by its name."""
-    flags = ("--source", digits, "--edition", "folder", "--set", "constants_for=32", "--jobs", "1", *FEW_DIGITS["c"])
+    flags = (
+        "--source",
+        digits,
+        "--edition",
+        "folder",
+        "--set",
+        "constants_for=32",
+        "--jobs",
+        "1",
+        *FEW_DIGITS["c"],
+    )
     cli("make-c", *flags, "--output", tmp_path / "set")
     both = {
         "predict": (("predict", tmp_path / "set", "--output", tmp_path / "p"), tmp_path / "p"),

@@ -573,9 +573,7 @@ def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monk
     names.write_text("one\ntwo\n")
     assert "the class list has 2 names" in cli_error(*common, model, "--classes", names)
     assert "there is no file" in cli_error(*common, tmp_path / "missing.onnx")
-    assert "takes images of 32 x 32 pixels" in cli_error(
-        *common, model, "--edition", "imagenet@64"
-    )
+    assert "takes images of 32 x 32 pixels" in cli_error(*common, model, "--edition", "imagenet@64")
     assert not [*tmp_path.glob("p/**/*.npz")]
 
 

@@ -622,7 +622,7 @@ def wrong(folder_c, model, tmp_path, *flags):
     [
         (("--mean", "1,2"), "--mean: "),
         (("--mean", "1,2", "--std", "1"), "--mean: must be one number, or three, not '1,2'"),
-        (("--mean", "0", "--std", "0"), "--std: must be one positive number"),
+        (("--mean", "0", "--std", "0"), "--std: must be greater than 0, not 0.0"),
         (("--mean", "nan", "--std", "1"), "--mean: must be"),
         (("--pixel-scale", "1"), "--pixel-scale: also needs mean and std"),
         (("--layout", "CHWN"), "--layout: must be NCHW or NHWC, not 'CHWN'"),
@@ -632,7 +632,7 @@ def wrong(folder_c, model, tmp_path, *flags):
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--preprocessing", "imagnet"), "did you mean 'imagenet'?"),
         (("--preprocessing", "missing.yaml"), "missing.yaml: cannot be read"),
-        (("--device", "TPU"), "--provider: ONNX Runtime has no TPU here; it has"),
+        (("--device", "TPU"), "--device TPU: ONNX Runtime has no TPU here; it has"),
     ],
 )
 def test_wrong_flags(folder_c, model, tmp_path, flags, says):

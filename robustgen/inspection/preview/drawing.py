@@ -80,9 +80,6 @@ def _strip(sequence: Rgb, count: int, cell: int) -> tuple[tuple[str, ...], list[
     return tuple(f"frame {n}" for n in numbers), [fit_picture(sequence[n], cell) for n in numbers]
 
 
-# --- animations ----------------------------------------------------------------------------------
-
-
 # --- files ---------------------------------------------------------------------------------------
 
 
@@ -96,7 +93,7 @@ def check_preview_path(path: Path, animate: bool) -> None:
     """
     known = ANIMATED if animate else sheets.PICTURE_SUFFIXES
     if path.suffix.lower() not in known:
-        hint = " (animations need --animate)" if path.suffix.lower() in ANIMATED else ""
+        hint = " (animations need --perturbations)" if path.suffix.lower() in ANIMATED else ""
         raise OutputError(f"--output {path}: must end in {', '.join(known)}{hint}")
     if path.is_dir():
         raise OutputError(f"--output {path}: is a folder")

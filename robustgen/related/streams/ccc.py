@@ -120,15 +120,11 @@ def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[Cell]:
     ArgumentError
         The table lacks a pair.
     """
-    paths = lru_cache(maxsize=None)(lambda pair: find_path(_pick(table, pair), baseline))
+    paths = lru_cache(maxsize=None)(lambda pair: find_path(table[pair], baseline))
     for pair in itertools.pairwise(draw_corruptions(baseline, seed)):
+        if pair not in table:
+            raise ArgumentError(f"accuracy table has no pair of {pair[0]} and {pair[1]}")
         yield from (Cell(pair[0], i / 4, pair[1], j / 4) for i, j in paths(pair))
-
-
-def _pick(table: AccuracyTable, pair: tuple[str, str]) -> Accuracies:
-    if pair not in table:
-        raise ArgumentError(f"accuracy table has no pair of {pair[0]} and {pair[1]}")
-    return table[pair]
 
 
 class CccStep(NamedTuple):
