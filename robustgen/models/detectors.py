@@ -86,12 +86,12 @@ class TorchvisionDetector(Detector):
         left, top, right, bottom = arrays["boxes"].astype(np.float64).T
         boxes = np.stack([left, top, right - left, bottom - top], axis=1).round(3)
         detections = []
-        for place, (box, label, score) in enumerate(
+        for index, (box, label, score) in enumerate(
             zip(boxes.tolist(), arrays["labels"].tolist(), arrays["scores"].tolist(), strict=True)
         ):
             detections.append({"category_id": int(label), "bbox": box, "score": score})
             if "masks" in arrays:
-                detections[-1]["segmentation"] = encode_mask(arrays["masks"][place, 0] >= _MASK_THRESHOLD)
+                detections[-1]["segmentation"] = encode_mask(arrays["masks"][index, 0] >= _MASK_THRESHOLD)
         return detections
 
     def settings(self) -> dict[str, str]:

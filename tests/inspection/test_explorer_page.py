@@ -1,4 +1,4 @@
-"""The page of `preview --output x.html` in a browser: every corruption, slider, wipe, constants, at most 4 MB."""
+"""The page of `preview` in a browser: every corruption, slider, wipe, constants, at most 4 MB."""
 
 import base64
 import io

@@ -108,7 +108,7 @@ def list_troubles(comparison: Comparison) -> list[str]:
         for side, keys in variant.missing.items():
             more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
             named = ", ".join(map(repr, keys[:_NAMED])) + more
-            lines += [f"{side} lacks {named} of {variant.variant.folder}"] if keys else []
+            lines += [f"{named} of {variant.variant.folder} missing from {side}"] if keys else []
     rest = len(lines) - _LINES
     return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
 

@@ -70,7 +70,7 @@ class Member:
 
         They are not finite if the model's outputs are not.
         """
-        places = {name: place for place, name in enumerate(self.names)}
+        places = {name: index for index, name in enumerate(self.names)}
         values = self.classifier(images).astype(np.float64)[:, [places[name] for name in classes]]
         if self.outputs == "probabilities":
             # Normalised so that the rest sums to 1 again, as with logits.

@@ -212,7 +212,7 @@ class _FilterRun:
         self._rule, self._source, self._ensemble, self._batch = rule, source, ensemble, batch
         self._state, self._root = state, state.root
         self._sizes, self.failures = usable
-        self._places = {key: place for place, key in enumerate(self._sizes)}
+        self._places = {key: index for index, key in enumerate(self._sizes)}
         self._answers, self._earlier = Answers(len(ensemble.members), self._sizes), set[str]()
         for name, record in state.read_records():
             self._earlier.add(name)
@@ -359,19 +359,19 @@ class _FilterRun:
             "predicted": names[said.predicted[index]],
             "confidence": _round(said.confidence[index]),
             **({"true_confidence": _round(said.truth[:, index].max())} if truths else {}),
-            "models": [self._model_entry(case, index, place) for place in range(len(self._ensemble.members))],
+            "models": [self._model_entry(case, index, i) for i in range(len(self._ensemble.members))],
         }
 
-    def _model_entry(self, case: Case, index: int, place: int) -> dict[str, Any]:
+    def _model_entry(self, case: Case, index: int, member: int) -> dict[str, Any]:
         said = case.said
         own = {
-            "model": self._ensemble.members[place].label,
-            "predicted": self._ensemble.classes[said.own[place, index]],
-            "confidence": _round(said.sure[place, index]),
+            "model": self._ensemble.members[member].label,
+            "predicted": self._ensemble.classes[said.own[member, index]],
+            "confidence": _round(said.sure[member, index]),
         }
         if not self._rule.ten:
             return own
-        right, truth = int(said.right[place, index]), _round(said.truth[place, index])
+        right, truth = int(said.right[member, index]), _round(said.truth[member, index])
         return own | {"right_crops": right, "true_confidence": truth}
 
     def _funnel(self, case: Case, passed_over: int, digest: str) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def draw_chain(
     most = chain.most_samples or max(map(len, members))
     bounds = np.rint(most * np.outer(by_domain.shares, by_class.shares)).astype(np.int64)
     is_open = bounds > 0
-    # The chain itself has the shares: it ends with the first full state.
+    # A chain that has these shares by itself ends with the first full state.
     free = by_domain.consistent and by_class.consistent
     given = np.zeros_like(bounds)
     rings: dict[tuple[int, int], npt.NDArray[np.int64]] = {}

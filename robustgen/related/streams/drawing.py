@@ -74,9 +74,9 @@ def draw_stream(
 def _stretches(choices: StreamChoices, rng: np.random.Generator) -> Iterator[Domain]:
     """Yield the corruption and severity of each stretch."""
     count, drawing = len(choices.corruptions), choices.drawing
-    for place, number in enumerate(rng.permutation(count) if drawing.shuffle else range(count)):
+    for index, number in enumerate(rng.permutation(count) if drawing.shuffle else range(count)):
         descent = choices.severities[::-1]
-        climb = () if place == 0 and drawing.abrupt else choices.severities[:-1]
+        climb = () if index == 0 and drawing.abrupt else choices.severities[:-1]
         yield from ((choices.corruptions[number], severity) for severity in (*climb, *descent))
 
 
@@ -97,6 +97,6 @@ def _draw_visit(
             order = draw_correlated(of_all, drawing.concentration, drawing.slots, rng, drawing.law)
         else:
             order = rng.permutation(len(of_all))
-        for place, number in enumerate(order.tolist()):
+        for index, number in enumerate(order.tolist()):
             stretch, image = divmod(number, len(labels))
-            yield image, together[stretch], place == 0
+            yield image, together[stretch], index == 0
