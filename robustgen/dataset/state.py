@@ -280,7 +280,7 @@ class OutputState:
         return self._read_text("finished")
 
     def mark_finished(self, fingerprint: str) -> None:
-        """Delete all claims, and write the fingerprint of the plans and records behind the manifest."""
+        """Delete all claims, and write the fingerprint of what the manifest covers."""
         # Claims first: a run that finds `finished` deletes none.
         self.delete_claims()
         self.store.put("finished", fingerprint.encode())

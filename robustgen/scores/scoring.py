@@ -180,8 +180,8 @@ def _check_complete(
     missing = _shorten_missing(model)
     if not partial:
         resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
-        raise SourceError(f"{folder}: incomplete, lacks {missing} ({resume}--partial scores the rest)")
-    notes.append(f"{folder}: incomplete, lacks {missing}; means are over the rest")
+        raise SourceError(f"{folder}: incomplete: {missing} missing ({resume}--partial scores the rest)")
+    notes.append(f"{folder}: incomplete: {missing} missing; means are over the rest")
 
 
 def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:

@@ -1,7 +1,7 @@
 """Description of a choice: base class of the models, flags, and types of values.
 
-A field of a model is the only description of a choice: its type, default, limits and sentence. Keys of YAML
-files, flags, help, completion and the tables of the docs derive from it.
+A field of a model is the only description of a choice: its type, default and limits, and the sentence below
+it. Keys of YAML files, flags, help, completion and the tables of the docs derive from it.
 """
 
 import os

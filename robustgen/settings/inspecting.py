@@ -63,11 +63,8 @@ class Describing(Options):
 
     directory: Annotated[str, Flag(SOURCE, argument=True)]
     """the output"""
-    rai: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = Field(
-        None,
-        description="YAML or JSON file of fields that only you know: creator, url, datePublished, "
-        "rai:dataBiases, ...",
-    )
+    rai: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = None
+    """YAML or JSON file of fields that only you know: creator, url, datePublished, rai:dataBiases, ..."""
 
 
 class Fetching(Options):

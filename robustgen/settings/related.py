@@ -202,6 +202,8 @@ class Filtering(ModelInput):
     """a folder for each class"""
     model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = ()
     """a file (model.onnx, model.pt2), timm:NAME[@FILE], ...; repeatable"""
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = 2
+    """images per batch"""
     output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)]
     """folder or URL for the shortlist and the page"""
     classes: Annotated[tuple[str, ...], Flag(MODEL, "NAME|FILE", usual=True)] = ()
@@ -210,7 +212,7 @@ class Filtering(ModelInput):
     """the relevant classes, one per line"""
     names: Annotated[Path | None, Flag(OUTPUT, "FILE")] = None
     """class names for the page: n01440764 tench ..."""
-    preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = ()
+    preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = ()  # type: ignore[assignment]
     """preparation: imagenet (default), cifar-10, ..., or a YAML file; once, or one per model"""
     resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = None
     """shorter side before the crop; default input size / 0.875"""
@@ -227,8 +229,6 @@ class Filtering(ModelInput):
 class AdversarialFiltering(Filtering):
     """Choices of filter-a."""
 
-    batch_size: Annotated[Count, Flag(MODEL, "N")] = 2
-    """images per batch"""
     max_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = 0.15
     """limit for the true class"""
     per_confusion: Annotated[Count, Flag(CONTENT, "N", usual=True)] = 15

@@ -44,7 +44,7 @@ def _check_shard(text: str | None) -> str | None:
 
 
 class Running(Options):
-    """Choices of how a plan is run."""
+    """Execution of a plan."""
 
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
     """start over if the output has other content"""

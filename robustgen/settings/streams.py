@@ -46,20 +46,20 @@ class Drawing(Options):
     """gradual: start at the highest severity, as CoTTA's code"""
     repeat: Annotated[Count, Field(le=MOST_VISITS), Flag(STREAM, "N", usual=True)] = 1
     """pass N times through all corruptions; in PeTTA 20"""
-    law: Annotated[Law | None, Flag(STREAM)] = None
-    """correlated: law of the paper; default rotta"""
-    concentration: Annotated[float | None, Field(ge=0.001, le=1000), Flag(STREAM, "X")] = None
-    """correlated: parameter of the Dirichlet distribution; default 0.1"""
+    law: Annotated[Law, Flag(STREAM)] = "rotta"
+    """correlated: law of the paper"""
+    concentration: Annotated[float, Field(ge=0.001, le=1000), Flag(STREAM, "X")] = 0.1
+    """correlated: parameter of the Dirichlet distribution"""
     slots: Annotated[Count | None, Field(le=MOST_SLOTS), Flag(STREAM, "N")] = None
     """correlated: pieces of each class; default one per class, with rotta at most 100"""
-    class_correlation: Annotated[Probability | None, Flag(STREAM, "P")] = None
-    """markov: probability that a class stays; default 0.95"""
-    domain_correlation: Annotated[Probability | None, Flag(STREAM, "P")] = None
-    """markov: probability that a corruption stays; default 0.85"""
-    class_imbalance: Annotated[Imbalance | None, Flag(STREAM, "X")] = None
-    """markov: ratio of first to last class; default 1"""
-    domain_imbalance: Annotated[Imbalance | None, Flag(STREAM, "X")] = None
-    """markov: ratio of first to last corruption; default 1"""
+    class_correlation: Annotated[Probability, Flag(STREAM, "P")] = 0.95
+    """markov: probability that a class stays"""
+    domain_correlation: Annotated[Probability, Flag(STREAM, "P")] = 0.85
+    """markov: probability that a corruption stays"""
+    class_imbalance: Annotated[Imbalance, Flag(STREAM, "X")] = 1
+    """markov: ratio of first to last class"""
+    domain_imbalance: Annotated[Imbalance, Flag(STREAM, "X")] = 1
+    """markov: ratio of first to last corruption"""
     most_samples: Annotated[Count | None, Flag(STREAM, "N")] = None
     """markov: images of the most frequent class with the most frequent corruption"""
     format: Annotated[Literal["jsonl", "imglist"], Flag(OUTPUT, usual=True)] = "jsonl"

@@ -94,7 +94,7 @@ def test_pycocotools_reads_an_variant_as_it_is(coco, tmp_path, how):
 def test_verify_knows_what_was_mirrored(coco, tmp_path):
     make_c(coco, tmp_path / "out", "--set", "mirror=copy")
     assert (
-        "8 files checked, 3 images made again, 0 findings"
+        "8 files checked, 3 images regenerated, 0 findings"
         in cli("verify", tmp_path / "out", "--deep", "all").stdout
     )
     held = json.loads((tmp_path / "out" / "dataset.json").read_text())

@@ -341,7 +341,7 @@ def test_deep_says_how_many_and_takes_a_source_that_has_moved(photos, tmp_path):
     make_c(source, tmp_path / "out", "--limit", "1")
     source.rename(tmp_path / "moved")
     said = cli("verify", tmp_path / "out", "--deep", "all", "--source", tmp_path / "moved").stdout
-    assert said.startswith("2 files checked, 1 image made again, 0 findings; digest ")
+    assert said.startswith("2 files checked, 1 image regenerated, 0 findings; digest ")
     assert "--source needs --deep" in cli_error("verify", tmp_path / "out", "--source", tmp_path / "moved")
 
 

@@ -139,7 +139,7 @@ def test_difficulty_takes_harder_noises_and_frames_further_apart(tmp_path):
         noise = name in NOISE_PERTURBATIONS
         values = logits["shot_noise_2" if noise else name].argmax(axis=-1)
         assert found[name] == metrics.flip_probability(values, noise=noise, difficulty=2)
-    assert "lacks gaussian_noise_3, shot_noise_3 (" in cli_error(
+    assert "incomplete: gaussian_noise_3, shot_noise_3 missing (" in cli_error(
         "score", tmp_path / "model", "--difficulty", "3"
     )
 
@@ -547,7 +547,7 @@ def incomplete(alexnet, tmp_path):
 
 
 def test_incomplete_sets_are_refused(incomplete):
-    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores the rest)"
+    want = f"{incomplete}: incomplete: fog, snow/2 missing (--partial scores the rest)"
     assert cli_error("score", incomplete) == want
 
 
@@ -561,7 +561,7 @@ def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
     assert lines[3].split()[:3] == ["incomplete", "-", "100.0"] and lines[3].split().count("-") == 3
     assert result.stderr.splitlines() == [
         f"{incomplete}: no clean.npz, so no clean error and no score that needs it",
-        f"{incomplete}: incomplete, lacks fog, snow/2; means are over the rest",
+        f"{incomplete}: incomplete: fog, snow/2 missing; means are over the rest",
     ]
     report, _ = scored(incomplete, alexnet, "--partial")
     names = [name for name in COMMON_CORRUPTIONS if name not in ("fog", "snow")]
@@ -679,9 +679,7 @@ def test_clean_predictions_may_be_missing(tmp_path):
 
 def test_incomplete_perturbations(tmp_path):
     put_p(tmp_path / "model", ["tilt", "snow"])
-    assert "incomplete, lacks gaussian_noise, shot_noise, motion_blur" in cli_error(
-        "score", tmp_path / "model"
-    )
+    assert "incomplete: gaussian_noise, shot_noise, motion_blur" in cli_error("score", tmp_path / "model")
     text = cli("score", tmp_path / "model", "--partial").stdout
     assert "Flip rate (FR) in %, normalised by AlexNet (incomplete: mean over 2 of 10 perturbations)" in text
     put_p(tmp_path / "other", ["scale"])
