@@ -144,7 +144,7 @@ def tree(root):
     return {
         name: path.read_bytes()
         for name, path in names.items()
-        if not name.startswith((".robustgen/", "dataset.json", "croissant.json"))
+        if not name.startswith((".robustgen/", "dataset.json", "croissant.json", "MANIFEST.SHA256"))
     }
 
 

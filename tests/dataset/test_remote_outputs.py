@@ -56,7 +56,8 @@ def place(request, tmp_path):
 
 def without_source(files):
     """All files, dataset.json without where the source lay, and no description, which names it."""
-    files.pop("croissant.json", None)
+    for name in ("croissant.json", "MANIFEST.SHA256"):
+        files.pop(name, None)
     held = json.loads(files.pop("dataset.json"))
     held["source"].pop("location")
     for name in ("source", "dataset", "follow_links"):
