@@ -136,18 +136,20 @@ def give_way(process):
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
 
 
+DESCRIPTIONS = ("dataset.json", "croissant.json", "README.md", "MANIFEST.SHA256")
+
+
 def tree(root):
     """Relative path to bytes of the files below `root`.
 
-    Left out are the run's own state, and what describes the set as a whole: dataset.json, croissant.json and
-    README.md.
+    Left out are the run's own state, and what describes the set as a whole.
     """
     paths = (path for path in Path(root).rglob("*") if path.is_file())
     names = {path.relative_to(root).as_posix(): path for path in paths}
     return {
         name: path.read_bytes()
         for name, path in names.items()
-        if not name.startswith((".robustgen/", "dataset.json", "croissant.json", "README.md"))
+        if not name.startswith((".robustgen/", *DESCRIPTIONS))
     }
 
 
