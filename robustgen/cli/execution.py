@@ -155,7 +155,15 @@ def _show_plan(plan: "Plan") -> None:
     for line in _describe_mirror(plan):
         echo(f"mirror   {line.removeprefix('mirror: ')}")
     disk = f"{format_size(cost.disk)} of disk blocks"
-    echo(f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)} (estimated from {judged})")
+    if cost.free is not None:
+        disk += f", {format_size(cost.free)} are free"
+    uploads = "" if plan.store.is_local else " without uploads"
+    echo(
+        f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)}{uploads} and "
+        f"{format_time(cost.starting)} to start (estimated from {judged})"
+    )
+    if cost.is_too_large:
+        echo("warning: the set will not fit on the file system of the output", err=True)
 
 
 def _show_result(result: "RunResult", plan: "Plan") -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from robustgen.dataset.estimate import check_space
 from robustgen.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE
 from robustgen.dataset.outputs import name_output_in_errors
@@ -183,6 +184,8 @@ class _SetRun:
             plan.source.make_ready()
             plan.recipe.make_ready()
             self._check_identities()
+            missing = sum(unit.count_outputs() for unit in pending)
+            check_space(plan, missing, sum(self._sizes.values()) / len(self._sizes))
         state.add_plan(manifest, parameters)
         if void or pending:
             # An existing manifest must describe all records, even if this run is killed.

@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C
 from robustgen.dataset.opening import open_dataset
 from robustgen.display.text import escape
@@ -23,6 +25,8 @@ from robustgen.scores.reporting import Report
 from robustgen.scores.results import Scores, has_common, read_scores
 
 _IMAGENET_CLASSES: Final = 1000
+# Accuracy on clean images below which labels must be wrong, if there are so many.
+_MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
 # Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
 
@@ -73,6 +77,7 @@ def score(
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
+        _doubt_labels(each, model, notes)
     models = _choose_levels(models, chosen, notes if is_common else [])
     _say_averaged(opened, notes)
     if partial and chosen:
@@ -182,6 +187,18 @@ def _check_complete(
         resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
         raise SourceError(f"{folder}: incomplete: {missing} missing ({resume}--partial scores the rest)")
     notes.append(f"{folder}: incomplete: {missing} missing; means are over the rest")
+
+
+def _doubt_labels(predictions: Predictions, model: Scores, notes: list[str]) -> None:
+    """Add a note if a model is no better on clean images than a guess."""
+    guess = 1 / (predictions.classes or np.unique(model.labels).size)
+    if model.clean_error is None or model.count < _FEWEST_IMAGES or guess == 1:
+        return
+    if (right := 1 - model.clean_error) < guess + _MORE_THAN_A_GUESS:
+        notes.append(
+            f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
+            "labels must be wrong: check the order of the classes (--classes) and the preprocessing"
+        )
 
 
 def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:

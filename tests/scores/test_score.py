@@ -91,6 +91,15 @@ def test_alexnet_is_a_hundred_per_cent_of_itself(alexnet):
     assert model["measures"]["error"]["mean_over"] == list(COMMON_CORRUPTIONS)
 
 
+@pytest.mark.parametrize(("wrong", "classes"), [(0.999, 1000), (0.9, 10), (0.97, 1000)])
+def test_a_model_no_better_than_a_guess_is_warned_of(tmp_path, wrong, classes):
+    root = put_c(tmp_path / "mine", {"fog": wrong}, clean=wrong, classes=classes)
+    warnings = [note for note in scored(root, "--partial")[1] if note.startswith("warning: ")]
+    told = f"warning: mine is right on {1 - wrong:.1%} of the clean images, no more than a guess. The labels "
+    told += "must be wrong: check the order of the classes (--classes) and the preprocessing"
+    assert warnings == [told] * (wrong != 0.97)
+
+
 def test_scores_are_those_of_the_metrics_module(tmp_path):
     rng = np.random.default_rng(0)
     errors = {name: sorted(rng.integers(200, 900, 5) / 1000) for name in COMMON_CORRUPTIONS}
