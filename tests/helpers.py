@@ -139,14 +139,15 @@ def give_way(process):
 def tree(root):
     """Relative path to bytes of the files below `root`.
 
-    Left out are the run's own state, and what describes the set as a whole: dataset.json and croissant.json.
+    Left out are the run's own state, and what describes the set as a whole: dataset.json, croissant.json and
+    README.md.
     """
     paths = (path for path in Path(root).rglob("*") if path.is_file())
     names = {path.relative_to(root).as_posix(): path for path in paths}
     return {
         name: path.read_bytes()
         for name, path in names.items()
-        if not name.startswith((".robustgen/", "dataset.json", "croissant.json"))
+        if not name.startswith((".robustgen/", "dataset.json", "croissant.json", "README.md"))
     }
 
 

@@ -65,8 +65,9 @@ def place(request, tmp_path):
 
 
 def without_source(files):
-    """All files, dataset.json without where the source lay, and no description, which names it."""
-    files.pop("croissant.json", None)
+    """All files, dataset.json without where the source lay, and no descriptions, which name it."""
+    for name in ("croissant.json", "README.md"):
+        files.pop(name, None)
     held = json.loads(files.pop("dataset.json"))
     held["source"].pop("location")
     for name in ("source", "dataset", "follow_links"):
@@ -210,7 +211,7 @@ def test_a_local_copy_of_a_remote_set_is_that_set(photos, place, tmp_path):
 
 
 @pytest.mark.slow("a store with faults")
-def test_throttling_and_lost_connections_in_the_middle_cost_nothing(photos, tmp_path, s3: Weather):
+def test_throttling_lost_connections_and_bodies_cut_short_cost_nothing(photos, tmp_path, s3: Weather):
     make_c(photos, tmp_path / "local")
     begun = []
 
@@ -222,7 +223,7 @@ def test_throttling_and_lost_connections_in_the_middle_cost_nothing(photos, tmp_
 
         def pop(self, _=0):
             begun.append(1)
-            return {0: "throttle", 3: "lose"}.get(len(begun) % 7, "")
+            return {0: "throttle", 3: "lose", 5: "truncate"}.get(len(begun) % 7, "")
 
     s3.trouble = Storm()
     try:

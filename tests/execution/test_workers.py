@@ -1,18 +1,25 @@
 """Who does the work of a run: worker processes that stop, the workers of a Dask cluster that come and go."""
 
+import errno
 import os
 import re
 import signal
+import sys
 import threading
 from multiprocessing import active_children
+from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend.process import LokyProcess
 
 from robustgen.dataset.produce import ImageWork
+from robustgen.execution import processes
 from robustgen.execution import progress as watch
 from robustgen.execution.processes import Processes, ThisProcess
+from robustgen.files.storage import host
 from robustgen.inspection.conformance import check_executor
-from tests.helpers import cli, free_port, tree, until_open, wait_until, without_beginning
+from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
 
@@ -93,6 +100,102 @@ def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, sil
     # One of them may not have had its first task yet.
     assert any(re.search(rf"worker \S+:{pid} silent since \d\d:\d\d:\d\d", lines) for pid in stopped)
     assert tree(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize("refused", ["Thread-", "ExecutorManagerThread", "QueueFeederThread"])
+def test_a_thread_that_cannot_start_is_not_waited_for(many, tmp_path, monkeypatch, refused):
+    """The system refuses the threads of the run itself, of the pool, or the one that feeds workers."""
+    get_reusable_executor().shutdown(wait=True)
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name.startswith(refused):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
+    result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
+    (line,) = without_beginning(result.stderr)
+    assert line.startswith("Error: cannot start ")
+    assert "the limit of processes and threads is 10 (pids.max); raise it" in line
+    assert not tree(tmp_path / "out")
+
+
+@pytest.mark.parametrize("tasks", [0, 5])
+def test_a_process_that_cannot_start_is_told_of_in_one_line(many, tmp_path, monkeypatch, tasks):
+    """The system refuses threads beforehand, or only the process of the first worker."""
+    get_reusable_executor().shutdown(wait=True)
+
+    def refuse(*_):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(LokyProcess, "start", refuse)
+    monkeypatch.setattr(processes, "can_start", lambda _: tasks)
+    result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
+    (line,) = without_beginning(result.stderr)
+    assert line.startswith("Error: cannot start 2 workers: ") and line.endswith(", or try fewer --jobs")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="tells limits of Linux")
+def test_the_lowest_limit_of_processes_is_named(tmp_path):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    lowest = min(host.find_task_limit()[0], 100_000) - 1
+    resource.setrlimit(resource.RLIMIT_NPROC, (lowest, before[1]))
+    try:
+        found = host.explain_task_limit()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, before)
+    assert found == f"the limit of processes and threads is {lowest} (ulimit -u); raise it"
+
+
+def test_only_as_many_tasks_start_as_the_system_lets(monkeypatch):
+    left, start = [3], threading.Thread.start
+
+    def start_few(thread):
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_few)
+    assert host.can_start(3)
+    assert not host.can_start(1)
+
+
+@pytest.mark.slow("starts workers twice")
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the processes")
+def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, undisturbed):
+    """All child processes are killed: the workers, and those in which libraries track resources."""
+    process = spawn("make-c", "--source", many, "--output", tmp_path / "out", *FEW, "--jobs", "2")
+    wait_until(lambda: files_in(tmp_path / "out"), process)
+    for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+    _, told = process.communicate()
+    lines = without_beginning(told.decode())
+    assert lines == ["a worker died (killed, or out of memory); repeating its jobs"]
+    assert tree(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_output_that_vanishes_is_named_as_lost(many, tmp_path, jobs):
+    """As if the file system of the output was unmounted: an empty folder is left."""
+    output = tmp_path / "out"
+    output.mkdir()
+
+    def unmount():
+        output.rename(tmp_path / "unmounted")
+        output.mkdir()
+
+    thread = soon(output, unmount)
+    result = make_c(many, output, "--jobs", jobs, status=1)
+    thread.join()
+    (line,) = without_beginning(result.stderr)
+    assert line == f"Error: {output}: was removed or unmounted while files were written to it"
+    assert not [*output.iterdir()]
 
 
 # --- Dask ----------------------------------------------------------------------------------------

@@ -51,11 +51,6 @@ def sets(photos, tmp_path_factory):
     return root
 
 
-def images_of(root):
-    """The `tree` of a set, without the card that tells the name of its source."""
-    return {name: data for name, data in tree(root).items() if name != "README.md"}
-
-
 @pytest.fixture
 def copied(photos, tmp_path):
     """A copy of `photos` that a test may change."""
@@ -192,7 +187,14 @@ def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_pat
     assert tree(tmp_path / "out") == made
     (copied / "cat/b.jpg").write_bytes(good)
     make(copied, tmp_path / "out", form)
-    assert images_of(tmp_path / "out") == images_of(sets / form)
+    assert tree(tmp_path / "out") == tree(sets / form)
+
+
+def test_an_image_that_fails_in_two_units_of_a_shard_counts_once(copied, tmp_path):
+    (copied / "cat/b.jpg").write_bytes(b"no image")
+    for _ in range(2):
+        told = make(copied, tmp_path / "out", "webdataset", "--set", "shard_size=5", status=1).stderr
+        assert "1 failure, listed in " in told and told.count("'cat/b.jpg'") == 1
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -287,21 +289,6 @@ def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
     classes = (root / "classnames.txt").read_text().splitlines()
     labels = [classes[label] for _, label in images.to_tuple(["webp", "png", "jpg", "jpeg"], "cls")]
     assert labels == ["cat"] * 3 + ["dog"] * 2
-
-
-def test_datasets_loads_the_folder_by_its_card(sets, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    import datasets
-
-    folder = str(sets / "parquet")
-    assert sorted(datasets.get_dataset_config_names(folder)) == sorted(
-        variant.replace("/", "-") for variant in VARIANTS
-    )
-    found = datasets.load_dataset(folder, "contrast-4", split="test", cache_dir=str(tmp_path))
-    assert found.features["label"].names == ["cat", "dog"]
-    assert found["label"] == [0, 0, 0, 1, 1]
-    assert [image.size for image in found["image"]] == [(40, 36)] * 4 + [(33, 50)]
 
 
 # --- our own readers -------------------------------------------------------------------------------
@@ -425,7 +412,7 @@ def test_labels_count_the_classes_present_as_in_the_tree(tmp_path):
         assert tables.keys(variant) == files.keys(variant)
         assert np.array_equal(tables.labels(variant), files.labels(variant)) and tables.classes == int(limit)
     cli(*flags, "--format", "parquet", "--output", tmp_path / "fresh")
-    assert images_of(tmp_path / "parquet") == images_of(tmp_path / "fresh")
+    assert tree(tmp_path / "parquet") == tree(tmp_path / "fresh")
     (path,) = (tmp_path / "fresh/data/contrast/1").iterdir()
     found = datasets.Dataset.from_parquet(str(path), cache_dir=str(tmp_path))
     assert found.features["label"].names == ["ant", "cat", "zebra"]

@@ -292,10 +292,12 @@ def test_data_cannot_end_their_element():
 
 def test_pages_that_cannot_be_written(evaluated, tmp_path):
     root = random_set(tmp_path / "a", 0.3)
+    wrong = cli_error("score", root, "--partial", "--output", tmp_path / "x.txt")
+    assert wrong == f"--output {tmp_path / 'x.txt'}: must end in .png, .svg, .pdf, .html"
     assert "is a folder" in cli_error("score", root, "--partial", "--output", tmp_path)
     inside = evaluated / "set" / "page.html"
     command = ("score", evaluated / "preds" / "good", "--partial", "--dataset", evaluated / "set")
     assert "is inside the set" in cli_error(*command, "--output", inside)
     (tmp_path / "file").write_text("")
     result = cli("score", root, "--partial", "--output", tmp_path / "file" / "page.html", status=2)
-    assert "Error: --report " in result.stderr
+    assert "Error: --output " in result.stderr

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -26,6 +27,7 @@ _NOT_FOR_WINDOWS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_ON_WINDOWS: Final = 259
+_SMALL_STACK: Final = 1 << 16
 
 
 def check_for_windows(location: str, path: str) -> None:
@@ -85,6 +87,58 @@ def is_left_over(name: str) -> bool:
     return host == HOST_ID and process.isdigit() and not is_alive(int(process))
 
 
+def can_start(tasks: int) -> bool:
+    """Return whether the system lets this process start so many threads; Linux counts processes alike."""
+    over, started = threading.Event(), list[threading.Thread]()
+    size = threading.stack_size(_SMALL_STACK)
+    try:
+        for _ in range(tasks):
+            thread = threading.Thread(target=over.wait)
+            thread.start()
+            started.append(thread)
+        return True
+    except RuntimeError:
+        return False
+    finally:
+        threading.stack_size(size)
+        over.set()
+        for thread in started:
+            thread.join()
+
+
+def is_refused_task(error: BaseException) -> bool:
+    """Return whether an error says that the system refuses to start a thread or process."""
+    return isinstance(error, BlockingIOError) or str(error) == "can't start new thread"
+
+
+def find_task_limit() -> tuple[int, str]:
+    """Return the lowest limit of processes and threads of this user and container, and its name."""
+    limits, groups = [(sys.maxsize, "")], list[list[str]]()
+    with suppress(ImportError):
+        import resource
+
+        limits.append((resource.getrlimit(resource.RLIMIT_NPROC)[0], "ulimit -u"))
+    with suppress(OSError):
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    for _, controller, path in groups:
+        folder = Path(f"/sys/fs/cgroup/{controller}{path}")
+        for above in (folder, *folder.parents) if controller in ("", "pids") else ():
+            with suppress(OSError, ValueError):
+                limits.append((int((above / "pids.max").read_text()), "pids.max"))
+    return min(limit for limit in limits if limit[0] >= 0)
+
+
+def explain_task_limit() -> str:
+    """Return a message that names the limit of processes and threads, and what to do."""
+    limit, name = find_task_limit()
+    found = (
+        f"the limit of processes and threads is {limit} ({name})"
+        if name
+        else "the system has reached a limit"
+    )
+    return f"{found}; raise it"
+
+
 @contextmanager
 def hold_back_interrupts() -> Iterator[None]:
     """Block Ctrl-C for processes started in this block, even while they import modules."""
@@ -104,8 +158,11 @@ def private_folder(name: str) -> Path:
     Raises
     ------
     OSError
-        There is no folder for temporary files.
+        There is no folder for temporary files, or ``TMPDIR`` does not name one.
     """
+    # Python would take another folder, which may be on a small disk.
+    if (chosen := os.environ.get("TMPDIR")) and not Path(chosen).is_dir():
+        raise OSError(errno.EINVAL, f"TMPDIR is {chosen}, which is not a folder", chosen)
     folder = Path(tempfile.gettempdir()) / f"{name}-{_USER}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder if _is_private(folder, 0o077) else Path(tempfile.mkdtemp(prefix=f"{name}-"))
