@@ -981,6 +981,7 @@ def test_an_estimate_of_shards_is_that_of_their_images(photos, tmp_path):
     assert sizes["webdataset"] == pytest.approx(sizes["jpeg"], rel=0.3)
 
 
+@pytest.mark.slow("a photograph of three million pixels")
 def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path, worked):
     put_photo(tmp_path / "src" / "a" / "large.JPEG", height=1500, width=2000)
     choices = {

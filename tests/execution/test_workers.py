@@ -59,6 +59,7 @@ def soon(output, act, files=1):
 # --- worker processes ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow("kills workers")
 @pytest.mark.parametrize("executor", [ThisProcess(), Processes(2)], ids=["here", "processes"])
 def test_executors_of_this_machine_conform(executor):
     check_executor(executor)

@@ -148,6 +148,7 @@ def small(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow("scores 96 folders of detections twice")
 def test_every_number_is_that_of_pycocotools(run):
     report = json.loads(cli(*flags(run), "--format", "json", "--replicates", 20).stdout)
     (found,) = report["types"].values()
