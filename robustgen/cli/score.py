@@ -2,8 +2,6 @@
 
 import sys
 
-import click
-
 from robustgen.cli.app import command, echo, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
@@ -20,8 +18,6 @@ def score(options: Scoring) -> None:
 
     PREDICTIONS are folders written by predict or evaluate, one for each model.
     """
-    if not options.predictions:
-        raise click.UsageError("Missing argument 'PREDICTIONS...'.")
     from robustgen.display import charts, html
     from robustgen.scores import gate, layouts, plotting, score_page, scoring
 
@@ -31,7 +27,7 @@ def score(options: Scoring) -> None:
         if path.suffix.lower() in _PAGES:
             html.check_page_path(path, *([options.dataset] if options.dataset else []))
         else:
-            charts.check_chart_path(path)
+            charts.check_chart_path(path, ".html")
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,

@@ -1,6 +1,7 @@
-"""Tables of numbers: text, Markdown and LaTeX for people, CSV for programs."""
+"""Tables of numbers: text, Markdown, LaTeX and HTML for people, CSV for programs."""
 
 import csv
+import html
 import io
 import re
 import textwrap
@@ -164,14 +165,14 @@ def _span(widths: Sequence[int], gap: int = 2) -> int:
 
 
 def format_tables(tables: Sequence[Table], layout: str = "table", width: int = 0) -> str:
-    """Return tables as text, as Markdown or as LaTeX; text fits into `width`, unless that is 0."""
+    """Return tables as text, Markdown, LaTeX or HTML; text fits into `width`, unless that is 0."""
     if layout == "table":
         parts = [part for table in tables for part in (table.fit(width) if width else [table])]
         return "\n\n".join("\n".join(_list_lines(part, width)) for part in parts)
     if layout == "latex":
         parts = [part for table in tables for part in table.divide(_PAGE, _latex_widths(table), _GAP)]
         return "\n\n".join(map(_latex, parts))
-    return "\n\n".join(map(_markdown, tables))
+    return "\n\n".join(map({"markdown": _markdown, "html": _html}[layout], tables))
 
 
 def _list_lines(table: Table, width: int) -> Iterator[str]:
@@ -201,6 +202,14 @@ def _markdown(table: Table) -> str:
         "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (heads, rule, *rows)
     ]
     return "\n".join([f"**{table.full_title}**", "", *lines])
+
+
+def _html(table: Table) -> str:
+    """Return a table for a notebook, below its title."""
+    heads, *rows = ([html.escape(cell) for cell in row] for row in table.format("", " ± "))
+    lines = [f"<tr><th>{'</th><th>'.join(heads)}</th></tr>"]
+    lines += [f"<tr><th>{row[0]}</th><td>{'</td><td>'.join(row[1:])}</td></tr>" for row in rows]
+    return f"<table><caption>{html.escape(table.full_title)}</caption>{''.join(lines)}</table>"
 
 
 _LATEX: Final[Mapping[str, str]] = {

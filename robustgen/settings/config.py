@@ -373,6 +373,11 @@ class Config(Choices):
         return content
 
     @property
+    def kind(self) -> "Kind":
+        """Return the kind of set that the given keys select: p for those of perturbations, otherwise c."""
+        return "p" if self.flagged & {"perturbations", "difficulty"} else "c"
+
+    @property
     def base_edition(self) -> str:
         """Return the name of the edition without a size."""
         return self.edition.partition("@")[0]

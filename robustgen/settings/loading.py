@@ -9,8 +9,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError
+from robustgen.settings.config import Config
 from robustgen.settings.fields import Options, flag_of, keys_of, spell
-from robustgen.settings.yaml_files import Document, Place, parse_yaml, read_document
+from robustgen.settings.yaml_files import Document, Place, dataset_file, parse_yaml, read_document
 
 Loaded = TypeVar("Loaded", bound=Options)
 
@@ -56,6 +57,23 @@ def load(
         origins[key] = f"--set {key}"
         origins.setdefault(key.partition(".")[0], origins[key])
     return check(model, content, str(path or ""), origins, document.lines)
+
+
+def load_config(
+    model: type[Loaded],
+    dataset: str | None,
+    file: str | Path | None,
+    flags: Mapping[str, Any],
+    *,
+    settings: Iterable[str] = (),
+    ignored: Iterable[str] = (),
+) -> Loaded:
+    """Read the built-in config called `dataset`, or a config `file`, or neither; otherwise as `load`."""
+    if dataset and file:
+        raise ConfigError("give --dataset or --config, not both")
+    path = dataset_file(dataset) if dataset else Path(file) if file else None
+    others = {*keys_of(Config)} - {*keys_of(model)}
+    return load(model, path, flags, settings=settings, ignored={*ignored} | others)
 
 
 def check(

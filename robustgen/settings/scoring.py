@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, StrictBool
 
 from robustgen.errors import ArgumentError
-from robustgen.settings.fields import Count, Flag, Group, Jobs, Options, Whole, split_list
+from robustgen.settings.fields import Count, Flag, Group, Jobs, NewFile, Options, Whole, split_list
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 Layout = Literal["table", "markdown", "csv", "json", "latex"]
@@ -92,7 +92,7 @@ class Scoring(CellScoring):
     fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = Field(
         (), description="condition that ends the command with status 1, such as 'mCE > 70'; repeatable"
     )
-    output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
+    output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
         (), description="also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"
     )
 

@@ -747,10 +747,10 @@ def test_charts_that_cannot_be_drawn(alexnet, tmp_path, monkeypatch):
     assert "chart.gif: must end in .png, .svg, .pdf" in cli_error("score", alexnet, "--output", "chart.gif")
     (tmp_path / "file").write_text("")
     result = cli("score", alexnet, "--output", tmp_path / "file" / "chart.png", status=2)
-    assert result.stderr.startswith("Error: --plot ")
+    assert result.stderr.startswith("Error: --output ")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     line = cli_error("score", alexnet, "--output", "chart.png")
-    assert line == "--plot needs matplotlib: pip install 'robustgen[plot]'"
+    assert line == "charts need matplotlib: pip install 'robustgen[plot]'"
 
 
 # --- wrong input ---------------------------------------------------------------------------------
