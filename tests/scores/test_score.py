@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import robustgen
 from robustgen import metrics
 from robustgen.evaluation.predictions import ABOUT, write
 from robustgen.metrics import (
@@ -569,6 +570,11 @@ def test_finished_folders_are_scored_beside_unfinished_ones(alexnet, incomplete,
     result = cli("score", incomplete, begun, alexnet, "--partial", status=1)
     assert f"not scored, because unfinished: {begun};" in result.stderr and "CE (13/15)" in result.stdout
     assert "the run is unfinished; the same command resumes it" in cli_error("score", begun, just_begun)
+    found = robustgen.score(incomplete, alexnet, begun)
+    assert (found.models, found.predictions) == (("alexnet",), (str(alexnet),))
+    assert found.notes[0].startswith(
+        f"not scored, because unfinished: {incomplete} (lacks fog, snow/2), {begun}"
+    )
 
 
 def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
