@@ -302,4 +302,4 @@ def score(
         intervals=options.replicates > 0,
         compare_with=options.compare_with,
     )
-    return Scores(report, options.predictions, options.dataset)
+    return Scores(report, report.folders, options.dataset)

@@ -55,13 +55,13 @@ def score(options: Scoring) -> None:
     echo_report(text, report.notes)
     for path in options.output:
         if path.suffix.lower() in _PAGES:
-            size = score_page.write_page(report, path, options.predictions, options.dataset)
+            size = score_page.write_page(report, path, report.folders, options.dataset)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
             plotting.plot(report, path)
     for failure in failures:
         echo(failure, err=True)
-    sys.exit(1 if failures else 0)
+    sys.exit(1 if failures or report.unfinished else 0)
 
 
 @command("score-ood")

@@ -166,13 +166,14 @@ def evaluate(
     keys = _list_keys(plan)
     first = _render_first(plan, keys, classifiers)
     checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
-    described = _describe(plan, keys)
+    sizes = {key: _size(plan, key) for key in plan.keys}
+    described = _describe(plan, keys, sizes)
     with ExitStack() as stack:
         candidates = []
         for folder, (predictor, labels) in zip(folders, checked, strict=True):
             settings = described | predictor.settings()
             opened_store = open_prediction_store(
-                folder, plan.source.location, settings, overwrite=options.overwrite
+                folder, plan.source.location, settings, sizes, overwrite=options.overwrite
             )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
@@ -227,13 +228,12 @@ def _name_folders(models: Sequence[Model]) -> list[str]:
     return [name if plain.count(name) == 1 else f"{name}-{i}" for i, name in enumerate(plain, 1)]
 
 
-def _describe(plan: Plan, keys: Mapping[str, str]) -> dict[str, Any]:
+def _describe(plan: Plan, keys: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, Any]:
     """Return everything that decides the images, for `predictions.json`."""
     settings = {**plan.settings()}
     # The variants are omitted: the rest decides their pixels, and variants can be added.
     del settings["parameters"]
     own = {name: plan.choices.get(name) for name in _CHOICES}
-    sizes = {key: _size(plan, key) for key in plan.keys}
     return {
         "kind": plan.recipe.title,
         "dataset": plan.dataset,

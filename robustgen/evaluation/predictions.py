@@ -31,7 +31,7 @@ from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.names import STATE
 from robustgen.dataset.opening import check_folder
 from robustgen.dataset.state import read_described
-from robustgen.errors import ArgumentError, OutputError, SourceError
+from robustgen.errors import ArgumentError, OutputError, SourceError, UnfinishedError
 from robustgen.files.storage import Store, measure, open_store
 from robustgen.formats.base import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
@@ -445,8 +445,8 @@ def open_predictions(root: str | Path) -> Predictions:
     except OutputError as error:
         raise SourceError(str(error)) from error
     folders = [path.removesuffix(".npz") for path in list_files(store)]
-    if not folders and is_unfinished(store):
-        raise SourceError(f"{store.location}: the run is unfinished; the same command resumes it")
+    if {*folders} <= {CLEAN} and (is_unfinished(store) or (settings and not folders)):
+        raise UnfinishedError(f"{store.location}: the run is unfinished; the same command resumes it")
     kind = _kind(store.location, folders)
     variants = {folder: parse_variant(folder, kind) for folder in folders}
     files = {

@@ -54,7 +54,7 @@ class Gallery:
     lone: list[Exhibit]
 
 
-def choose_images(models: Sequence[Scores], dataset: Dataset) -> Gallery:
+def choose_images(models: Sequence[Scores], dataset: Dataset, keys: Sequence[str]) -> Gallery:
     """Choose the most informative images of a C set, and read them.
 
     Parameters
@@ -62,9 +62,10 @@ def choose_images(models: Sequence[Scores], dataset: Dataset) -> Gallery:
     models : sequence of Scores
         The best first.
     dataset : Dataset
-        The set, with the same keys.
+        The set.
+    keys : sequence of str
+        Sorted keys of the predicted images, which may be a part of it.
     """
-    keys = sorted(dataset.keys(dataset.variants[0]))
     flipped = [
         _show(dataset, keys[image], folder, models[0])
         for image, folder in find_first_flips(models[0], IMAGES)

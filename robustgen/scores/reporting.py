@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind
@@ -35,6 +36,10 @@ class Report:
         Creator of the images, for these.
     settings : mapping
         Content of `predictions.json` of the first model; empty without this file.
+    folders : sequence of path or URL
+        The predictions of the models.
+    unfinished : sequence of path or URL
+        Folders that are not scored, because their predictions are incomplete.
     """
 
     models: list[Scores]
@@ -46,6 +51,8 @@ class Report:
     published: Sequence[PublishedModel] = ()
     origin: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    folders: Sequence[str | Path] = ()
+    unfinished: Sequence[str | Path] = ()
 
     @property
     def kind(self) -> Kind:

@@ -140,7 +140,6 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
     files = predictions.files
     mistakes = {folder: _find_mistakes(file) for folder, file in files.items()}
-    missing = tuple(folder for folder in _list_wanted(predictions) if folder not in mistakes)
     first = next(iter(files.values()))
     assert first.labels is not None
     superclass_mistakes = {
@@ -152,7 +151,7 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
         model,
         "c",
         len(predictions.keys),
-        missing,
+        list_missing(predictions),
         mistakes=mistakes,
         labels=first.labels[_sort_places(first)],
         superclass_mistakes=superclass_mistakes,
@@ -165,8 +164,19 @@ def has_common(predictions: Predictions) -> bool:
     return not names or any(name in IMAGENET_C.names for name in names)
 
 
-def _list_wanted(predictions: Predictions) -> list[str]:
-    """Return the folders of a complete set: common corruptions, or of other families the available ones."""
+def list_missing(predictions: Predictions, difficulty: int = 1) -> tuple[str, ...]:
+    """Return the folders of a complete set that the predictions lack.
+
+    These are of the common operations, or of other families the available corruptions.
+    """
+    return tuple(
+        folder for folder in _list_wanted(predictions, difficulty) if folder not in predictions.files
+    )
+
+
+def _list_wanted(predictions: Predictions, difficulty: int) -> list[str]:
+    if predictions.kind == "p":
+        return [_variant_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS]
     if has_common(predictions):
         pairs = [(name, level) for name in IMAGENET_C.common for level in IMAGENET_C.levels]
     else:
@@ -220,8 +230,7 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
     if len(distances) < len(flips):
         # Their means would be over other perturbations than those of other columns.
         distances = {}
-    wanted = (_variant_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS)
-    missing = tuple(variant for variant in wanted if variant not in predictions.files)
+    missing = list_missing(predictions, difficulty)
     return Scores(model, "p", len(predictions.keys), missing, flips=flips, distances=distances)
 
 

@@ -451,6 +451,26 @@ def test_other_choices_want_another_folder(digits, model, tmp_path):
     cli(*common, "--seed", "1", "--overwrite")
 
 
+def test_other_images_are_named(digits, model, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    evaluate(source, model, tmp_path / "p", *flags, "--limit", "20")
+    common = ("evaluate", "--source", source, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
+    names = sorted(path.relative_to(source).as_posix() for path in source.rglob("*.png"))
+    root = f"{tmp_path / 'p' / 'digits'}: contains predictions of"
+    message = f"{root} other images (10 that are new, for instance '{names[20]}'); choose another --output"
+    assert cli_error(*common).startswith(message)
+    with (source / names[3]).open("ab") as file:
+        file.write(b"more")
+    line = cli_error(*common, "--limit", "20")
+    assert line.startswith(
+        f"{root} the same names, but other files (1 of other sizes, for instance '{names[3]}')"
+    )
+    (source / names[3]).unlink()
+    line = cli_error(*common, "--limit", "19")
+    assert f"(1 that are missing now, for instance '{names[3]}'); choose" in line
+
+
 # --- bad input -----------------------------------------------------------------------------------
 
 

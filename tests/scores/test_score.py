@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import robustgen
 from robustgen import metrics
 from robustgen.evaluation.predictions import ABOUT, write
 from robustgen.metrics import (
@@ -235,7 +236,7 @@ def test_published_models_stand_beside_ones_own(alexnet):
     assert published["ResNet-50"]["measures"]["corruption_error"]["values"]["fog"] == 0.66
     assert published["ResNet-50"]["measures"]["error"]["mean"] is None
     assert published["AlexNet"]["measures"]["area_under_distortion_error"]["mean"] is None
-    assert len(published) == 7 + 12
+    assert len(published) == 7 + 11
     for each in published.values():
         assert each["source"] and each["terms"] and each["images"]
     assert any(line.startswith("RobustBench, ImageNet-C: 5000 of") for line in result.stderr.splitlines())
@@ -560,6 +561,31 @@ def test_incomplete_sets_are_refused(incomplete):
     assert cli_error("score", incomplete) == want
 
 
+def test_finished_folders_are_scored_beside_unfinished_ones(alexnet, incomplete, tmp_path):
+    begun = tmp_path / "begun"
+    (begun / ".robustgen" / "parts" / "fog").mkdir(parents=True)
+    (begun / ".robustgen" / "parts" / "fog" / "0.npy").write_bytes(b"")
+    just_begun = tmp_path / "just-begun"
+    just_begun.mkdir()
+    (just_begun / ABOUT).write_text('{"schema": 1}')
+    result = cli(
+        "score", incomplete, begun, alexnet, just_begun, "--output", tmp_path / "page.html", status=1
+    )
+    assert result.stderr.splitlines()[0] == (
+        f"not scored, because unfinished: {incomplete} (lacks fog, snow/2), {begun}, {just_begun}; "
+        "the same command resumes a run"
+    )
+    assert result.stdout == cli("score", alexnet).stdout and (tmp_path / "page.html").exists()
+    result = cli("score", incomplete, begun, alexnet, "--partial", status=1)
+    assert f"not scored, because unfinished: {begun};" in result.stderr and "CE (13/15)" in result.stdout
+    assert "the run is unfinished; the same command resumes it" in cli_error("score", begun, just_begun)
+    found = robustgen.score(incomplete, alexnet, begun)
+    assert (found.models, found.predictions) == (("alexnet",), (str(alexnet),))
+    assert found.notes[0].startswith(
+        f"not scored, because unfinished: {incomplete} (lacks fog, snow/2), {begun}"
+    )
+
+
 def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
     result = cli("score", incomplete, alexnet, "--partial")
     lines = result.stdout.splitlines()
@@ -873,7 +899,10 @@ def test_models_on_sets_from_other_images(alexnet, tmp_path):
     roots = [Path(shutil.copytree(alexnet, tmp_path / name)) for name in "ab"]
     for root in roots:
         (root / "predictions.json").write_text(json.dumps({"schema": 1, "source_digest": root.name}))
-    assert "made from other source images than" in cli_error("score", *roots)
+    line = cli_error("score", *roots)
+    assert line == (
+        f"{roots[1]}: made from other source images than {roots[0]}: of the same names, but of other sizes"
+    )
 
 
 # --- the whole way -------------------------------------------------------------------------------
@@ -912,6 +941,18 @@ def test_keys_are_held_against_the_set(tmp_path):
     common = ("score", tmp_path / "preds", "--partial", "--dataset")
     cli(*common, tmp_path / "c")
     assert "not the images of" in cli_error(*common, tmp_path / "smaller")
+    # What was asked for is compared, and no image may be missing from that.
+    few = (*few, "--model", model, *PLAIN, "--sample", 10, "--output", tmp_path / "few", "--quiet")
+    cli("evaluate", *few)
+    page = ("--output", tmp_path / "page.html")
+    command = ("score", tmp_path / "few" / "digits", "--partial", "--dataset", tmp_path / "c")
+    notes = cli(*command, *page).stderr
+    assert f"the predictions are of 10 of the 30 images of {tmp_path / 'c'}, as their command chose" in notes
+    shown = {*re.findall(r'alt="([^"]*), clean"', (tmp_path / "page.html").read_text())}
+    assert shown and shown <= {*np.load(tmp_path / "few" / "digits" / "clean.npz")["keys"]}
+    about = tmp_path / "few" / "digits" / ABOUT
+    about.write_text(about.read_text().replace('"keys": "', '"keys": "0'))
+    assert "20 of 30 keys are missing" in cli_error(*command)
 
 
 def test_score_names_the_ten_that_it_averages_of_cifar_sequences(tmp_path):
