@@ -89,7 +89,7 @@ def test_no_set(tmp_path):
 
 def test_images_without_classes_have_no_label(tmp_path):
     put_photo(tmp_path / "flat" / "a.png")
-    make_c(tmp_path / "flat", tmp_path / "out", "--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+    make_c(tmp_path / "flat", tmp_path / "out", "--corruptions", "contrast", "--severities", "1")
     described = json.loads((tmp_path / "out" / "croissant.json").read_text())
     assert {field["name"] for records in described["recordSet"] for field in records["field"]} == {
         "image", "path", "corruption", "severity",
