@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from robustgen.api import corrupt as corrupt
     from robustgen.api import perturb as perturb
     from robustgen.api import prepare as prepare
+    from robustgen.commands import Scores as Scores
+    from robustgen.commands import evaluate as evaluate
+    from robustgen.commands import make_c as make_c
+    from robustgen.commands import make_p as make_p
+    from robustgen.commands import score as score
+    from robustgen.commands import verify as verify
     from robustgen.imaging.video import read_sequence as read_sequence
 
 _PUBLIC = {
@@ -24,6 +30,12 @@ _PUBLIC = {
     "corrupt": "robustgen.api",
     "perturb": "robustgen.api",
     "prepare": "robustgen.api",
+    "Scores": "robustgen.commands",
+    "evaluate": "robustgen.commands",
+    "make_c": "robustgen.commands",
+    "make_p": "robustgen.commands",
+    "score": "robustgen.commands",
+    "verify": "robustgen.commands",
     "read_sequence": "robustgen.imaging.video",
 }
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import robustgen
+from tests.digits import put_cifar, put_model
 from tests.helpers import cli, photo, pixels_of, put_photo
 
 ROOT = Path(__file__).parent.parent
@@ -103,6 +105,51 @@ def test_readers_of_shards(folder):
         (folder / f"out/imagenet-c/fog/3/{number:06d}.tar").symlink_to(folder / "only.tar")
     made = run("docs/use/formats.md")
     assert (made["image"].size, made["label"]) == ((224, 224), 1)
+
+
+@pytest.fixture
+def wrn(folder, monkeypatch):
+    """The model and the images of the page on Python, for one process."""
+    monkeypatch.setattr("robustgen.evaluation.evaluating.count_cores", lambda: 1)
+    monkeypatch.setattr("robustgen.dataset.run.count_cores", lambda: 1)
+    put_model(folder / "wrn.onnx")
+    (folder / "wrn.yaml").write_text("{mean: 0, std: 1}")
+    put_cifar(folder, 10)
+    with tarfile.open("cifar-10-python.tar.gz", "w:gz") as archive:
+        archive.add("cifar-10-batches-py")
+
+
+def test_scores_in_three_lines(wrn):
+    scores = run("docs/use/python.md")["scores"]
+    assert scores.clean_error < scores.mce < 0.5
+
+
+def test_a_module_and_a_function_are_scored_and_compared(wrn):
+    pytest.importorskip("torch")
+    module = run("docs/use/python.md", 1)["scores"]
+    assert module.models == ("Sequential",) and module.images == 10
+    answers = run("docs/use/python.md", 2)
+    assert answers["scores"].models == ("answer",)
+    for name in ("wrn", "mine"):
+        keys = {"corruptions": "fog", "jobs": 1, "name": name, "output": "preds"}
+        robustgen.evaluate(answers["answer"], "cifar-10", source="cifar-10-python.tar.gz", **keys)
+    made = run("docs/use/python.md", 3)
+    assert [*made["frame"].model] == ["wrn", "mine"] and Path("scores.html").stat().st_size > 10_000
+
+
+def test_the_tests_of_a_model_pass(wrn, monkeypatch):
+    monkeypatch.setattr(pytest, "fixture", lambda scope: lambda function: function)
+    made = run("docs/use/python.md", 4)
+    tests = [name for name in made if name.startswith("test_")]
+    assert len(tests) == 2
+    scores = made["scores"]()
+    for name in tests:
+        made[name](scores)
+
+
+def test_a_set_is_made_and_verified(wrn):
+    made = run("docs/use/python.md", 5)
+    assert made["made"].made == 20 and made["found"].remade == 10
 
 
 def test_hugging_faces_datasets_reads_parquet(folder):

@@ -51,7 +51,7 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
         )
         done = evaluating.evaluate(
             config,
-            "p" if config.flagged & {"perturbations", "difficulty"} else "c",
+            config.kind,
             options.model,
             options.output,
             settings,

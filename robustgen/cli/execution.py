@@ -1,36 +1,30 @@
 """The last step of every command that writes a set: show its plan, or run it and print the result."""
 
-import json
 import signal
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from robustgen import interruption
 from robustgen.cli.app import echo, echo_text
 from robustgen.display.text import format_count, format_path, format_size, format_time
-from robustgen.errors import ArgumentError, ConfigError
-from robustgen.settings.fields import spell
-from robustgen.settings.running import Running, read_shard
+from robustgen.settings.running import Running
 
 if TYPE_CHECKING:
     from robustgen.dataset.plan import Plan
-    from robustgen.dataset.produce import Outcome
-    from robustgen.dataset.run import RunResult, UnitLog
-    from robustgen.execution import Executor, Launcher
-    from robustgen.formats.units import WorkUnit
+    from robustgen.dataset.run import RunResult
+    from robustgen.execution import Launcher
 
 _MOST_EXAMPLES, _MOST_NAMED = 3, 10
 
 
 def carry_out(plan: "Plan", running: Running) -> None:
     """Run `plan` and print the result, or print the plan; exit with 1 if images failed."""
-    on = _read_executor(running)
+    from robustgen.dataset.execution import execute, read_executor
     from robustgen.execution import Launcher
 
+    on = read_executor(running)
     if isinstance(on, Launcher):
         _launch(plan, on, running)
         return
@@ -46,8 +40,6 @@ def carry_out(plan: "Plan", running: Running) -> None:
         save(running.plan, plans.to_bytes(plan))
         echo(f"{running.plan}: the plan of {format_count(len(plan.keys), 'image')}")
         return
-    from robustgen.dataset.run import run
-    from robustgen.display import progress
 
     def announce() -> None:
         if running.quiet:
@@ -57,18 +49,10 @@ def carry_out(plan: "Plan", running: Running) -> None:
             echo(line, err=True)
 
     stop_in_order()
-    with progress.quiet(running.quiet), _open_log(running.log_json) as log:
-        result = run(
-            plan,
-            overwrite=running.overwrite,
-            shard=read_shard(running.shard) if running.shard else None,
-            cluster=on,
-            log=log,
-            on_begin=announce,
-        )
+    result = execute(plan, running, on, announce)
     if not running.quiet:
         _show_result(result, plan)
-    _show_failures(result, plan)
+    _show_failures(result)
     sys.exit(1 if result.failures and not running.allow_failures else 0)
 
 
@@ -105,46 +89,6 @@ def _launch(plan: "Plan", launcher: "Launcher", running: Running) -> None:
         )
         sys.exit(1)
     echo(f"all shards are in {format_path(location)}")
-
-
-def _read_executor(running: Running) -> "Executor | Launcher | None":
-    """Return what --on names."""
-    if running.on is None:
-        return None
-    from robustgen.execution import Launcher, parse_executor
-
-    try:
-        on = parse_executor(running.on)
-    except ArgumentError as error:
-        raise ConfigError(f"--on: {error}") from error
-    if isinstance(on, Launcher) and (given := sorted(running.flagged & {"overwrite", "shard", "plan"})):
-        raise ConfigError(f"--on {running.on.partition(':')[0]} and {spell(given[0])} cannot be combined")
-    return on
-
-
-@contextmanager
-def _open_log(path: str | None) -> "Iterator[UnitLog]":
-    """Open the file of --log-json, if any, and yield a function that adds a unit to it."""
-    if path is None:
-        yield lambda unit, outcome: None
-        return
-    from robustgen.files.storage import open_log
-
-    with open_log(path, f"--log-json {path}") as append:
-
-        def add(unit: "WorkUnit", outcome: "Outcome") -> None:
-            values = {
-                "unit": unit.name,
-                "images": len(unit.keys),
-                "outputs": outcome.made,
-                "bytes": outcome.size,
-                "seconds": round(outcome.seconds, 3),
-                "failures": len(outcome.failures),
-                "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            }
-            append(json.dumps(values))
-
-        yield add
 
 
 def stop_in_order() -> None:
@@ -215,7 +159,7 @@ def _show_plan(plan: "Plan") -> None:
 
 
 def _show_result(result: "RunResult", plan: "Plan") -> None:
-    noun, output = plan.recipe.noun, format_path(plan.store.location)
+    noun, output = plan.recipe.noun, format_path(result.output)
     if result.made:
         rate = result.made / max(result.seconds, 1e-9)
         echo(
@@ -231,13 +175,13 @@ def _show_result(result: "RunResult", plan: "Plan") -> None:
         echo(f"unfinished shards: {shards}; the last one to finish completes the manifest")
 
 
-def _show_failures(result: "RunResult", plan: "Plan") -> None:
+def _show_failures(result: "RunResult") -> None:
     for file in result.incomplete:
         echo(f"{file} was not written, because some of its images failed", err=True)
-    for remark in plan.source.remarks():
+    for remark in result.remarks:
         echo(remark, err=True)
     if result.failures:
         failures = format_count(len(result.failures), "failure")
-        echo(f"{failures}, listed in {format_path(f'{plan.store.location}/errors.jsonl')}:", err=True)
+        echo(f"{failures}, listed in {format_path(f'{result.output}/errors.jsonl')}:", err=True)
         for failure in result.failures[:10]:
             echo(f"  {failure['key']!r}: {failure['reason']}", err=True)

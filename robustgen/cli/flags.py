@@ -10,11 +10,10 @@ import click
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from robustgen.errors import ConfigError
-from robustgen.settings.config import Choices, Config
+from robustgen.settings.config import Choices, are_laion_c
 from robustgen.settings.fields import Flag, Group, Options, flag_of, keys_of
-from robustgen.settings.loading import load
-from robustgen.settings.yaml_files import dataset_file, dataset_names
+from robustgen.settings.loading import load, load_config
+from robustgen.settings.yaml_files import dataset_names
 
 _FROM_FILES: Final = (
     (
@@ -35,8 +34,27 @@ class FieldOption(click.Option):
         self.group, self.usual = flag.group, flag.usual
 
 
+class FieldArgument(click.Argument):
+    """An argument that the help describes like an option."""
+
+    group = Group.ARGUMENTS
+
+    def __init__(self, names: Sequence[str], help_text: str, **attributes: Any) -> None:
+        super().__init__(names, **attributes)
+        self._text = help_text
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """Return the placeholder and the sentence."""
+        return self.make_metavar(ctx), self._text
+
+
 def takes(
-    kinds: str = "cp", *, hide: Iterable[str] = (), demo: bool = False, **models: type[Options]
+    kinds: str = "cp",
+    *,
+    hide: Iterable[str] = (),
+    demo: bool = False,
+    instead: str = "",
+    **models: type[Options],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that gives a command the flags of `models`, and calls it with the loaded models.
 
@@ -48,6 +66,8 @@ def takes(
         Keys of configs without a flag in this command.
     demo : bool
         Whether the built-in config `demo` is used if no config and no source is given.
+    instead : str
+        Argument that replaces the source of a config, which may be missing then.
     **models : type
         Argument of the command to the model that it takes.
     """
@@ -58,7 +78,10 @@ def takes(
             # A group runs itself only if none of its commands is called.
             if click.get_current_context().invoked_subcommand is not None:
                 return None
-            return function(**{name: _load(model, name, given, demo=demo) for name, model in models.items()})
+            replaced = {"source"} if given.get(instead) else set()
+            return function(
+                **{name: _load(model, name, given, replaced, demo=demo) for name, model in models.items()}
+            )
 
         made = [
             each
@@ -71,7 +94,9 @@ def takes(
     return decorate
 
 
-def _load(model: type[Options], name: str, given: dict[str, Any], *, demo: bool) -> Options:
+def _load(
+    model: type[Options], name: str, given: dict[str, Any], replaced: set[str], *, demo: bool
+) -> Options:
     own = {
         key.removeprefix(f"{name}__"): value for key, value in given.items() if key.startswith(f"{name}__")
     }
@@ -79,18 +104,13 @@ def _load(model: type[Options], name: str, given: dict[str, Any], *, demo: bool)
     if not issubclass(model, Choices):
         return load(model, None, flags)
     dataset, file = own.get("_dataset"), own.get("_config")
-    if dataset and file:
-        raise ConfigError("give --dataset or --config, not both")
     if demo and not (dataset or file or flags.get("source")):
         dataset = "demo"
-    path = dataset_file(dataset) if dataset else file and Path(file)
-    return load(
-        model,
-        path,
-        flags,
-        settings=own.get("_set") or (),
-        ignored={*keys_of(Config)} - {*keys_of(model)},
-    )
+        if replaced and are_laion_c(flags.get("corruptions")):
+            # The photographs' edition is not that of another image.
+            replaced = replaced | {"edition", "quality"}
+    settings = own.get("_set") or ()
+    return load_config(model, dataset, file, flags, settings=settings, ignored=replaced)
 
 
 def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> Iterator[click.Parameter]:
@@ -112,11 +132,12 @@ def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> I
             yield declare(name, key, field, own)
 
 
-def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag) -> click.Argument:
+def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag) -> FieldArgument:
     several = get_origin(field.annotation) is tuple
     shown = flag.name or key.upper()
-    return click.Argument(
+    return FieldArgument(
         [f"{name}__{key}"],
+        _describe(field),
         nargs=-1 if several else 1,
         required=False,
         metavar=f"[{shown}]..." if several else shown if field.is_required() else f"[{shown}]",

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 from robustgen.cli.app import command, echo, echo_text
 from robustgen.cli.flags import takes
-from robustgen.errors import ConfigError
 from robustgen.settings.inspecting import Verifying
 
 
@@ -20,8 +19,6 @@ def verify(options: Verifying) -> None:
     from robustgen.display.text import format_count
     from robustgen.inspection import verify as verifying
 
-    if options.source and not options.deep:
-        raise ConfigError("--source needs --deep: it is the current location of the source")
     findings = verifying.verify(
         options.directory,
         jobs=options.jobs,

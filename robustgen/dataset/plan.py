@@ -131,6 +131,8 @@ def resolve_paths(choices: Choices) -> dict[str, Any]:
     plain = choices.model_dump(mode="json", exclude={"output", "jobs"}, by_alias=True)
     paths = {"source", "labels", "image_root"}
     absolute = {k: make_absolute(v) if k in paths and isinstance(v, str) else v for k, v in plain.items()}
+    if choices.subset and choices.subset[0] == "@":
+        absolute["subset"] = f"@{make_absolute(choices.subset[1:])}"
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
 

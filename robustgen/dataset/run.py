@@ -45,6 +45,10 @@ class RunResult:
         Numbers of the unfinished shards.
     incomplete : list of str
         Arrays that were not written because some of their images failed.
+    output : str
+        Path or URL of the set.
+    remarks : tuple of str
+        Remarks about the source, such as files that are no images.
     """
 
     made: int
@@ -54,6 +58,8 @@ class RunResult:
     failures: list[Failure]
     waiting: list[int]
     incomplete: list[str]
+    output: str
+    remarks: tuple[str, ...]
 
 
 UnitLog = Callable[[WorkUnit, Outcome], None]
@@ -372,7 +378,9 @@ class _SetRun:
     def _finish(self) -> RunResult:
         """Finish the set, unless some shards are unfinished, and return the result of this run."""
         plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
-        failures = sorted(self._failures, key=lambda failure: failure["key"])
+        # Several units may read the same image, for different variants.
+        each_once = {(each["key"], each.get("variant")): each for each in self._failures}
+        failures = sorted(each_once.values(), key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         folders, waiting = [variant.folder for variant in plan.variants], list[int]()
         if plan.mirror:
@@ -411,6 +419,8 @@ class _SetRun:
             failures if waiting else [*refused, *failures],
             waiting,
             [] if waiting else plan.list_incomplete(),
+            plan.store.location,
+            tuple(plan.source.remarks()),
         )
 
     def list_waiting(self) -> list[int]:

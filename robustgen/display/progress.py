@@ -1,9 +1,10 @@
-"""Progress of a command: a bar on a terminal, otherwise one line a minute for the log of a batch job."""
+"""Progress of a command: a bar on a terminal or in a notebook, otherwise one line a minute for a log."""
 
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -28,6 +29,12 @@ def quiet(wanted: bool = True) -> Iterator[None]:
         _quiet = before
 
 
+class _Bar(tqdm):  # type: ignore[type-arg]
+    """A bar without the thread that would refresh it between updates, which the system may refuse."""
+
+    monitor_interval = 0
+
+
 class Meter:
     """Progress towards `total`; a context manager.
 
@@ -42,10 +49,12 @@ class Meter:
         self.total, self.done = total, 0
         self._unit, self._started = unit, time.monotonic()
         self._told = self._started
-        on_terminal = sys.stderr.isatty()
-        self._lines = not (on_terminal or _quiet)
-        hidden = _quiet or not on_terminal
-        self._bar: tqdm[Any] = tqdm(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
+        in_notebook = "ipykernel" in sys.modules
+        shows_bars = in_notebook or sys.stderr.isatty()
+        self._lines = not (shows_bars or _quiet)
+        hidden = _quiet or not shows_bars
+        kind = import_module("tqdm.auto").tqdm if in_notebook else _Bar
+        self._bar: tqdm[Any] = kind(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
 
     def __enter__(self) -> "Meter":
         return self

@@ -155,7 +155,7 @@ def _size(plan: Plan, key: str) -> int:
 def evaluate(
     config: Config,
     kind: Kind,
-    models: Sequence[str],
+    models: Sequence[str | Model],
     output: str | Path,
     options: ModelOptions | None = None,
     *,
@@ -168,8 +168,8 @@ def evaluate(
     config : Config
         As for make-c or make-p.
     kind : {"c", "p"}
-    models : sequence of str
-        As in `open_model`.
+    models : sequence of str or Model
+        As in `open_model`, or opened.
     output : path or URL
         Folder with a subfolder of predictions for each model.
     options : ModelOptions, optional
@@ -183,7 +183,7 @@ def evaluate(
     """
     started = time.monotonic()
     options = options or ModelOptions()
-    opened = [open_model(name, options.runtime) for name in models]
+    opened = [open_model(each, options.runtime) if isinstance(each, str) else each for each in models]
     folders = tuple(f"{open_store(output).location}/{name}" for name in _name_folders(opened))
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})

@@ -123,7 +123,8 @@ class Model(ABC):
         except Exception as error:
             raise ConfigError(f"{self.name}: fails on images {images.shape}: {first_line(error)}") from error
         if logits.ndim != 2 or len(logits) != len(images):
-            raise ConfigError(f"{self.name}: returns {logits.shape} for {len(images)} images")
+            shape = f"{logits.shape} for {len(images)} images"
+            raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
         return logits
 
 

@@ -18,6 +18,11 @@ class Classifier:
     model: Model
     preprocessing: Preprocessing
 
+    def __post_init__(self) -> None:
+        given, own = self.preprocessing, self.model.preprocessing
+        if self.model.dtype == np.uint8 and own and given.normalisation != own.normalisation:
+            raise ConfigError(f"{self.model.name}: gets pixels from 0 to 255: omit --mean, --std and presets")
+
     def __call__(self, images: Pixels) -> NDArray[Any]:
         """Return logits (n, K) of uint8 images (n, H, W, 3)."""
         layout = self.model.layout(self.preprocessing.layout)

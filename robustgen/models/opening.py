@@ -1,14 +1,18 @@
 """From the name of a model to the model."""
 
+import os
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from robustgen.errors import ConfigError
+from robustgen.errors import ArgumentTypeError, ConfigError
 from robustgen.models.base import Model
+from robustgen.models.functions import FunctionModel
 from robustgen.models.onnx import OnnxModel
-from robustgen.models.pytorch import open_exported, open_factory, open_timm, open_torchvision
+from robustgen.models.pytorch import borrow_module, open_exported, open_factory, open_timm, open_torchvision
 from robustgen.settings.models import Runtime
 
 FORMS: Final = "model.onnx, model.pt2, timm:NAME, torchvision:NAME@FILE or package.module:function"
@@ -42,6 +46,33 @@ def open_model(name: str, runtime: Runtime) -> Model:
     if factory := _guess_factory(name):
         raise ConfigError(f"--model {name}: not a model; did you mean {factory}? Forms: {FORMS}")
     return OnnxModel(Path(name), runtime)
+
+
+@contextmanager
+def borrow_model(model: Any, runtime: Runtime, name: str | None = None) -> Iterator[Model]:
+    """Yield a model from an object of the user; `name` replaces its own in tables and folders.
+
+    The object is a `torch.nn.Module`, a function that `FunctionModel` describes, or a name for `open_model`.
+
+    Raises
+    ------
+    ArgumentTypeError
+        It is something else.
+    """
+    torch = sys.modules.get("torch")
+    if isinstance(model, (str, os.PathLike)):
+        opened = open_model(os.fspath(model), runtime)
+        opened.label = name or opened.label
+        yield opened
+    elif torch and isinstance(model, torch.nn.Module):
+        with borrow_module(model, runtime, name or type(model).__name__) as borrowed:
+            yield borrowed
+    elif callable(model):
+        yield FunctionModel(model, name or str(getattr(model, "__name__", type(model).__name__)))
+    else:
+        raise ArgumentTypeError(
+            f"model must be a torch.nn.Module, a function of arrays, or one of {FORMS}, not {model!r}"
+        )
 
 
 def _guess_factory(name: str) -> str | None:

@@ -61,6 +61,11 @@ class Preprocessing:
     clahe: Clahe | None = None
     interpolation: Interpolation = "bilinear"
 
+    @property
+    def normalisation(self) -> tuple[Colour, Colour, float]:
+        """Return mean, standard deviation and factor of the pixels."""
+        return self.mean, self.std, self.pixel_scale
+
     def normalise(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the model input of uint8 (n, H, W, 3): (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
         first = layout == "NCHW"

@@ -9,8 +9,8 @@ import importlib
 import sys
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -98,15 +98,15 @@ class TorchModel(Model):
         except RuntimeError as error:
             # CUDA has its own error class for this, MPS does not.
             if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error):
-                if self._device == "cuda":
+                if self._device.startswith("cuda"):
                     torch.cuda.empty_cache()
                 raise OutOfDeviceMemoryError from error
             raise
 
     def _precision(self, torch: Any) -> AbstractContextManager[Any]:
-        kind = torch.bfloat16 if self._device == "cpu" else torch.float16
-        context: AbstractContextManager[Any] = nullcontext()
-        return torch.autocast(self._device, dtype=kind) if self._mixed else context
+        device, context = self._device.partition(":")[0], nullcontext[Any]()
+        kind = torch.bfloat16 if device == "cpu" else torch.float16
+        return torch.autocast(device, dtype=kind) if self._mixed else context
 
     def _check_output(self, output: Any, torch: Any) -> Any:
         # Models of Hugging Face return their logits under this name.
@@ -134,7 +134,7 @@ def _import(library: str, extra: str) -> Any:
 
 
 def choose_device(wanted: str) -> str:
-    """Return the device to compute on.
+    """Return the device to compute on, such as ``"cuda"`` or ``"cuda:1"``.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def choose_device(wanted: str) -> str:
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if wanted == "auto":
         return next(name for name, is_there in there.items() if is_there)
-    if not there.get(wanted):
+    if not there.get(wanted.partition(":")[0]):
         listed = ", ".join(name for name, is_there in there.items() if is_there)
         raise ConfigError(f"--device {wanted}: not available to PyTorch; it has {listed}")
     return wanted
@@ -217,6 +217,27 @@ def _suggest(name: str, known: Sequence[str]) -> str:
 
 
 # --- forms of names ------------------------------------------------------------------------------
+
+
+@contextmanager
+def borrow_module(module: Any, runtime: Runtime, name: str) -> Iterator[TorchModel]:
+    """Yield a user's `torch.nn.Module` as a model, in evaluation mode; afterwards it trains as before.
+
+    It stays on its device, unless `runtime` names one.
+    """
+    cudnn = import_torch().backends.cudnn
+    flags = {flag: getattr(cudnn, flag) for flag in ("benchmark", "deterministic", "allow_tf32")}
+    training = {each: each.training for each in module.modules()}
+    weight = next(module.parameters(), None)
+    if runtime.device == "auto" and weight is not None:
+        runtime = runtime.model_copy(update={"device": str(weight.device)})
+    try:
+        yield TorchModel(name, module.eval(), runtime)
+    finally:
+        for each, mode in training.items():
+            each.training = mode
+        for flag, value in flags.items():
+            setattr(cudnn, flag, value)
 
 
 def open_exported(path: Path, runtime: Runtime) -> TorchModel:

@@ -130,10 +130,8 @@ def _check_overrides(overrides: Any) -> Any:
 
 
 def _expand_list(subset: Any) -> Any:
-    """Return ``@FILE`` with an absolute path, and a pattern unchanged."""
-    if not isinstance(subset, str) or subset[:1] != "@":
-        return subset
-    return f"@{make_absolute(expand_variables(subset[1:]))}"
+    """Return ``@FILE`` with ``${NAME}`` and ``~`` expanded, and a pattern unchanged."""
+    return f"@{expand_variables(subset[1:])}" if isinstance(subset, str) and subset[:1] == "@" else subset
 
 
 def _read_ingredient(value: Any) -> Any:
@@ -246,7 +244,7 @@ class Choices(Options):
         None, description="use only the first N images"
     )
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = Field(
-        None, description="use a class-balanced random sample of N images (see seed)"
+        None, description="use a class-balanced random sample of N images (see --seed)"
     )
     subset: Annotated[str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE")] = Field(
         None, description="use only images whose keys match, such as 'val/*', or that the file lists"
@@ -373,6 +371,11 @@ class Config(Choices):
             scales = (scale, edition.data_set if edition else None)
             content["corruptions"] = expand_families(content["corruptions"], scales)
         return content
+
+    @property
+    def kind(self) -> "Kind":
+        """Return the kind of set that the given keys select: p for those of perturbations, otherwise c."""
+        return "p" if self.flagged & {"perturbations", "difficulty"} else "c"
 
     @property
     def base_edition(self) -> str:

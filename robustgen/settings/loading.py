@@ -9,8 +9,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError
+from robustgen.settings.config import Config
 from robustgen.settings.fields import Options, flag_of, keys_of, spell
-from robustgen.settings.yaml_files import Document, Place, parse_yaml, read_document
+from robustgen.settings.yaml_files import Document, Place, dataset_file, parse_yaml, read_document
 
 Loaded = TypeVar("Loaded", bound=Options)
 
@@ -55,7 +56,24 @@ def load(
         _put(model, content, key, text)
         origins[key] = f"--set {key}"
         origins.setdefault(key.partition(".")[0], origins[key])
-    return check(model, content, str(path or "--set"), origins, document.lines)
+    return check(model, content, str(path or ""), origins, document.lines)
+
+
+def load_config(
+    model: type[Loaded],
+    dataset: str | None,
+    file: str | Path | None,
+    flags: Mapping[str, Any],
+    *,
+    settings: Iterable[str] = (),
+    ignored: Iterable[str] = (),
+) -> Loaded:
+    """Read the built-in config called `dataset`, or a config `file`, or neither; otherwise as `load`."""
+    if dataset and file:
+        raise ConfigError("give --dataset or --config, not both")
+    path = dataset_file(dataset) if dataset else Path(file) if file else None
+    others = {*keys_of(Config)} - {*keys_of(model)}
+    return load(model, path, flags, settings=settings, ignored={*ignored} | others)
 
 
 def check(
@@ -158,7 +176,7 @@ def _explain(
     from_line = origin.startswith("--")
     line = next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
     file = name if line is None else f"{name}:{line}"
-    where = origin if from_line else f"{file}: {_format_place(place)}" if place else file
+    where = origin if from_line else ": ".join(part for part in (file, _format_place(place)) if part)
     cause = first.get("ctx", {}).get("error")
     if first["type"] == "extra_forbidden":
         return f"{file}: {_format_unknown(model, place)}"
@@ -167,7 +185,7 @@ def _explain(
         return f"{(key.upper() if flag.argument else spell(key, flag)) if flag else where} is missing"
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and not from_line else ""
-        return f"{where}: {cause}{hint}"
+        return f"{where}: {cause}{hint}".removeprefix(": ")
     return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r}"
 
 

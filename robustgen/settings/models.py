@@ -1,6 +1,7 @@
 """Choices of models: what they take, where they run, what is kept of their outputs."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 MODEL, INPUT, OUTPUT, RUNNING = Group.MODEL, Group.INPUT, Group.OUTPUT, Group.RUNNING
 Layout = Literal["NCHW", "NHWC"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_NAMES: Final = "model.onnx, model.pt2, timm:NAME[@FILE], torchvision:NAME@FILE, module:function"
+_NAMES: Final = "a file (model.onnx, model.pt2), timm:NAME[@FILE], torchvision:NAME@FILE, module:function"
 
 
 def _read_numbers(value: Any) -> Any:
@@ -62,7 +63,11 @@ class ClaheKeys(Options):
 
 
 def _read_clahe(value: Any) -> Any:
-    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+    if value is None or isinstance(value, bool):
+        return {} if value else None
+    if not isinstance(value, (Mapping, ClaheKeys)):
+        raise ArgumentError(f"must be true, false, or a mapping with clip_limit and tiles, not {value!r}")
+    return value
 
 
 class InputKeys(Options):
@@ -107,7 +112,7 @@ class ModelInput(InputKeys):
     """From pixels to the input of a model, as given on the command line."""
 
     preprocessing: Annotated[str | None, Flag(INPUT, "NAME|FILE", usual=True)] = Field(
-        None, description="imagenet, cifar-10, cifar-100, or a YAML file; default the model's own"
+        None, description="a preset (imagenet, cifar-10, cifar-100) or a YAML file; default the model's own"
     )
 
     def overrides(self) -> dict[str, Any]:
@@ -120,7 +125,7 @@ class Runtime(Options):
 
     device: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(
         "auto",
-        description="cuda, mps, cpu, auto (the first available), or a provider of ONNX Runtime",
+        description="device: cuda, mps, cpu, auto (the first available), or a provider of ONNX Runtime",
     )
     mixed_precision: Annotated[StrictBool, Flag(MODEL)] = Field(
         False, description="half precision where it is safe; PyTorch only"
@@ -137,7 +142,7 @@ class Outputs(Options):
     """Kept part of the outputs of models."""
 
     save: Annotated[Literal["logits", "top5"] | None, Flag(OUTPUT)] = Field(
-        None, description="default logits for C sets, top5 for P sets"
+        None, description="outputs to keep; default logits for C sets, top5 for P sets"
     )
     batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(64, description="images per batch")
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(

@@ -63,7 +63,7 @@ class AugMixChoices(Choices):
         Field(1.0, description="parameter of the distributions of the weights")
     )
     operations: Annotated[Literal["augmix", "all"], Flag(CONTENT, usual=True)] = Field(
-        "augmix", description="all adds operations close to those of ImageNet-C"
+        "augmix", description="operations to draw from; all adds those close to ImageNet-C"
     )
 
 
@@ -116,19 +116,23 @@ def _normalise_colour(text: str) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def _read_pairs(value: Any) -> Any:
-    """Return texts ``NAME=VALUE`` as a mapping, and a mapping unchanged."""
-    if not isinstance(value, tuple):
-        return value
-    pairs: dict[str, str] = {}
-    for text in value:
-        name, sign, given = text.partition("=")
-        if not (name and sign and given):
-            raise ArgumentError(f"must be NAME=VALUE, not {text!r}")
-        if name in pairs:
-            raise ArgumentError(f"{name!r} is given twice")
-        pairs[name] = given
-    return pairs
+def _pairs(form: str) -> BeforeValidator:
+    """Return a validator that turns texts of this `form`, such as ``NAME=DIR``, into a mapping."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, tuple):
+            return value
+        pairs: dict[str, str] = {}
+        for text in value:
+            name, sign, given = text.partition("=")
+            if not (name and sign and given):
+                raise ArgumentError(f"must be {form}, not {text!r}")
+            if name in pairs:
+                raise ArgumentError(f"{name!r} is given twice")
+            pairs[name] = given
+        return pairs
+
+    return BeforeValidator(read)
 
 
 def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
@@ -149,11 +153,11 @@ class IconChoices(Choices):
     )
     style: Annotated[
         dict[str, Location],
-        BeforeValidator(_read_pairs),
+        _pairs("NAME=DIR"),
         AfterValidator(_check_style_names),
         Flag(SOURCE, "NAME=DIR", usual=True),
     ] = Field(description="pictures of a style; repeatable")
-    licence: Annotated[dict[str, str], BeforeValidator(_read_pairs), Flag(SOURCE, "NAME=TEXT")] = Field(
+    licence: Annotated[dict[str, str], _pairs("NAME=TEXT"), Flag(SOURCE, "NAME=TEXT")] = Field(
         {}, description="licence of a style's pictures; repeatable"
     )
     size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", usual=True)] = Field(
@@ -198,7 +202,7 @@ class Filtering(ModelInput):
 
     candidates: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="a folder for each class")
     model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = Field(
-        (), description="model.onnx, model.pt2, timm:NAME[@FILE], ...; repeatable"
+        (), description="a file (model.onnx, model.pt2), timm:NAME[@FILE], ...; repeatable"
     )
     output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
         description="folder or URL for the shortlist and the page"
@@ -213,7 +217,8 @@ class Filtering(ModelInput):
         None, description="class names for the page: n01440764 tench ..."
     )
     preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = Field(  # type: ignore[assignment]
-        (), description="imagenet (default), cifar-10, cifar-100, or a YAML file; once, or once per model"
+        (),
+        description="preparation: imagenet (default), cifar-10, ..., or a YAML file; once, or one per model",
     )
     resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = Field(
         None, description="shorter side before the crop; default input size / 0.875"

@@ -44,7 +44,7 @@ def _check_shard(text: str | None) -> str | None:
 
 
 class Running(Options):
-    """How a plan is run."""
+    """Choices of how a plan is run."""
 
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
         False, description="start over if the output has other content"

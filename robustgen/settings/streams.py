@@ -35,7 +35,7 @@ class Drawing(Options):
     """Choices of `stream`."""
 
     setting: Annotated[
-        Setting | Literal["csid"] | None,
+        Literal[Setting, "csid"] | None,
         BeforeValidator(lambda name: "correlated" if name == "dirichlet" else name),
         Flag(STREAM, "NAME", usual=True, complete=lambda: (*SETTINGS, "dirichlet", "csid")),
     ] = Field(None, description="order of the images (docs/use/streams.md); csid is for OpenOOD")
@@ -73,7 +73,7 @@ class Drawing(Options):
         None, description="markov: images of the most frequent class with the most frequent corruption"
     )
     format: Annotated[Literal["jsonl", "imglist"], Flag(OUTPUT, usual=True)] = Field(
-        "jsonl", description="imglist is for OpenOOD: path and label"
+        "jsonl", description="form of the lines; imglist: path and label, for OpenOOD"
     )
     files: Annotated[Literal["jpeg", "png", "original"], Flag(OUTPUT)] = Field(
         "jpeg", description="imglist: format of the set that the paths belong to"

@@ -141,7 +141,7 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
             "with: tiles: none of the corruptions needs it",
         ),
         (("--edition", "imagenet"), "multiples of 6, not 224 x 224; published_preparation"),
-        (("--edition", "laion-c@384"), "unknown edition"),
+        (("--edition", "laion-c@384"), "laion-c@384 is 224 x 224 pixels, and has no other size"),
         (("--quality", "101"), "--quality: must be less than or equal to 100, not 101"),
     ],
 )

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from multiprocessing import active_children
 
 import numpy as np
@@ -22,7 +21,7 @@ from robustgen.evaluation.store import choose_unit_size
 from robustgen.execution import progress
 from robustgen.models.onnx import OnnxModel
 from tests.digits import logarithm, put_cifar, put_folder, put_model
-from tests.helpers import cli, cli_error, records_of, tree
+from tests.helpers import PATIENCE, cli, cli_error, records_of, tree, wait_until
 from tests.sources.test_archives import files_of, put_tar
 from tests.sources.test_shard_sources import put_parquet, put_shards
 
@@ -94,11 +93,11 @@ def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_pa
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--quality", "30"),
-        ("--format", "png"),
-        ("--format", "original"),
-        ("--format", "webdataset"),
-        ("--format", "parquet"),
+        ("--set", "quality=30"),
+        ("--set", "format=png"),
+        ("--set", "format=original"),
+        ("--set", "format=webdataset"),
+        ("--set", "format=parquet"),
         ("--seed", "4", "--no-clean"),
     ],
 )
@@ -108,7 +107,9 @@ def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, 
     evaluate(digits, model, tmp_path / "p", *some, *BATCH, "--jobs", "1")
     assert predictions(tmp_path / "p" / "digits") == expected
     # Shards hold the same JPEG files.
-    assert (expected["fog/1.npz"] == written["fog/1.npz"]) == bool({"webdataset", "parquet"} & {*flags})
+    assert (expected["fog/1.npz"] == written["fog/1.npz"]) == bool(
+        {"format=webdataset", "format=parquet"} & {*flags}
+    )
 
 
 def test_the_baseline_is_read_before_the_work(digits, model, tmp_path):
@@ -159,6 +160,7 @@ def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monke
     assert "a.tar" in line
 
 
+@pytest.mark.slow("waits for silence")
 def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
     stopped, named = [], threading.Event()
@@ -166,12 +168,11 @@ def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch
 
     def stop():
         # Both, before either has loaded what it needs: else one could do the work of the other.
-        while len(children := active_children()) < 2:
-            time.sleep(0.01)
-        for child in children:
+        wait_until(lambda: len(active_children()) == 2)
+        for child in active_children():
             stopped.append(child.pid)
             os.kill(child.pid, signal.SIGSTOP)
-        named.wait(60)
+        named.wait(PATIENCE)
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
 
@@ -203,7 +204,7 @@ def test_arrays_of_cifar(model, tmp_path):
 def test_sequences(digits, model, tmp_path, form):
     names = tmp_path / "names.txt"
     names.write_text("".join(f"digit {i}\n" for i in range(10)))
-    flags = (*FOLDER, *FEW_P, "--format", form)
+    flags = (*FOLDER, *FEW_P, "--set", f"format={form}")
     more = () if form == "npy" else ("--classes", names)
     expected = predict_written("make-p", digits, model, tmp_path, flags, *more)
     result = evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1", *more)
@@ -218,7 +219,7 @@ def test_several_models_see_the_images_as_each_wants(digits, model, written, tmp
     first, second = (np.load(tmp_path / "p" / name / "fog" / "1.npz") for name in ("digits", "other"))
     with first, second:
         np.testing.assert_allclose(second["logits"], 2 * first["logits"], rtol=1e-4, atol=1e-5)
-    assert "Difference from the mean of digits" in result.stdout
+    assert "Differences from the means of digits" in result.stdout
 
 
 def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
@@ -238,10 +239,8 @@ def test_a_sample_is_the_one_that_make_c_draws(digits, model, tmp_path):
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "filter-a", "filter-o"])
 def test_the_sizes_of_a_models_images_have_one_name(command):
-    words = cli(command, "--help").stdout.split()
+    words = cli(command, "--help-all").stdout.split()
     assert "--input-size" in words and "--pixel-scale" in words
-    # Those are of the images that are made.
-    assert ("--size" in words) == ("--scale" in words) == (command == "evaluate")
 
 
 def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_path):
@@ -330,15 +329,14 @@ main()
 """
 
 
+@pytest.mark.slow("kills a run of workers")
 def test_a_killed_run_loses_only_its_unit(digits, model, written, tmp_path, monkeypatch):
     flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
     common = ("--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
     command = [sys.executable, "-c", SLOW, "evaluate", *common]
     process = subprocess.Popen([str(each) for each in command], stderr=subprocess.PIPE)
     units = tmp_path / "p" / "digits" / ".robustgen" / "records" / "units"
-    while not units.is_dir() or len([*units.iterdir()]) < 3:
-        assert process.poll() is None
-        time.sleep(0.01)
+    wait_until(lambda: len([*units.glob("*")]) >= 3, process)
     process.kill()
     process.communicate()
     assert not predictions(tmp_path / "p")
@@ -466,7 +464,7 @@ def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_pa
     damaged = evaluate(source, model, tmp_path / "p", *flags, status=1)
     assert "0 images predicted" in damaged.stdout and victim.name in damaged.stderr
     victim.unlink()
-    expected = predict_written("make-c", source, model, tmp_path, flags[:8])
+    expected = predict_written("make-c", source, model, tmp_path, flags[:6])
     assert predictions(tmp_path / "p" / "digits").keys() == expected.keys()
     for variant in ("clean", "fog/1"):
         found, written = held(tmp_path / "p" / "digits", variant), held(tmp_path / "predicted", variant)
@@ -606,7 +604,7 @@ def test_images_of_several_sizes_want_one(digits, tmp_path):
 
 def test_what_is_recorded_of_the_images(digits, model, tmp_path):
     flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
-    predict_written("make-c", digits, model, tmp_path, flags[:8])
+    predict_written("make-c", digits, model, tmp_path, flags[:6])
     evaluate(digits, model, tmp_path / "p", *flags)
     one, two = (
         json.loads((folder / "predictions.json").read_text())

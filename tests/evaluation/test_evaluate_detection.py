@@ -1,4 +1,4 @@
-"""`robustgen evaluate --task detection`: the same result files by both ways, resumed runs, wrong input."""
+"""`robustgen evaluate --annotations FILE`: the same result files by both ways, resumed runs, wrong input."""
 
 import json
 import sys
@@ -91,11 +91,11 @@ def at_home(coco, monkeypatch):
 
 def images_of(root):
     chosen = ("--corruptions", ",".join(NAMES), "--severities", "2,5", "--set", "constants_for=224")
-    return ("--source", root / "coco", *chosen, "--format", "original")
+    return ("--source", root / "coco", *chosen, "--set", "format=original")
 
 
 def command(root, output, *more, model="mydetector:bright", jobs=1):
-    own = ("--task", "detection", "--annotations", root / "instances.json", "--model", model)
+    own = ("--annotations", root / "instances.json", "--model", model)
     return ("evaluate", *own, *images_of(root), "--jobs", jobs, "--output", output, *more)
 
 
@@ -159,7 +159,7 @@ def test_masks_and_corners_become_those_of_coco():
                 {"boxes": boxes, "labels": torch.tensor([4]), "scores": torch.tensor([0.5]), "masks": masks}
             ]
 
-    detector = TorchvisionDetector("torchvision:finder@x", Finder(), Path(__file__), Runtime("cpu"))
+    detector = TorchvisionDetector("torchvision:finder@x", Finder(), Path(__file__), Runtime(device="cpu"))
     (found,) = detector.detect(np.full((8, 10, 3), 255, np.uint8))
     assert (found["category_id"], found["bbox"], found["score"]) == (4, [3.0, 2.0, 4.0, 3.0], 0.5)
     wanted = np.zeros((8, 10), np.uint8)
@@ -215,21 +215,15 @@ def test_wrong_input(at_home, tmp_path):
         assert "name its weights" in without_weights
     else:
         assert "pip install 'robustgen[torch]'" in unknown
-    assert "--kind cannot be combined with --task detection" in error("--kind", "c")
-    assert "--mean cannot be combined with --task detection" in error("--mean", "0,0,0")
+    for flag, value in (("--perturbations", "tilt"), ("--layout", "NCHW")):
+        assert f"{flag} cannot be combined with --annotations" in error(flag, value)
     assert "where the annotations have 160 x 120" in error("--edition", "imagenet-64")
     own = (
-        "--task",
-        "detection",
         "--model",
         "mydetector:bright",
         *images_of(at_home),
         "--output",
         tmp_path / "x",
-    )
-    assert "--task detection needs --annotations FILE" in cli_error("evaluate", *own)
-    assert "--annotations needs --task detection" in cli_error(
-        "evaluate", "--annotations", "a.json", *own[2:]
     )
     truth = json.loads((at_home / "instances.json").read_text())
     truth["images"][4]["file_name"] = "elsewhere.jpg"

@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 import tarfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from PIL import Image
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import SourceError
 from robustgen.sources.sample_names import sample_key, sample_name
-from tests.helpers import cli, cli_error, errors_of, put_photo, spawn, tree
+from tests.helpers import cli, cli_error, errors_of, put_photo, spawn, tree, wait_until
 from tests.sources.test_shard_sources import put_parquet
 
 FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
@@ -156,6 +155,7 @@ def test_a_second_run_does_nothing_and_variants_can_be_added(photos, sets, tmp_p
     assert tree(tmp_path / "out") == tree(sets / form)
 
 
+@pytest.mark.slow("kills runs")
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_killed_run_goes_on(tmp_path, form):
     for i in range(12):
@@ -163,8 +163,7 @@ def test_a_killed_run_goes_on(tmp_path, form):
     flags = ("make-c", "--source", tmp_path / "in", "--format", form, "--set", "shard_size=5", "--jobs", "2")
     flags = (*flags, "--corruptions", "zoom_blur,elastic_transform")
     run = spawn(*flags, "--output", tmp_path / "out")
-    while run.poll() is None and not [*(tmp_path / "out/.robustgen/records").glob("*")]:
-        time.sleep(0.01)
+    wait_until(lambda: [*(tmp_path / "out/.robustgen/records").glob("*")], run)
     run.send_signal(signal.SIGKILL)
     run.wait()
     cli(*flags, "--output", tmp_path / "out")
@@ -189,6 +188,13 @@ def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_pat
     (copied / "cat/b.jpg").write_bytes(good)
     make(copied, tmp_path / "out", form)
     assert tree(tmp_path / "out") == tree(sets / form)
+
+
+def test_an_image_that_fails_in_two_units_of_a_shard_counts_once(copied, tmp_path):
+    (copied / "cat/b.jpg").write_bytes(b"no image")
+    for _ in range(2):
+        told = make(copied, tmp_path / "out", "webdataset", "--set", "shard_size=5", status=1).stderr
+        assert "1 failure, listed in " in told and told.count("'cat/b.jpg'") == 1
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -475,7 +475,7 @@ def test_what_is_published_names_no_folder_of_this_machine(photos, tmp_path, for
     private = str(tmp_path).encode()
     assert [name for name, data in whole(out).items() if private in data] == []
     config = manifest(out)["config"]
-    assert (config["source"], config["subset"]) == ("src", "subset.txt")
+    assert (config["source"], config["subset"]) == ("src", "@subset.txt")
     assert findings(out, "--deep", "all", status=0) == []
     assert "nothing to do" in make_c(source, out, *flags).stdout
 

@@ -70,7 +70,7 @@ def made(tmp_path_factory):
     (root / "own_models.py").write_text(FACTORY)
     sys.path.insert(0, str(root))
     source = put_folder(root / "digits", 12)
-    flags = ("--set", "constants_for=32", "--quality", "95", "--corruptions", "fog")
+    flags = ("--set", "constants_for=32", "--set", "quality=95", "--corruptions", "fog")
     cli("make-c", "--source", source, "--output", root / "c", *flags, "--severities", "1", "--jobs", "1")
     (root / "names.txt").write_text("".join(f"digit {i}\n" for i in range(10)))
     yield root
@@ -350,7 +350,7 @@ def test_other_weights_are_another_model():
 
 def test_evaluate_gives_the_predictions_of_predict(made, tmp_path):
     predicted(made, tmp_path, "own_models:plain")
-    flags = ("--set", "constants_for=32", "--quality", "95", "--corruptions", "fog")
+    flags = ("--set", "constants_for=32", "--set", "quality=95", "--corruptions", "fog")
     common = ("--source", made / "digits", "--model", "own_models:plain", "--output", tmp_path / "e")
     names = ("--classes", made / "names.txt")
     cli("evaluate", *common, *flags, "--severities", "1", "--jobs", "1", *names)

@@ -12,7 +12,7 @@ from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import check_folder
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.state import OutputState
-from robustgen.errors import OutputError, SourceError
+from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.files.storage import Store, open_store
 from robustgen.inspection.verify.contents import Finding as Finding
 from robustgen.inspection.verify.contents import Findings as Findings
@@ -26,7 +26,7 @@ def verify(
     root: str | Path,
     *,
     jobs: int | None = None,
-    deep: str | None = None,
+    deep: int | str | None = None,
     source: str | None = None,
     against: str | None = None,
 ) -> Findings:
@@ -37,7 +37,7 @@ def verify(
     root : path or URL
     jobs : int, optional
         Number of threads that read files; default one per core.
-    deep : str, optional
+    deep : int or str, optional
         Number of images to recreate from the source, or ``"all"``.
     source : path or URL, optional
         Current location of the source, if it has moved.
@@ -49,10 +49,12 @@ def verify(
     OutputError
         `root` is not an output of robustgen.
     ArgumentError
-        `deep` or `against` cannot be used.
+        `deep`, `source` or `against` cannot be used.
     WriteError
         The manifest of merged shards cannot be written.
     """
+    if source and deep is None:
+        raise ConfigError("--source needs --deep: it is the current location of the source")
     store = open_store(root)
     try:
         check_folder(store)
@@ -69,7 +71,7 @@ def verify(
     problems += check_manifest(store, manifest, digest, None if problems else counts)
     if not problems and (difference := find_difference(manifest, store)):
         problems.append(Finding("changed", CROISSANT, difference))
-    remade, differing = remake_images(store, manifest, deep, source) if deep else (0, [])
+    remade, differing = (0, []) if deep is None else remake_images(store, manifest, str(deep), source)
     problems += differing
     if against:
         problems += compare_outputs(store, against, digest)

@@ -1,0 +1,308 @@
+"""The commands as functions for Python: make-c, make-p, verify, evaluate and score.
+
+They call what the commands call, so that files and numbers are the same, and return what these print.
+"""
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from robustgen.benchmarks.kinds import Kind
+from robustgen.dataset.execution import execute, read_executor
+from robustgen.dataset.plan import plan_benchmark
+from robustgen.dataset.run import RunResult
+from robustgen.display import progress
+from robustgen.errors import ConfigError, RobustgenError, UnknownNameError
+from robustgen.evaluation import evaluating
+from robustgen.execution import Launcher
+from robustgen.files.storage.temporary import TemporaryFolder
+from robustgen.inspection.verify import Findings
+from robustgen.inspection.verify import verify as check_output
+from robustgen.models.functions import FunctionModel
+from robustgen.models.opening import borrow_model
+from robustgen.scores import scoring
+from robustgen.scores.public import Row, Scores
+from robustgen.settings.config import Config
+from robustgen.settings.fields import Options
+from robustgen.settings.inspecting import Verifying
+from robustgen.settings.keywords import ConfigKeys, EvaluateKeys, MakeKeys
+from robustgen.settings.loading import Loaded, load, load_config
+from robustgen.settings.models import ModelInput, Outputs, Runtime
+from robustgen.settings.running import Running
+from robustgen.settings.scoring import Scoring
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Findings", "Row", "RunResult", "Scores", "evaluate", "make_c", "make_p", "score", "verify"]
+
+_Path = str | os.PathLike[str]
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+# A word of Python, so that its keyword is the name of the field.
+_RENAMED = {"with": "ingredients"}
+
+
+def _takes(
+    keys: type | None = None, *models: type[Options]
+) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Return a decorator that gives a function the signature of its keywords, and names them in errors."""
+    defaults = {name: field.default for model in models for name, field in model.model_fields.items()}
+    hints = keys.__annotations__ if keys else {}
+
+    def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        signature = inspect.signature(function)
+        fixed = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+        several = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint)
+            for name, hint in hints.items()
+        ]
+        known = {each.name for each in (*fixed, *several)}
+
+        def spell(flag: re.Match[str]) -> str:
+            name = _RENAMED.get(flag[1], flag[1].replace("-", "_"))
+            return name if name in known else flag[0]
+
+        @wraps(function)
+        def call(*arguments: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
+            if unknown := given.keys() - known:
+                raise UnknownNameError("keyword", min(unknown), sorted(known))
+            try:
+                return function(*arguments, **given)
+            except RobustgenError as error:
+                error.args = (re.sub(r"--([a-z][a-z-]*)", spell, str(error)),)
+                raise
+
+        call.__signature__ = signature.replace(parameters=[*fixed, *several])  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _select(model: type[Options], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the `given` keywords that are fields of `model`, by key; paths as text."""
+    fields = {name: field.alias or name for name, field in model.model_fields.items() if name in given}
+    return {
+        key: os.fspath(given[name]) if isinstance(given[name], os.PathLike) else given[name]
+        for name, key in fields.items()
+    }
+
+
+def _load(model: type[Loaded], given: Mapping[str, Any]) -> Loaded:
+    return load(model, None, _select(model, given))
+
+
+def _load_config(dataset: str | None, file: _Path | None, keys: ConfigKeys) -> Config:
+    config = load_config(Config, dataset, os.fspath(file) if file else None, _select(Config, keys))
+    config.require_source()
+    return config
+
+
+@_takes(MakeKeys, Config, Running)
+def make_c(
+    dataset: str | None = None, *, config: _Path | None = None, **keys: "Unpack[MakeKeys]"
+) -> RunResult:
+    """Write ImageNet-C: corrupted copies of every image, as ``robustgen make-c`` does.
+
+    The same call resumes an interrupted run.
+
+    Parameters
+    ----------
+    dataset : str, optional
+        A built-in config, such as ``"cifar-10"``.
+    config : path, optional
+        A YAML config instead.
+    **keys : MakeKeys
+        Any key of the config, which overrides it, and choices of the run.
+
+    Returns
+    -------
+    RunResult
+        Its `failures` name the images that could not be made.
+
+    Raises
+    ------
+    RobustgenError
+        A key is wrong, or the source or the output cannot be used.
+    """
+    return _make("c", dataset, config, keys)
+
+
+@_takes(MakeKeys, Config, Running)
+def make_p(
+    dataset: str | None = None, *, config: _Path | None = None, **keys: "Unpack[MakeKeys]"
+) -> RunResult:
+    """Write ImageNet-P: perturbation sequences of every image, as ``robustgen make-p`` does; see `make_c`."""
+    return _make("p", dataset, config, keys)
+
+
+def _make(kind: Kind, dataset: str | None, file: _Path | None, keys: MakeKeys) -> RunResult:
+    config, running = _load_config(dataset, file, keys), _load(Running, keys)
+    cluster = read_executor(running)
+    if isinstance(cluster, Launcher):
+        raise ConfigError(f"--on: only the command robustgen make-{kind} submits {cluster.kind} jobs")
+    return execute(plan_benchmark(config, kind, overwrite=running.overwrite), running, cluster)
+
+
+@_takes()
+def verify(
+    directory: _Path,
+    *,
+    jobs: int | None = None,
+    deep: int | str | None = None,
+    source: _Path | None = None,
+    against: _Path | None = None,
+) -> Findings:
+    """Check a finished output, as ``robustgen verify`` does.
+
+    Parameters
+    ----------
+    directory : path or URL
+    jobs : int, optional
+        Number of threads; default one per core.
+    deep : int or "all", optional
+        Number of images to make again from the source and to compare.
+    source : path or URL, optional
+        Current location of the source, for `deep`, if it has moved.
+    against : path or URL or digest, optional
+        Another output, or a dataset digest, to compare with.
+
+    Returns
+    -------
+    Findings
+        Its `problems` are empty if nothing is missing or changed.
+
+    Raises
+    ------
+    RobustgenError
+        `directory` is not an output of robustgen, or an argument cannot be used.
+    """
+    given = {"directory": directory, "jobs": jobs, "source": source, "against": against}
+    options = _load(Verifying, given | {"deep": None if deep is None else str(deep)})
+    return check_output(
+        options.directory,
+        jobs=options.jobs,
+        deep=options.deep,
+        source=options.source,
+        against=options.against,
+    )
+
+
+@_takes(EvaluateKeys, Config, ModelInput, Runtime, Outputs)
+def evaluate(
+    model: Any,
+    dataset: str | None = None,
+    *,
+    config: _Path | None = None,
+    output: _Path | None = None,
+    name: str | None = None,
+    baseline: _Path | None = None,
+    **keys: "Unpack[EvaluateKeys]",
+) -> Scores:
+    """Score a model on images that are corrupted on the fly, as ``robustgen evaluate`` does.
+
+    The model runs in this process; ``jobs`` workers make the images.
+
+    Parameters
+    ----------
+    model : torch.nn.Module, callable, str or path
+        A module that takes images (n, 3, H, W), normalised, and returns logits; a function that takes pixels,
+        a uint8 array (n, H, W, 3), and returns an array of scores (n, classes); or what ``--model`` takes.
+    dataset : str, optional
+        A built-in config, such as ``"cifar-10"``.
+    config : path, optional
+        A YAML config instead.
+    output : path or URL, optional
+        Folder for the predictions, in which the same call resumes an interrupted run; default a temporary
+        one, which is removed with the scores.
+    name : str, optional
+        Name of the model in tables and below `output`; default that of its class, function or file.
+    baseline : str or path, optional
+        ``"alexnet"``, ``"none"`` or a file, as in `score`.
+    **keys : EvaluateKeys
+        Any key of the config, which overrides it, and choices of the model's input, device and predictions.
+        ``perturbations`` or ``difficulty`` selects ImageNet-P.
+
+    Returns
+    -------
+    Scores
+        Means are over the corruptions that were asked for.
+
+    Raises
+    ------
+    RobustgenError
+        A key is wrong, or model, images and output do not match.
+    """
+    chosen, taken = _load_config(dataset, config, keys), _load(ModelInput, keys)
+    runtime, outputs = _load(Runtime, keys), _load(Outputs, keys)
+    base = os.fspath(baseline) if baseline else None
+    scoring.check_baseline(base)
+    folder = None if output else TemporaryFolder()
+    with borrow_model(model, runtime, name) as opened, progress.quiet(outputs.quiet):
+        if output and isinstance(opened, FunctionModel) and not name:
+            raise ConfigError("--output also needs --name, by which a resumed run recognises the function")
+        options = evaluating.ModelOptions(
+            taken.preprocessing, taken.overrides(), outputs.save, outputs.batch_size, runtime
+        )
+        place = os.fspath(output) if output else str(folder and folder.path)
+        done = evaluating.evaluate(chosen, chosen.kind, [opened], place, options, overwrite=outputs.overwrite)
+    report = scoring.score(done.folders, baseline=base, partial=True)
+    return Scores(report, done.folders, run=done, folder=folder)
+
+
+@_takes()
+def score(
+    predictions: _Path,
+    *others: _Path,
+    baseline: _Path | None = None,
+    partial: bool = False,
+    difficulty: int = 1,
+    dataset: _Path | None = None,
+    replicates: int = 1000,
+    compare_with: str | None = None,
+) -> Scores:
+    """Score predictions, as ``robustgen score`` does.
+
+    Parameters
+    ----------
+    predictions, *others : path or URL
+        Folders of predictions, one for each model, on the same images.
+    baseline : str or path, optional
+        ``"alexnet"``, ``"none"`` or a file; default AlexNet for ImageNet, otherwise none.
+    partial : bool
+        Score incomplete sets too.
+    difficulty : int
+        Difficulty of perturbations.
+    dataset : path or URL, optional
+        The set, to compare its keys with those of the predictions, and for the pictures of a report.
+    replicates : int
+        0 for no intervals.
+    compare_with : {"published"}, optional
+        Published models to compare with.
+
+    Returns
+    -------
+    Scores
+
+    Raises
+    ------
+    RobustgenError
+        A file is missing, malformed, or does not match; the message says which.
+    """
+    given = {"baseline": baseline, "partial": partial, "difficulty": difficulty, "dataset": dataset}
+    given |= {"replicates": replicates, "compare_with": compare_with}
+    folders = [os.fspath(each) for each in (predictions, *others)]
+    options = _load(Scoring, {**given, "predictions": folders})
+    report = scoring.score(
+        options.predictions,
+        baseline=options.baseline,
+        partial=options.partial,
+        difficulty=options.difficulty,
+        dataset=options.dataset,
+        intervals=options.replicates > 0,
+        compare_with=options.compare_with,
+    )
+    return Scores(report, options.predictions, options.dataset)
