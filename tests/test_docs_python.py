@@ -163,7 +163,7 @@ def test_errors_of_several_labels(folder):
         return [known.get(bytes(each[:4, :4, 0]), np.zeros(14)) for each in pixels]
 
     errors = run("docs/benchmarks/medmnist-c.md", 1, model=model)["errors"]
-    assert errors["clean"] == 0 and errors["medmnist-c:contrast_up/3"] > 0
+    assert errors["clean"] == 0 and errors["medmnist-c.contrast_up/3"] > 0
 
 
 def test_hugging_faces_datasets_reads_parquet(folder):
