@@ -11,18 +11,11 @@ BIN := $(VENV)/bin
 LOWEST := build/lowest
 # One process more than cores, because some tests wait for others; the tests of a file share what they make.
 PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
-# What the releases of libraries do not decide: processes, stores, processors, hostile files, text and pages;
-# and corruptions once more beside their slow transcriptions, as test_golden holds their pixels.
-ELSEWHERE := durability install processors ray remote_outputs runs sharing shards slurm structure units warm without_posix \
-	workers planted hostile help guide docs docs_python croissant score score_page review_page explorer_page pages \
-	finer_severities evaluate predict plugins storage archives filtration icons effects report preview subtypes streams \
-	ccc_stream score_detection score_segmentation compare json_files calibrate verify class_folders family_means \
-	calibrated_sizes scripts
 # A trained network, which nothing else needs.
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-lowest test-opencv lint format docs site bench clean
+.PHONY: help demo demo-score test test-all test-lowest test-opencv lint format docs site bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,11 +27,16 @@ demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photog
 demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C and P sets of twenty photographs
 	$(SCORE)/bin/python scripts/demo_score.py
 
-test: $(VENV)/.installed-test ## Run all tests
-	$(BIN)/python -m pytest $(PARALLEL)
+test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in four minutes
+	$(BIN)/robustgen warm
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-lowest: $(LOWEST)/.installed-test ## Run the tests with the oldest supported releases (scripts/lowest.txt)
-	$(LOWEST)/bin/python -m pytest $(PARALLEL) $(ELSEWHERE:%=--ignore-glob='*/test_%.py')
+test-all: test ## Run all tests
+	$(BIN)/python -m pytest $(PARALLEL) -m slow
+
+test-lowest: $(LOWEST)/.installed-test ## Run `make test` with the oldest supported releases (scripts/lowest.txt)
+	$(LOWEST)/bin/robustgen warm
+	$(LOWEST)/bin/python -m pytest $(PARALLEL) -m "not slow"
 
 test-opencv: $(VENV)/.installed ## Write the demo set with three releases of OpenCV: the same digest
 	scripts/test_opencv.sh

@@ -44,8 +44,9 @@ class UnknownNameError(ArgumentError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
-        near = get_close_matches(str(name).lower(), self.known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
+        by_lower = {each.lower(): each for each in self.known}
+        near = get_close_matches(str(name).lower(), by_lower, n=1)
+        hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
         super().__init__(f"unknown {kind} {name!r} ({hint})")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

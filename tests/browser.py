@@ -2,10 +2,11 @@
 
 import os
 import shutil
-import time
 from importlib.util import find_spec
 
 import pytest
+
+from tests.helpers import wait_until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -68,12 +69,8 @@ class Browser:
         downloads.mkdir()
         self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads))
         self.run(f"document.getElementById('{button}').click()")
-        deadline = time.monotonic() + 60
         # While it is written, the file has another name.
-        while not (found := [*downloads.glob(name)]):
-            assert time.monotonic() < deadline, "the browser saves nothing"
-            time.sleep(0.05)
-        data = found[0].read_bytes()
+        data = wait_until(lambda: [*downloads.glob(name)])[0].read_bytes()
         shutil.rmtree(downloads)
         return data
 

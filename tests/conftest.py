@@ -23,6 +23,17 @@ hypothesis.settings.load_profile("any machine")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Append the processor seconds of each test and its children to the file TEST_SECONDS, if it is set."""
+    before = sum(os.times()[:4])
+    result = yield
+    if name := os.environ.get("TEST_SECONDS"):
+        with Path(name).open("a") as file:
+            file.write(f"{sum(os.times()[:4]) - before:.2f}\t{item.nodeid}\n")
+    return result
+
+
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory):
     """A folder of five small photographs in two classes: three JPEG, one PNG, one of another size."""

@@ -18,6 +18,8 @@ from PIL import Image
 
 from robustgen.cli import main
 
+# Seconds until a process counts as stuck, with whatever else the machine does.
+PATIENCE = 600
 # Without a draw these give the same result for each seed.
 FIXED_CORRUPTIONS = {
     *("defocus_blur", "zoom_blur", "gaussian_blur", "brightness", "contrast", "pixelate", "jpeg_compression"),
@@ -137,14 +139,15 @@ def give_way(process):
 def tree(root):
     """Relative path to bytes of the files below `root`.
 
-    Left out are the run's own state, and what describes the set as a whole: dataset.json and croissant.json.
+    Left out are the run's own state, and what describes the set as a whole: dataset.json, croissant.json and
+    README.md.
     """
     paths = (path for path in Path(root).rglob("*") if path.is_file())
     names = {path.relative_to(root).as_posix(): path for path in paths}
     return {
         name: path.read_bytes()
         for name, path in names.items()
-        if not name.startswith((".robustgen/", "dataset.json", "croissant.json"))
+        if not name.startswith((".robustgen/", "dataset.json", "croissant.json", "README.md"))
     }
 
 
@@ -218,11 +221,26 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def wait_until(holds, process=None):
+    """Wait until `holds()` is true, while `process` runs; return what it returns."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := holds()):
+        if time.monotonic() > deadline or (process and process.poll() is not None):
+            raise AssertionError(f"it never came to that: {process and process.communicate()}")
+        time.sleep(0.01)
+    return found
+
+
+def until_under_way(process, output, files=60):
+    """Wait until a run has written some files."""
+    wait_until(lambda: sum(1 for _ in output.glob("*/*/*/*.*")) >= files, process)
+
+
 def until_open(port):
     """Wait until somebody listens at `port`."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def is_open():
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.05)
-    raise AssertionError("the scheduler never answered")
+            return True
+
+    wait_until(is_open)

@@ -473,6 +473,12 @@ def test_an_image_too_elongated_to_resize_is_refused():
         prepare(np.zeros((1, 5000, 3), np.uint8), "imagenet")
 
 
+def test_a_small_image_that_would_grow_to_gigabytes_is_refused():
+    with pytest.raises(ImageError, match="too elongated to resize: 2 x 3000 pixels"):
+        prepare(np.zeros((3000, 2, 3), np.uint8), "imagenet")
+    assert prepare(np.zeros((510, 2, 3), np.uint8), "imagenet").shape == (224, 224, 3)
+
+
 @pytest.mark.parametrize("edition", ["imagenet", "imagenet-inception", "imagenet-64", "tiny-imagenet"])
 def test_perturb_brings_every_frame_to_the_size_of_the_edition(edition):
     side = EDITIONS[edition].scale

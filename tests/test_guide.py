@@ -14,6 +14,8 @@ from PIL import Image
 
 from tests.helpers import install, put_photo
 
+pytestmark = pytest.mark.slow("copies the package and tests each example of the guide")
+
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("stamps.stamped/5", "clean")
 

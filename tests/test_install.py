@@ -121,6 +121,7 @@ def test_a_command_without_its_extra_names_it(tmp_path, library, command, remedy
     assert done.returncode == 2 and remedy in done.stderr and len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow("processes without a library")
 def test_images_need_no_video_library(tmp_path):
     put_photo(tmp_path / "photos" / "cat" / "a.JPEG")
     flags = ("--source", tmp_path / "photos", "--output", tmp_path / "out", *FEW)
@@ -142,6 +143,7 @@ robustgen.corupt(image)
 """
 
 
+@pytest.mark.slow("runs mypy")
 def test_installed_types_serve_a_script_of_a_user(tmp_path):
     venv.create(tmp_path / "environment", symlinks=True)
     (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow("plans 50,000 images")
+
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 

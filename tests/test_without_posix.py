@@ -15,6 +15,8 @@ from robustgen.files.storage.local import LocalStore
 from tests.digits import put_folder, put_model
 from tests.helpers import cli, put_photo, tree
 
+pytestmark = pytest.mark.slow("runs every command without POSIX")
+
 # Python runs it in every process before anything else, in those that workers are started as too.
 WITHOUT = """
 import os, signal, sys

@@ -16,7 +16,7 @@ Parameters = TypeVar("Parameters")
 
 _RANGE = "range"
 # Published constants are below 2000; larger ones would take hours, or more memory than there is.
-_USUAL_RANGE = 0, 10_000
+USUAL_RANGE = 0, 10_000
 
 
 def within(low: float, high: float) -> Any:
@@ -142,7 +142,7 @@ def check_parameter(
     if name not in known:
         raise UnknownNameError(f"parameter of {operation}", name, known)
     checked = _check_value(place, value, hints[name])
-    low, high = find_ranges(published).get(name, _USUAL_RANGE)
+    low, high = find_ranges(published).get(name, USUAL_RANGE)
     if hints[name] in (int, float) and not low <= checked <= high:
         raise ArgumentError(f"{place}: must be from {low:g} to {high:g}, not {value!r}")
     return checked

@@ -20,7 +20,12 @@ from robustgen.cli.examples import EXAMPLES
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.files.name_lists import escape_name
-from robustgen.files.storage.host import open_closed_streams
+from robustgen.files.storage.host import (
+    explain_task_limit,
+    find_task_limit,
+    is_refused_task,
+    open_closed_streams,
+)
 from robustgen.files.storage.memory import collect_garbage_rarely
 from robustgen.files.version import __version__
 from robustgen.settings.fields import Group
@@ -29,6 +34,7 @@ _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _HELP_ALL = "robustgen.help_all"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_FEW_PER_CORE: Final = 8
 _RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict", "stream")
 
 
@@ -108,6 +114,11 @@ class _App(click.Group):
             echo("stopped" + "; run the same command to resume" * resumable, err=True)
             # The exit status that shells use for a signal.
             sys.exit(128 + interruption.signal_number())
+        except RuntimeError as error:
+            if not is_refused_task(error):
+                raise
+            echo(f"Error: cannot start a thread: {explain_task_limit()}", err=True)
+            sys.exit(WriteError.exit_code)
 
     def _invoke(self, ctx: click.Context) -> Any:
         try:
@@ -257,6 +268,9 @@ def table_width() -> int:
 def main() -> None:
     """Regenerate ImageNet-C and ImageNet-P from your own images."""
     collect_garbage_rarely()
+    if find_task_limit()[0] < _FEW_PER_CORE * (os.cpu_count() or 1):
+        # OpenBLAS interrupts the process if one of its threads, one for each core, cannot start.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if threading.current_thread() is threading.main_thread():
         interruption.remember(signal.SIGINT)
 

@@ -5,6 +5,7 @@ import sys
 from robustgen.cli.app import command, echo, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path
+from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.settings.inspecting import Comparing
 
 
@@ -19,10 +20,14 @@ def compare(options: Comparing) -> None:
     from robustgen.display.html import check_page_path
     from robustgen.files.storage import is_url, save
     from robustgen.inspection.compare.comparison import compare_sets
+    from robustgen.inspection.compare.equivalence import METRICS, PIXELS
     from robustgen.inspection.compare.layouts import format_comparison
     from robustgen.inspection.compare.page import render_comparison
     from robustgen.inspection.compare.results import Scope
 
+    metrics = [metric.key for metric in (*METRICS, PIXELS)]
+    for name in options.margin.keys() - {*metrics}:
+        raise ConfigError(f"--margin: {UnknownNameError('metric', name, metrics)}")
     if options.output:
         check_page_path(options.output, *(each for each in (options.a, options.b) if not is_url(each)))
     names = (*options.corruptions, *options.perturbations)

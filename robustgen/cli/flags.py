@@ -10,7 +10,7 @@ import click
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from robustgen.settings.config import Choices
+from robustgen.settings.config import Choices, are_laion_c
 from robustgen.settings.fields import Flag, Group, Options, flag_of, keys_of
 from robustgen.settings.loading import load, load_config
 from robustgen.settings.yaml_files import dataset_names
@@ -49,7 +49,12 @@ class FieldArgument(click.Argument):
 
 
 def takes(
-    kinds: str = "cp", *, hide: Iterable[str] = (), demo: bool = False, **models: type[Options]
+    kinds: str = "cp",
+    *,
+    hide: Iterable[str] = (),
+    demo: bool = False,
+    instead: str = "",
+    **models: type[Options],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that gives a command the flags of `models`, and calls it with the loaded models.
 
@@ -61,6 +66,8 @@ def takes(
         Keys of configs without a flag in this command.
     demo : bool
         Whether the built-in config `demo` is used if no config and no source is given.
+    instead : str
+        Argument that replaces the source of a config, which may be missing then.
     **models : type
         Argument of the command to the model that it takes.
     """
@@ -71,7 +78,10 @@ def takes(
             # A group runs itself only if none of its commands is called.
             if click.get_current_context().invoked_subcommand is not None:
                 return None
-            return function(**{name: _load(model, name, given, demo=demo) for name, model in models.items()})
+            replaced = {"source"} if given.get(instead) else set()
+            return function(
+                **{name: _load(model, name, given, replaced, demo=demo) for name, model in models.items()}
+            )
 
         made = [
             each
@@ -84,7 +94,9 @@ def takes(
     return decorate
 
 
-def _load(model: type[Options], name: str, given: dict[str, Any], *, demo: bool) -> Options:
+def _load(
+    model: type[Options], name: str, given: dict[str, Any], replaced: set[str], *, demo: bool
+) -> Options:
     own = {
         key.removeprefix(f"{name}__"): value for key, value in given.items() if key.startswith(f"{name}__")
     }
@@ -94,7 +106,11 @@ def _load(model: type[Options], name: str, given: dict[str, Any], *, demo: bool)
     dataset, file = own.get("_dataset"), own.get("_config")
     if demo and not (dataset or file or flags.get("source")):
         dataset = "demo"
-    return load_config(model, dataset, file, flags, settings=own.get("_set") or ())
+        if replaced and are_laion_c(flags.get("corruptions")):
+            # The photographs' edition is not that of another image.
+            replaced = replaced | {"edition", "quality"}
+    settings = own.get("_set") or ()
+    return load_config(model, dataset, file, flags, settings=settings, ignored=replaced)
 
 
 def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> Iterator[click.Parameter]:

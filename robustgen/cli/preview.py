@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 _OF_CORRUPTIONS = frozenset({"corruptions", "severities", "grid"})
 _OF_SEQUENCES = frozenset({"perturbations", "difficulty", "frames"})
 _OF_SHEETS = frozenset({"grid", "frames", "cell"})
-_PAGES, _ANIMATIONS = (".html", ".htm"), (".gif", ".mp4")
+_PAGES = (".html", ".htm")
 
 
 @command("preview")
 @takes(
     demo=True,
+    instead="options__image",
     hide=("limit", "sample", "subset", "output", "quality", "format", "clean", "jobs"),
     config=Config,
     options=Previewing,
@@ -47,7 +48,9 @@ def preview(config: Config, options: Previewing) -> None:
     from robustgen.files.storage import save
     from robustgen.inspection.preview import animation, drawing
 
-    animate = kind == "p" and suffix in _ANIMATIONS
+    animate = kind == "p" and suffix in drawing.ANIMATED
+    if animate and options.frames:
+        raise ConfigError(f"--frames is for sheets; {output.name} shows every frame")
     drawing.check_preview_path(output, animate)
     sheets.check_cell(sheets.CELL if options.cell is None else options.cell)
     if options.grid and "severities" not in config.flagged:
@@ -55,10 +58,8 @@ def preview(config: Config, options: Previewing) -> None:
     previewed = _open(config, options, kind, output)
     cell = options.cell or sheets.CELL
     if animate:
-        if options.frames:
-            raise ConfigError(f"--frames is for sheets; {output.name} shows every frame")
         moving = animation.draw_animation(previewed, options.cell)
-        save(output, animation.encode_animation(moving, suffix, options.quality), f"--output {output}")
+        save(output, animation.encode_animation(moving, suffix), f"--output {output}")
         picture: Rgb = moving[0]
     else:
         frames = options.frames or drawing.FRAMES_DRAWN
@@ -89,7 +90,7 @@ def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -
     if kind == "p" or options.flagged & _OF_SHEETS:
         raise ConfigError(f"--output {page}: a page accepts only --corruptions, --severities and --edition")
     check_page_path(page)
-    if "corruptions" not in config.origins or config.origins["corruptions"].endswith("demo.yaml"):
+    if config.origins.get("corruptions", "demo.yaml:").rpartition(":")[0].endswith("demo.yaml"):
         from robustgen.benchmarks.corruptions import CORRUPTIONS
 
         config = config.model_copy(update={"corruptions": tuple(CORRUPTIONS)})

@@ -1,10 +1,11 @@
 """score and score-ood: the tables of the papers."""
 
-import click
+import sys
 
 from robustgen.cli.app import command, echo, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
+from robustgen.errors import ConfigError
 from robustgen.settings.scoring import Scoring, UnknownClassScoring
 
 _PAGES = (".html", ".htm")
@@ -17,16 +18,16 @@ def score(options: Scoring) -> None:
 
     PREDICTIONS are folders written by predict or evaluate, one for each model.
     """
-    if not options.predictions:
-        raise click.UsageError("Missing argument 'PREDICTIONS...'.")
     from robustgen.display import charts, html
-    from robustgen.scores import layouts, plotting, score_page, scoring
+    from robustgen.scores import gate, layouts, plotting, score_page, scoring
 
+    if options.columns and options.format not in ("table", "markdown", "latex"):
+        raise ConfigError(f"--columns: the content of {options.format} is fixed")
     for path in options.output:
         if path.suffix.lower() in _PAGES:
             html.check_page_path(path, *([options.dataset] if options.dataset else []))
         else:
-            charts.check_chart_path(path)
+            charts.check_chart_path(path, ".html")
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,
@@ -36,11 +37,20 @@ def score(options: Scoring) -> None:
         compare_with=options.compare_with,
         dataset=options.dataset,
     )
+    failures = gate.find_failures(report, options.fail_if)
     echo_text(
         "\n".join(layouts.describe_plan(report, options.plan))
         if options.plan
-        else layouts.format_report(report, options.format, 0 if options.verbose else table_width())
+        else layouts.format_report(
+            report,
+            options.format,
+            0 if options.verbose else table_width(),
+            verbose=options.verbose,
+            columns=options.columns,
+        )
     )
+    if failures and options.format == "markdown":
+        echo_text("".join(f"\n- {each}" for each in failures))
     for note in report.notes:
         echo(note, err=True)
     for path in options.output:
@@ -49,6 +59,9 @@ def score(options: Scoring) -> None:
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
             plotting.plot(report, path)
+    for failure in failures:
+        echo(failure, err=True)
+    sys.exit(1 if failures else 0)
 
 
 @command("score-ood")

@@ -22,11 +22,11 @@ _CHAIN = (
 # The first of the three published seeds of CCC, and the images of an accuracy table.
 _SEED, _SAMPLE = 43, 256
 _MOST_NAMED = 10
-_OF_SETS = ("output", "jobs", "quality", "format", "clean", "perturbations", "difficulty", "libjpeg")
+_OF_SETS = ("output", "quality", "format", "clean", "perturbations", "difficulty", "libjpeg")
 
 
 @group("stream", invoke_without_command=True)
-@takes("c", hide=_OF_SETS, config=Config, drawing=Drawing)
+@takes("c", hide=(*_OF_SETS, "jobs"), config=Config, drawing=Drawing)
 def stream(config: Config, drawing: Drawing) -> None:
     """Draw a stream for test-time adaptation.
 
@@ -64,7 +64,7 @@ def stream(config: Config, drawing: Drawing) -> None:
         nonlocal count
         for step in steps:
             count += 1
-            named = config.edition if count == 1 and "edition" in config.origins else ""
+            named = config.base_edition if count == 1 and "edition" in config.model_fields_set else ""
             where = (step.visit, step.domain, step.reset, named)
             row = StreamRow(keys[step.image], step.corruption, step.severity, labels[step.image], *where)
             line = format_imglist_row(row, drawing.files) if drawing.format == "imglist" else format_row(row)

@@ -199,7 +199,7 @@ def _describe_tree(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_Node]
             fields["corruption"] = (_TEXT, _from_file(files, "fullpath", "^([^/]+)/"))
         if depth == 2:
             fields["severity"] = (_TEXT, _from_file(files, "fullpath", "^[^/]+/([^/]+)/"))
-        if manifest["config"].get("require_classes", True):
+        if manifest["class_folders"]:
             fields["label"] = (_TEXT, _from_file(files, "fullpath", f"^{head * any(variants)}([^/]+)/"))
         yield _record_set(name, "path", fields)
 
@@ -218,7 +218,7 @@ def _describe_shards(manifest: Mapping[str, Any], sums: _Sums) -> Iterator[_Node
             yield _file_set(f"{name}-files", encoding, [f"*.{ending}"], shards)
             if encoding in _READABLE:
                 fields = _read_fields(f"{name}-files")
-                if manifest["config"].get("require_classes", True):
+                if manifest["class_folders"]:
                     fields["label"] = (_TEXT, _from_file(f"{name}-files", "fullpath", "^([^/]+)/"))
                 yield _record_set(name, "path", fields)
 

@@ -21,7 +21,7 @@ from robustgen.errors import OutputError, WriteError
 from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import escape_name
 from robustgen.files.storage import Store
-from robustgen.formats import FORMATS
+from robustgen.formats.card import CARD, write_card
 
 # --- checksums -----------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ _TYPES: Final = {
     **dict.fromkeys(("config", "counts", "settings", "source"), dict),
     **dict.fromkeys(("failures", "images"), int),
     **dict.fromkeys(("variants", "arrays"), list),
-    "complete": bool,
+    **dict.fromkeys(("class_folders", "complete"), bool),
 }
 
 
@@ -238,9 +238,8 @@ def read_manifest(store: Store) -> dict[str, Any]:
 
 
 def make_cards(manifest: Mapping[str, Any]) -> Mapping[str, bytes]:
-    """Return the cards that describe the set, if its format has any: path to content."""
-    row = FORMATS.get(manifest["settings"].get("output", {}).get("format", ""))
-    return row.card(manifest) if row and row.card else {}
+    """Return the card that describes the variants of a set, if it has any: path to content."""
+    return {CARD: write_card(manifest)} if manifest["variants"] else {}
 
 
 def source_digest(sizes: Mapping[str, int]) -> str:

@@ -28,6 +28,7 @@ from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.formats.base import Writer, WriterSpec
+from robustgen.formats.card import CARD
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging import video
 from robustgen.imaging.jpeg import load_ijg
@@ -100,6 +101,7 @@ class Plan:
             "edition": self.choices.get("edition"),
             "source": {"location": self.source.location, "images": len(self.source.keys())},
             "images": len(self.keys),
+            "class_folders": all(key.count("/") == 1 for key in self.keys),
             "variants": [variant.folder for variant in self.variants],
             "arrays": list(self.writer.arrays),
             "config": self.choices,
@@ -315,7 +317,7 @@ def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...
     """
     reserved = {SUMS, FRAMES}
     if any(not variant.folder for variant in variants):
-        reserved |= {MANIFEST, ERRORS}
+        reserved |= {MANIFEST, ERRORS, CARD}
     first: dict[str, str] = {}
     refused = {}
     for key in source.keys():  # noqa: SIM118

@@ -378,7 +378,9 @@ class _SetRun:
     def _finish(self) -> RunResult:
         """Finish the set, unless some shards are unfinished, and return the result of this run."""
         plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
-        failures = sorted(self._failures, key=lambda failure: failure["key"])
+        # Several units may read the same image, for different variants.
+        each_once = {(each["key"], each.get("variant")): each for each in self._failures}
+        failures = sorted(each_once.values(), key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         folders, waiting = [variant.folder for variant in plan.variants], list[int]()
         if plan.mirror:

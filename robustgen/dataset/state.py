@@ -131,6 +131,7 @@ class OutputState:
             The output was created with other settings.
         """
         wanted = json.loads(json.dumps(settings))
+        self._expect("")
         try:
             self.store.put("settings.json", _to_bytes({"schema": SCHEMA} | wanted), exclusive=True)
             self.is_ours = True
@@ -141,6 +142,11 @@ class OutputState:
                     "or choose another --output"
                 ) from None
             self._compare(self.settings(), wanted)
+        self._expect(f"{self.location}/settings.json")
+
+    def _expect(self, location: str) -> None:
+        for store in (self.root, self.store):
+            store.expect(location)
 
     def add_plan(self, manifest: Mapping[str, Any], parameters: Mapping[str, Any]) -> None:
         """Write the plan of this run, unless it is part of another.

@@ -14,8 +14,8 @@ COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E
 _METADATA: Final = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 
-def check_chart_path(path: Path) -> None:
-    """Check before the work that a chart can be drawn.
+def check_chart_path(path: Path, *others: str) -> None:
+    """Check before the work that a chart can be drawn; `others` are suffixes of other files.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def check_chart_path(path: Path) -> None:
         matplotlib is not installed.
     """
     if path.suffix.lower() not in CHART_SUFFIXES:
-        raise ConfigError(f"--plot {path}: must end in {', '.join(CHART_SUFFIXES)}")
+        raise ConfigError(f"--output {path}: must end in {', '.join((*CHART_SUFFIXES, *others))}")
     _matplotlib()
 
 
@@ -34,7 +34,7 @@ def _matplotlib() -> Any:
         import matplotlib
         import matplotlib.figure
     except ImportError as error:
-        raise MissingDependencyError("--plot needs matplotlib: pip install 'robustgen[plot]'") from error
+        raise MissingDependencyError("charts need matplotlib: pip install 'robustgen[plot]'") from error
     return matplotlib
 
 
@@ -53,4 +53,4 @@ def draw_chart(path: Path, draw: Callable[[Any], None]) -> None:
         draw(figure)
         kind, buffer = path.suffix.lower(), io.BytesIO()
         figure.savefig(buffer, format=kind[1:], dpi=150, metadata=_METADATA[kind])
-    save(path, buffer.getvalue(), f"--plot {path}")
+    save(path, buffer.getvalue(), f"--output {path}")

@@ -29,6 +29,12 @@ def quiet(wanted: bool = True) -> Iterator[None]:
         _quiet = before
 
 
+class _Bar(tqdm):  # type: ignore[type-arg]
+    """A bar without the thread that would refresh it between updates, which the system may refuse."""
+
+    monitor_interval = 0
+
+
 class Meter:
     """Progress towards `total`; a context manager.
 
@@ -47,7 +53,7 @@ class Meter:
         shows_bars = in_notebook or sys.stderr.isatty()
         self._lines = not (shows_bars or _quiet)
         hidden = _quiet or not shows_bars
-        kind = import_module("tqdm.auto").tqdm if in_notebook else tqdm
+        kind = import_module("tqdm.auto").tqdm if in_notebook else _Bar
         self._bar: tqdm[Any] = kind(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
 
     def __enter__(self) -> "Meter":

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from robustgen.display.text import format_json
 
+# In LaTeX, in points: the 345 of an article's page less a margin, the gap between columns, and a character.
+_PAGE, _GAP, _CHARACTER = 340, 6, 5
 # Names and headings are not shortened below this number of characters.
 _SHORTEST: Final = 12
 
@@ -120,7 +122,8 @@ class Table:
         for table in (self, self._shorten(width), plain, plain._shorten(width)):
             if _span(table.widths) <= width:
                 return [table]
-        return [*plain._shorten(width, max(_SHORTEST, width // 3))._divide(width)]
+        shortened = plain._shorten(width, max(_SHORTEST, width // 3))
+        return shortened.divide(width, shortened.widths)
 
     def _shorten(self, width: int, least: int = _SHORTEST) -> "Table":
         """Return the table with the ends only of headings, and of names if necessary: `least` characters."""
@@ -128,17 +131,27 @@ class Table:
         room = max(least, width - _span([0, *table.widths[1:]]))
         return replace(table, rows=[[_cut(str(name), room), *cells] for name, *cells in self.rows])
 
-    def _divide(self, width: int) -> "Iterator[Table]":
-        """Yield tables of some of the columns each, after those that name the rows."""
-        widths, title, start = self.widths, self.title, self.names
+    def divide(self, width: int, widths: Sequence[int], gap: int = 2) -> "list[Table]":
+        """Return tables of some of the columns each, after those that name the rows.
+
+        Groups stay whole if they fit.
+        """
+        start, parts = self.names, list[Table]()
         while start < len(widths):
             end = start + 1
-            while end < len(widths) and _span(widths[: self.names] + widths[start : end + 1]) <= width:
+            while end < len(widths) and (
+                _span([*widths[: self.names], *widths[start : end + 1]], gap) <= width
+            ):
                 end += 1
+            breaks = [
+                n for n in range(start + 1, end + 1) if [*self.groups[n - 1 : n]] != [*self.groups[n : n + 1]]
+            ]
+            end = breaks[-1] if breaks and end < len(widths) else end
             heads, groups = ([*row[: self.names], *row[start:end]] for row in (self.heads, self.groups))
             rows = [[*row[: self.names], *row[start:end]] for row in self.rows]
-            yield Table(title, heads, rows, groups, self.names)
-            title, start = "", end
+            parts.append(Table("" if parts else self.title, heads, rows, groups, self.names))
+            start = end
+        return parts
 
 
 def _cut(text: str, room: int) -> str:
@@ -146,9 +159,9 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else "…" + text[-(room - 1) :]
 
 
-def _span(widths: Sequence[int]) -> int:
-    """Return the width of columns together, with two spaces between them."""
-    return sum(widths) + 2 * (len(widths) - 1)
+def _span(widths: Sequence[int], gap: int = 2) -> int:
+    """Return the width of columns together, with `gap` between them."""
+    return sum(widths) + gap * (len(widths) - 1)
 
 
 def format_tables(tables: Sequence[Table], layout: str = "table", width: int = 0) -> str:
@@ -156,7 +169,10 @@ def format_tables(tables: Sequence[Table], layout: str = "table", width: int = 0
     if layout == "table":
         parts = [part for table in tables for part in (table.fit(width) if width else [table])]
         return "\n\n".join("\n".join(_list_lines(part, width)) for part in parts)
-    return "\n\n".join(map({"markdown": _markdown, "latex": _latex, "html": _html}[layout], tables))
+    if layout == "latex":
+        parts = [part for table in tables for part in table.divide(_PAGE, _latex_widths(table), _GAP)]
+        return "\n\n".join(map(_latex, parts))
+    return "\n\n".join(map({"markdown": _markdown, "html": _html}[layout], tables))
 
 
 def _list_lines(table: Table, width: int) -> Iterator[str]:
@@ -200,12 +216,20 @@ _LATEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    # The usual fonts have other characters in the place of these.
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 
 
 def _escape(text: str) -> str:
-    return re.sub(r"[\\~^&%$#_{}]", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[\\~^<>|&%$#_{}]", lambda found: _LATEX[found[0]], text)
+
+
+def _latex_widths(table: Table) -> list[int]:
+    """Return the approximate widths of the columns in points."""
+    columns = zip(*table.format("--", " ± "), strict=True)
+    return [_CHARACTER * max(map(len, column)) for column in columns]
 
 
 def _latex(table: Table) -> str:
@@ -213,20 +237,23 @@ def _latex(table: Table) -> str:
     columns = [_column(column) for column in zip(*table.rows, strict=True)]
     grid = [map(_escape, table.heads), *zip(*columns, strict=True)]
     head, *rows = [" & ".join(row) + r" \\" for row in grid]
-    runs = [(label, len([*run])) for label, run in groupby(table.groups)]
-    groups = [
-        rf"\multicolumn{{{n}}}{{c}}{{{_escape(label)}}}" if label else " & " * (n - 1) for label, n in runs
-    ]
+    groups, rules, end = list[str](), list[str](), 0
+    for label, run in groupby(table.groups):
+        start, end = end + 1, end + len([*run])
+        count = end - start + 1
+        groups.append(rf"\multicolumn{{{count}}}{{c}}{{{_escape(label)}}}" if label else " & " * (count - 1))
+        rules += [rf"\cmidrule(lr){{{start}-{end}}}"] * bool(label)
     lines = [
-        f"% {table.full_title}",
-        rf"\begin{{tabular}}{{{'l' * table.names}{'r' * (len(table.heads) - table.names)}}}",
+        *[f"% {table.full_title}; needs the package booktabs"] * bool(table.title),
+        rf"{{\setlength{{\tabcolsep}}{{{_GAP / 2:g}pt}}%",
+        rf"\begin{{tabular}}{{@{{}}{'l' * table.names}{'r' * (len(table.heads) - table.names)}@{{}}}}",
         r"\toprule",
-        *([" & ".join(groups) + r" \\"] * any(table.groups)),
+        *([" & ".join(groups) + r" \\", " ".join(rules)] if rules else []),
         head,
         r"\midrule",
         *rows,
         r"\bottomrule",
-        r"\end{tabular}",
+        r"\end{tabular}}",
     ]
     return "\n".join(lines)
 

@@ -1,14 +1,17 @@
 """Interface between jobs and executors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from itertools import islice
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from robustgen.execution.progress import Reporter
 from robustgen.imaging.kernels.loop_cache import call_before_compiling
 
 Result = TypeVar("Result")
 Covariant = TypeVar("Covariant", covariant=True)
+_SECONDS_BETWEEN_LOOKS: Final = 1.0
 
 
 class WorkersLostError(Exception):
@@ -76,3 +79,15 @@ def run_job(job: Job[Result], reporter: Reporter) -> Result:
     """Run `job`; a module-level function, because worker processes need to import it."""
     call_before_compiling(reporter.tell_compiling)
     return job.run(reporter)
+
+
+def wait_for_any(
+    tasks: Iterator[Future[Any]], ahead: int, check: Callable[[], None] = lambda: None
+) -> Iterator[Future[Any]]:
+    """Yield each of the `tasks` as it ends, with `ahead` of them submitted; meanwhile, call `check`."""
+    under_way = {*islice(tasks, ahead)}
+    while under_way:
+        done, under_way = wait(under_way, _SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED)
+        check()
+        yield from done
+        under_way |= {*islice(tasks, len(done))}

@@ -3,13 +3,12 @@
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
-from itertools import islice
 from typing import Any, ClassVar, Final
 
 from robustgen.errors import RobustgenError, WriteError, name_error
-from robustgen.execution.base import Job, Result, WorkersLostError
+from robustgen.execution.base import Job, Result, WorkersLostError, wait_for_any
 from robustgen.execution.progress import Reporter
 from robustgen.files.version import __version__
 
@@ -45,22 +44,18 @@ class Cluster(ABC):
         name, task = f"the {self.kind} at {self.address}", make_task()
         with self.connect() as submit:
             tasks = (submit(task, pack(job, reporter), __version__) for job in jobs)
-            under_way = {*islice(tasks, JOBS_AHEAD)}
-            while under_way:
-                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                for future in done:
-                    try:
-                        answer = future.result()
-                    except CancelledError:
-                        raise WriteError(f"{name} is lost; run the same command to resume") from None
-                    except self.deaths as error:
-                        raise WorkersLostError(
-                            "workers of the cluster died (killed, out of memory, or their node is lost)"
-                        ) from error
-                    except Exception as error:
-                        raise WriteError(f"{name} failed: {name_error(error)}") from error
-                    yield take_result(answer, name)
-                under_way |= {*islice(tasks, len(done))}
+            for future in wait_for_any(tasks, JOBS_AHEAD):
+                try:
+                    answer = future.result()
+                except CancelledError:
+                    raise WriteError(f"{name} is lost; run the same command to resume") from None
+                except self.deaths as error:
+                    raise WorkersLostError(
+                        "workers of the cluster died (killed, out of memory, or their node is lost)"
+                    ) from error
+                except Exception as error:
+                    raise WriteError(f"{name} failed: {name_error(error)}") from error
+                yield take_result(answer, name)
 
 
 def pack(job: Job[Any], reporter: Reporter) -> bytes:

@@ -6,7 +6,7 @@ module, and name the `Format` here, or in an entry point of your own package.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files.registry import Registry
@@ -36,8 +36,6 @@ class Format:
         Whether each file contains many images, so that all variants of a set share one list of images.
     stacked : bool
         Whether the levels of an operation share a file, if the benchmark stores them so.
-    card : callable or None
-        Returns files that describe the set, from its manifest: path below the output to bytes.
     """
 
     title: str
@@ -47,7 +45,6 @@ class Format:
     has_samples: bool = False
     joint: bool = False
     stacked: bool = False
-    card: Callable[[Mapping[str, Any]], Mapping[str, bytes]] | None = None
 
 
 FORMATS: Final[Registry[Format]] = Registry(

@@ -1,4 +1,4 @@
-"""Parquet files as hubs serve them: columns of images or videos and of labels, and a data set card."""
+"""Parquet files as hubs serve them: columns of images or videos and of labels."""
 
 import hashlib
 import json
@@ -11,7 +11,6 @@ from robustgen.benchmarks.kinds import BENCHMARKS, Kind, Variant
 from robustgen.files.containers.parquet import import_pyarrow
 from robustgen.formats import Format, open_sample_encoder
 from robustgen.formats.base import Encoded, Encoder, WriterSpec
-from robustgen.formats.card import write_card
 from robustgen.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
 from robustgen.sources.base import sort_classes
@@ -31,7 +30,7 @@ FOLDER: Final = "data"
 
 
 class ParquetWriter(ShardWriter):
-    """Writer of `data/<corruption>/<severity>/00000-of-00050.parquet`, and `README.md` at the root.
+    """Writer of `data/<corruption>/<severity>/00000-of-00050.parquet`.
 
     Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``, which numbers the
     classes that occur, as in a tree; the operation, its level, and the key of the source image. The class
@@ -136,5 +135,4 @@ PARQUET: Final = Format(
     ParquetShards,
     has_samples=True,
     joint=True,
-    card=write_card,
 )

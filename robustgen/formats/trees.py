@@ -1,8 +1,10 @@
 """Reader of sets with an image, a video, or a folder of frames for each key."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,13 @@ from robustgen.imaging import decode, video
 from robustgen.sources.base import class_of, sort_classes
 
 VIDEO = ".mp4"
+
+
+def find_pattern(manifest: Mapping[str, Any]) -> str | None:
+    """Return the pattern of the image names, if the set mirrors other files of its source and has one."""
+    config = manifest.get("config", {})
+    pattern = config.get("subset") if config.get("mirror") else None
+    return pattern if isinstance(pattern, str) and not pattern.startswith("@") else None
 
 
 @dataclass(eq=False)
@@ -54,15 +63,12 @@ class Tree(Dataset):
 
     def _is_image(self, name: str) -> bool:
         """Return True if the file is an image of the set; mirrored files may be pictures too."""
-        pattern = self._images
-        return name.lower().endswith(decode.EXTENSIONS) and (pattern is None or fnmatchcase(name, pattern))
+        is_chosen = self._pattern is None or fnmatchcase(name, self._pattern)
+        return is_chosen and name.lower().endswith(decode.EXTENSIONS)
 
     @cached_property
-    def _images(self) -> str | None:
-        """Return the pattern of the image names, if the set mirrors other files of its source."""
-        config = self.manifest.get("config")
-        pattern = config.get("subset") if isinstance(config, dict) and config.get("mirror") else None
-        return pattern if isinstance(pattern, str) and pattern[:1] != "@" else None
+    def _pattern(self) -> str | None:
+        return find_pattern(self.manifest)
 
     @cached_property
     def _index(self) -> dict[str, int]:

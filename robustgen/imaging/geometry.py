@@ -17,6 +17,7 @@ from robustgen.imaging.warps import sample_affine, warp_perspective
 
 # Resizing an extremely long image by its shorter side would need gigabytes.
 MOST_PIXELS = 100_000_000
+_MOST_ENLARGED = 1 << 24
 # Modes with transparency, which Pillow resizes after multiplying the colours by it.
 _WEIGHTED = {"RGBA": "RGBa", "LA": "La"}
 
@@ -99,7 +100,7 @@ def find_shorter(width: int, height: int, side: int) -> tuple[int, int]:
         The image is too elongated.
     """
     longer = int(side * max(height, width) / min(height, width))
-    if longer * side > MOST_PIXELS:
+    if longer * side > (MOST_PIXELS if side <= min(height, width) else _MOST_ENLARGED):
         raise ImageError(f"too elongated to resize: {width} x {height} pixels")
     return (side, longer) if height > width else (longer, side)
 

@@ -139,7 +139,7 @@ ERROR: Final = Formula(
     "error",
     "Top-1 error in %, mean over {}, unnormalised",
     "Error",
-    "Mean",
+    "Mean error",
     "errors",
     any_severities=True,
 )

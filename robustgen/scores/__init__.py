@@ -8,7 +8,8 @@ intervals         bootstrap intervals and paired differences
 family_means      the means of other families
 published         published values
 reporting         one report of several models
-tables            its layouts: table, markdown, LaTeX, CSV, JSON
+layouts           its layouts: table, markdown, LaTeX, CSV, JSON
+gate              conditions that it must not fulfil
 terminal_tables   its tables, fitted to a terminal
 plotting          its chart
 score_page        its page, with calibration and gallery

@@ -10,12 +10,13 @@ from typing import Any, Final
 from robustgen.benchmarks.kinds import CLEAN
 from robustgen.display.tables import Cell, Table, render
 from robustgen.display.text import format_count, format_name
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, ConfigError
 from robustgen.scores.family_means import FamilyMean
 from robustgen.scores.intervals import MEAN, Interval, plan_images
 from robustgen.scores.measures import Measure
 from robustgen.scores.published import PublishedModel
 from robustgen.scores.reporting import Report
+from robustgen.settings.yaml_files import format_yaml
 
 # Headings as the papers print them.
 _HEADS: Final = {
@@ -29,16 +30,39 @@ _HEADS: Final = {
 }
 
 
+_GROUP_TITLES: Final = {"extra": "In no mean"}
+
+
 def head_of(operation: str) -> str:
     """Return the heading of the column of an operation, as the papers abbreviate it."""
     return _HEADS.get(operation, operation)
 
 
-def format_report(report: Report, layout: str, width: int = 0) -> str:
-    """Return a report in a layout, as text for a terminal of that width; 0 gives the tables of the papers."""
+def format_report(
+    report: Report, layout: str, width: int = 0, *, verbose: bool = False, columns: Sequence[str] = ()
+) -> str:
+    """Return a report in a layout.
+
+    Parameters
+    ----------
+    report : Report
+    layout : str
+    width : int
+        Width of the terminal; 0 for any.
+    verbose : bool
+        Whether to return all tables of the papers where a summary is the default.
+    columns : sequence of str
+        ``"means"``, ``"extra"`` and categories: the columns of the only table; default those that suit the
+        layout.
+    """
+    if layout == "model-index":
+        return format_model_index(report)
+    if layout == "latex" and not verbose:
+        columns = columns or ("means",)
+    summary = not verbose and (width > 0 or layout != "table")
     return render(
         layout,
-        lambda: [*list_tables(report, summary=layout == "table" and width > 0)],
+        lambda: [*list_tables(report, summary, columns)],
         lambda: [*_list_records(report)],
         lambda: _describe_report(report),
         width,
@@ -48,19 +72,22 @@ def format_report(report: Report, layout: str, width: int = 0) -> str:
 # --- tables --------------------------------------------------------------------------------------
 
 
-def list_tables(report: Report, summary: bool = False) -> Iterator[Table]:
-    """Yield the tables of the papers, or a summary: all means, then a row for each operation."""
-    if summary:
-        measures = [measure for measure in report.measures if report.averaged(measure)]
-        unit = "in %" if report.benchmark.has_clean else "in %, muT5D from 0 to 15"
-        bases = dict.fromkeys(f", normalised by {each.baseline}" for each in measures if each.baseline)
-        yield _tabulate_models(report, f"Means {unit}{''.join(bases)}", measures)
+def list_tables(report: Report, summary: bool = False, columns: Sequence[str] = ()) -> Iterator[Table]:
+    """Yield the tables of the papers, or a summary: all means, then a row for each operation.
+
+    With `columns`, yield one table with these columns.
+    """
+    measures = [measure for measure in report.measures if report.averaged(measure)]
+    if columns and measures:
+        yield _tabulate_columns(report, measures, columns)
+    elif summary:
+        yield _tabulate_means(report, measures)
         yield _tabulate_operations(report)
     else:
         for measure in report.measures:
             if report.averaged(measure) or not report.families:
                 yield _tabulate_measure(report, measure)
-    if report.differences():
+    if report.differences() and not columns:
         yield _tabulate_differences(report)
     yield from list_family_tables(report, summary)
     if report.published:
@@ -72,38 +99,57 @@ def _cell(measure: Measure, value: float | None, interval: Interval | None = Non
     return Cell(value, interval, f".{formula.digits}f", formula.factor, -1)
 
 
-def _head_mean(report: Report, measure: Measure) -> str:
+def name_mean(report: Report, measure: Measure) -> str:
     """Return the symbol of a mean; one over fewer operations than the papers' has another."""
     used, common = report.averaged(measure), report.benchmark.common
     return measure.formula.mean if used == common else f"{measure.formula.symbol} ({len(used)}/{len(common)})"
 
 
 def _tabulate_models(
-    report: Report,
-    title: str,
-    measures: Sequence[Measure],
-    names: Sequence[str] = (),
-    groups: Sequence[str] = (),
+    report: Report, title: str, measure: Measure, means: Sequence[Measure] = (), groups: Sequence[str] = ()
 ) -> Table:
-    """Return a row for each model: clean error, means of `measures`, and the first's values of `names`."""
-    lead = ["Model", *["Clean"] * report.benchmark.has_clean, *(_head_mean(report, m) for m in measures)]
+    """Return a row for each model: clean error and `means`, if any, and a measure's values of `groups`."""
+    has_clean = report.benchmark.has_clean and len(means) > 0
+    lead = ["Model", *["Clean"] * has_clean, *(name_mean(report, each) for each in means)]
+    names = {name: group for group in groups for name in _list_group(report, measure, group)}
     rows = []
     for index, model in enumerate(report.models):
         clean = Cell(model.clean_error, report.interval(index, "", CLEAN), sense=-1)
-        means = [_cell(m, report.mean(m, model), report.interval(index, m.key, MEAN)) for m in measures]
-        values = [_cell(measures[0], measures[0].values[index].get(name)) for name in names]
-        rows.append([model.model, *[clean] * report.benchmark.has_clean, *means, *values])
-    groups = [*[""] * len(lead), *groups] if groups else ()
-    return Table(title, [*lead, *map(head_of, names)], rows, groups)
+        cells = [_cell(m, report.mean(m, model), report.interval(index, m.key, MEAN)) for m in means]
+        values = [_cell(measure, measure.values[index].get(name)) for name in names]
+        rows.append([model.model, *[clean] * has_clean, *cells, *values])
+    labels = [_GROUP_TITLES.get(group, group.title()) for group in names.values()]
+    return Table(title, [*lead, *map(head_of, names)], rows, [*[""] * len(lead), *labels] if labels else ())
+
+
+def _list_group(report: Report, measure: Measure, group: str) -> Sequence[str]:
+    """Return the operations of a category, or those in no mean."""
+    categories, common = report.benchmark.categories, report.benchmark.common
+    return categories.get(group) or [name for name in report.names(measure) if name not in common]
+
+
+def _tabulate_means(report: Report, measures: Sequence[Measure]) -> Table:
+    unit = "in %" if report.benchmark.has_clean else "in %, muT5D from 0 to 15"
+    bases = dict.fromkeys(f", normalised by {each.baseline}" for each in measures if each.baseline)
+    return _tabulate_models(report, f"Means {unit}{''.join(bases)}", report.measures[0], measures)
+
+
+def _tabulate_columns(report: Report, measures: Sequence[Measure], columns: Sequence[str]) -> Table:
+    """Return a table of some columns: all means, or the mean and the values of the first measure."""
+    order = [*report.benchmark.categories, "extra"]
+    groups = sorted({*columns} - {"means"}, key=order.index)
+    if not groups:
+        return _tabulate_means(report, measures)
+    first = measures[0]
+    return _tabulate_models(report, first.title, first, measures[: "means" in columns], groups)
 
 
 def _tabulate_measure(report: Report, measure: Measure) -> Table:
     """Return the values of a measure, in the layout of the papers."""
-    names, used, common = report.names(measure), report.averaged(measure), report.benchmark.common
-    groups = [category.title() for category, own in report.benchmark.categories.items() for _ in own]
-    groups += ["In no mean"] * (len(names) - len(common))
+    used, common = report.averaged(measure), report.benchmark.common
     part = f" (incomplete: mean over {len(used)} of {format_count(len(common), report.benchmark.operation)})"
-    return _tabulate_models(report, f"{measure.title}{part * (used != common)}", [measure], names, groups)
+    title = f"{measure.title}{part * (used != common)}"
+    return _tabulate_models(report, title, measure, [measure], [*report.benchmark.categories, "extra"])
 
 
 def _tabulate_operations(report: Report) -> Table:
@@ -132,7 +178,7 @@ def _tabulate_differences(report: Report) -> Table:
         # Differences are small: one more digit.
         rows[each.model].append(Cell(each.value, each.interval, f"+.{formula.digits + 1}f", formula.factor))
     title = f"Differences from the means of {report.models[0].model}, on the same images"
-    return Table(title, ["Model", *(_head_mean(report, measure) for measure in kept)], [*rows.values()])
+    return Table(title, ["Model", *(name_mean(report, measure) for measure in kept)], [*rows.values()])
 
 
 def list_family_tables(report: Report, summary: bool = False) -> Iterator[Table]:
@@ -175,7 +221,7 @@ def _tabulate_published(report: Report) -> Table:
     rows.sort(key=lambda row: next((mean for mean in row[1] if mean is not None), float("inf")))
     return Table(
         "Means among published ones in % (yours are marked with >)",
-        ["Model", *(_head_mean(report, measure) for measure in measures)],
+        ["Model", *(name_mean(report, measure) for measure in measures)],
         [[name, *map(_cell, measures, means)] for name, means in rows],
     )
 
@@ -194,10 +240,54 @@ def describe_plan(report: Report, half_width: float) -> Iterator[str]:
         mean = measure.average(model, names) * measure.formula.factor
         needed = plan_images(model, measure, names, half_width / measure.formula.factor)
         yield (
-            f"{model.model}: {_head_mean(report, measure)} {mean:.1f}{unit} from "
+            f"{model.model}: {name_mean(report, measure)} {mean:.1f}{unit} from "
             f"{format_count(model.count, report.benchmark.noun)}; "
             f"+- {half_width:g}{unit} (95 %) needs {format_count(needed, report.benchmark.noun)}"
         )
+
+
+# --- model card ----------------------------------------------------------------------------------
+
+
+def format_model_index(report: Report) -> str:
+    """Return the `model-index` of a Hugging Face model card, in YAML; errors are in per cent.
+
+    Raises
+    ------
+    ConfigError
+        There are several models, but a card is about one.
+    """
+    if len(report.models) > 1:
+        raise ConfigError("--format model-index: a card is about one model; give one folder")
+    model, held, title = report.models[0], report.settings, report.benchmark.title
+    metrics: list[tuple[str, str, float, float | None]]
+    metrics = [("clean_error", "Clean error (%)", 100, model.clean_error)]
+    for each in report.measures:
+        unit = "%" if each.formula.factor == 100 else "0 to 15"
+        base = f", normalised by {each.baseline}" if each.baseline else ""
+        name = f"{name_mean(report, each)} ({unit}{base})"
+        metrics.append((each.key, name, each.formula.factor, report.mean(each, model)))
+    for family in report.families:
+        metrics.append((f"{family.family}.mean_error", f"{family.title} (%)", 100, family.mean(0)))
+    args = {key: held.get(key) for key in ("edition", "digest", "source_digest")}
+    dataset = {
+        "type": title.lower(),
+        "name": f"{title} of {held['dataset']}" if held.get("dataset") else title,
+        "split": "test",
+        "revision": held.get("digest") or held.get("source_digest"),
+        "args": {key: value for key, value in args.items() if value}
+        | {f"{report.benchmark.noun}s": model.count},
+    }
+    result = {
+        "task": {"type": "image-classification", "name": "Image Classification"},
+        "dataset": {key: value for key, value in dataset.items() if value},
+        "metrics": [
+            {"type": key, "name": name, "value": round(factor * value, 2)}
+            for key, name, factor, value in metrics
+            if value is not None
+        ],
+    }
+    return format_yaml({"model-index": [{"name": model.model, "results": [result]}]})
 
 
 # --- CSV -----------------------------------------------------------------------------------------
@@ -297,6 +387,7 @@ def _describe_measure(report: Report, measure: Measure, index: int) -> dict[str,
     values = measure.values[index]
     described: dict[str, Any] = {
         "normalised_by": measure.baseline,
+        "mean_name": name_mean(report, measure),
         "mean": report.mean(measure, report.models[index]),
         "mean_over": report.averaged(measure),
         "values": values,

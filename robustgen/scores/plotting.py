@@ -1,4 +1,4 @@
-"""The chart of `robustgen score --plot`: errors against severity, or flip probabilities."""
+"""The chart of `robustgen score --output`: errors against severity, or flip probabilities."""
 
 from pathlib import Path
 from statistics import fmean

@@ -1,8 +1,9 @@
 """Comparison of models: all values of the tables of the papers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind
 from robustgen.scores.baselines import Baseline
@@ -32,8 +33,8 @@ class Report:
         Published models to compare with.
     origin : str
         Creator of the images, for these.
-    edition : str
-        Edition of the images; empty if unknown.
+    settings : mapping
+        Content of `predictions.json` of the first model; empty without this file.
     """
 
     models: list[Scores]
@@ -44,7 +45,7 @@ class Report:
     partial: bool = False
     published: Sequence[PublishedModel] = ()
     origin: str = ""
-    edition: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def kind(self) -> Kind:
@@ -64,7 +65,8 @@ class Report:
     @cached_property
     def families(self) -> list[FamilyMean]:
         """Return the means of other families of corruptions, if all of their severities exist."""
-        return compute_family_means(self.models, self.edition) if self.kind == "c" else []
+        edition = str(self.settings.get("edition") or "")
+        return compute_family_means(self.models, edition) if self.kind == "c" else []
 
     @cached_property
     def resampling(self) -> Resampling | None:

@@ -1,4 +1,4 @@
-"""`robustgen score --report`: one self-contained page with its numbers as JSON."""
+"""The page of `robustgen score --output`: one self-contained page with its numbers as JSON."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,7 +64,7 @@ def write_page(
     gallery = _choose_gallery(report, dataset) if dataset and report.kind == "c" else None
     context = {"lead": _lead(report), "notes": report.notes, "families": [*list_family_tables(report)]}
     page = render_page("scores.html", data=data, gallery=gallery, **context)
-    save(path, page, f"--report {path}")
+    save(path, page, f"--output {path}")
     return len(page)
 
 

@@ -87,7 +87,7 @@ def score(
         partial,
         published,
         _describe_origin(opened[0]),
-        str(opened[0].settings.get("edition") or ""),
+        opened[0].settings,
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]

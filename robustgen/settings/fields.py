@@ -215,6 +215,13 @@ def make_absolute(location: str) -> str:
     return location if is_url(location) else str(Path(location).absolute())
 
 
+def _check_file(path: Path) -> Path:
+    if path.is_dir():
+        raise ArgumentError(f"{path}: is a folder")
+    return path
+
+
+NewFile = Annotated[Path, AfterValidator(_check_file)]
 Whole = Annotated[int, Field(strict=True)]
 Count = Annotated[Whole, Field(ge=1)]
 Jobs = Annotated[Count | None, none_if("all")]

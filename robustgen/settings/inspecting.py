@@ -3,23 +3,25 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool
 
 from robustgen.errors import ArgumentError
 from robustgen.settings import catalogue
 from robustgen.settings.config import Severities
-from robustgen.settings.fields import Count, Flag, Group, Jobs, Location, Options, Whole, Words, none_if
+from robustgen.settings.fields import (
+    Count,
+    Flag,
+    Group,
+    Jobs,
+    Location,
+    NewFile,
+    Options,
+    Whole,
+    Words,
+    none_if,
+)
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
-
-
-def _check_chart(path: Path | None) -> Path | None:
-    if path and path.is_dir():
-        raise ArgumentError(f"{path}: is a folder")
-    return path
-
-
-Chart = Annotated[Path | None, AfterValidator(_check_chart)]
 
 
 class Verifying(Options):
@@ -174,7 +176,7 @@ class Calibrating(Options):
     format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = Field(
         "table", description="form of the result"
     )
-    output: Annotated[Chart, Flag(OUTPUT, "FILE", usual=True)] = Field(
+    output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
         None, description="also write a chart (.png, .svg, .pdf); with --for-size the YAML file of constants"
     )
 

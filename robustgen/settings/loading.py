@@ -66,13 +66,14 @@ def load_config(
     flags: Mapping[str, Any],
     *,
     settings: Iterable[str] = (),
+    ignored: Iterable[str] = (),
 ) -> Loaded:
     """Read the built-in config called `dataset`, or a config `file`, or neither; otherwise as `load`."""
     if dataset and file:
         raise ConfigError("give --dataset or --config, not both")
     path = dataset_file(dataset) if dataset else Path(file) if file else None
-    ignored = {*keys_of(Config)} - {*keys_of(model)}
-    return load(model, path, flags, settings=settings, ignored=ignored)
+    others = {*keys_of(Config)} - {*keys_of(model)}
+    return load(model, path, flags, settings=settings, ignored={*ignored} | others)
 
 
 def check(

@@ -1,6 +1,7 @@
 """Choices of models: what they take, where they run, what is kept of their outputs."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -62,7 +63,11 @@ class ClaheKeys(Options):
 
 
 def _read_clahe(value: Any) -> Any:
-    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+    if value is None or isinstance(value, bool):
+        return {} if value else None
+    if not isinstance(value, (Mapping, ClaheKeys)):
+        raise ArgumentError(f"must be true, false, or a mapping with clip_limit and tiles, not {value!r}")
+    return value
 
 
 class InputKeys(Options):

@@ -116,19 +116,23 @@ def _normalise_colour(text: str) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def _read_pairs(value: Any) -> Any:
-    """Return texts ``NAME=VALUE`` as a mapping, and a mapping unchanged."""
-    if not isinstance(value, tuple):
-        return value
-    pairs: dict[str, str] = {}
-    for text in value:
-        name, sign, given = text.partition("=")
-        if not (name and sign and given):
-            raise ArgumentError(f"must be NAME=VALUE, not {text!r}")
-        if name in pairs:
-            raise ArgumentError(f"{name!r} is given twice")
-        pairs[name] = given
-    return pairs
+def _pairs(form: str) -> BeforeValidator:
+    """Return a validator that turns texts of this `form`, such as ``NAME=DIR``, into a mapping."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, tuple):
+            return value
+        pairs: dict[str, str] = {}
+        for text in value:
+            name, sign, given = text.partition("=")
+            if not (name and sign and given):
+                raise ArgumentError(f"must be {form}, not {text!r}")
+            if name in pairs:
+                raise ArgumentError(f"{name!r} is given twice")
+            pairs[name] = given
+        return pairs
+
+    return BeforeValidator(read)
 
 
 def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
@@ -149,11 +153,11 @@ class IconChoices(Choices):
     )
     style: Annotated[
         dict[str, Location],
-        BeforeValidator(_read_pairs),
+        _pairs("NAME=DIR"),
         AfterValidator(_check_style_names),
         Flag(SOURCE, "NAME=DIR", usual=True),
     ] = Field(description="pictures of a style; repeatable")
-    licence: Annotated[dict[str, str], BeforeValidator(_read_pairs), Flag(SOURCE, "NAME=TEXT")] = Field(
+    licence: Annotated[dict[str, str], _pairs("NAME=TEXT"), Flag(SOURCE, "NAME=TEXT")] = Field(
         {}, description="licence of a style's pictures; repeatable"
     )
     size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", usual=True)] = Field(

@@ -1,14 +1,42 @@
 """Choices of scores and their tables."""
 
+import re
+from operator import ge, gt, le, lt
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool
 
-from robustgen.settings.fields import Count, Flag, Group, Jobs, Options, Whole
+from robustgen.errors import ArgumentError
+from robustgen.settings.fields import Count, Flag, Group, Jobs, NewFile, Options, Whole, split_list
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 Layout = Literal["table", "markdown", "csv", "json", "latex"]
+ScoreLayout = Literal["table", "markdown", "csv", "json", "latex", "model-index"]
+Columns = Literal["means", "noise", "blur", "weather", "digital", "extra"]
+_COMPARISONS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
+
+
+class Threshold(NamedTuple):
+    """A condition on a score, in the unit of the tables: ``mCE > 70``."""
+
+    name: str
+    sign: str
+    limit: float
+
+    def holds(self, value: float) -> bool:
+        """Return whether the condition holds for a value of the score."""
+        return bool(_COMPARISONS[self.sign](value, self.limit))
+
+
+def _read_threshold(text: str) -> Threshold:
+    found = re.fullmatch(r"\s*(.*?\S)\s*([<>]=?)\s*(\d+(?:\.\d+)?)\s*%?\s*", text)
+    if not found:
+        raise ArgumentError(f"must be NAME > NUMBER, or with <, >= or <=, not {text!r}")
+    return Threshold(found[1], found[2], float(found[3]))
+
+
+Condition = Annotated[Threshold, BeforeValidator(_read_threshold)]
 
 
 class Tables(Options):
@@ -17,7 +45,7 @@ class Tables(Options):
     format: Annotated[Layout, Flag(OUTPUT, usual=True)] = Field("table", description="form of the tables")
 
 
-class CellScoring(Tables):
+class CellScoring(Options):
     """Scores of files for each corruption and severity."""
 
     partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = Field(
@@ -33,6 +61,9 @@ class Scoring(CellScoring):
 
     replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = Field(
         1000, description="bootstrap samples of images for 95 % intervals; 0 for none"
+    )
+    format: Annotated[ScoreLayout, Flag(OUTPUT, usual=True)] = Field(
+        "table", description="form of the tables; model-index is for a Hugging Face model card"
     )
     predictions: Annotated[tuple[str, ...], Flag(SOURCE, argument=True)] = Field(
         description="folders of predictions"
@@ -53,9 +84,15 @@ class Scoring(CellScoring):
         None, description="check the keys of the predictions against this set"
     )
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = Field(
-        False, description="print the papers' full tables at any width; default in pipes"
+        False, description="print all tables of the papers; default for tables in pipes"
     )
-    output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
+    columns: Annotated[tuple[Columns, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = Field(
+        (), description="columns of a single table: means, noise, blur, weather, digital, extra"
+    )
+    fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = Field(
+        (), description="condition that ends the command with status 1, such as 'mCE > 70'; repeatable"
+    )
+    output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
         (), description="also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"
     )
 
@@ -74,7 +111,7 @@ class UnknownClassScoring(Tables):
     )
 
 
-class DetectionScoring(CellScoring):
+class DetectionScoring(CellScoring, Tables):
     """Scores of detectors."""
 
     annotations: Annotated[Path, Flag(SOURCE, "FILE", usual=True)] = Field(
@@ -100,7 +137,7 @@ class DetectionScoring(CellScoring):
     )
 
 
-class SegmentationScoring(CellScoring):
+class SegmentationScoring(CellScoring, Tables):
     """Scores of segmentation models."""
 
     truth: Annotated[Path, Flag(SOURCE, "DIR", usual=True)] = Field(

@@ -35,7 +35,7 @@ class Drawing(Options):
     """Choices of `stream`."""
 
     setting: Annotated[
-        Setting | Literal["csid"] | None,
+        Literal[Setting, "csid"] | None,
         BeforeValidator(lambda name: "correlated" if name == "dirichlet" else name),
         Flag(STREAM, "NAME", usual=True, complete=lambda: (*SETTINGS, "dirichlet", "csid")),
     ] = Field(None, description="order of the images (docs/use/streams.md); csid is for OpenOOD")

@@ -127,6 +127,11 @@ def read_document(path: Path) -> Document:
     return Document(content, lines)
 
 
+def format_yaml(content: object) -> str:
+    """Return `content` as YAML, with keys in their order."""
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000).rstrip("\n")
+
+
 def parse_yaml(text: str) -> tuple[Any, dict[Place, int]]:
     """Return the value of a YAML text, and the lines of the values in it.
 

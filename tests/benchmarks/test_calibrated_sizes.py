@@ -35,6 +35,7 @@ def test_every_corruption_has_constants_of_its_own_kind():
                         assert value == getattr(published, field.name)
 
 
+@pytest.mark.slow("corrupts large images")
 @pytest.mark.parametrize("size", CALIBRATED_SCALES)
 def test_they_are_as_strong_as_the_published_ones_at_224(size):
     flags = {"corruptions": MEASURED, "severities": "2,4"}

@@ -35,6 +35,7 @@ def test_a_canonical_set_is_recognised_by_its_digest():
     assert recognise("0" * 64, None, PENDING) is None
 
 
+@pytest.mark.slow("makes a canonical set")
 @pytest.mark.parametrize("kind", ["c", "p"])
 def test_verify_names_a_canonical_set(tmp_path, kind):
     cli(f"make-{kind}", "--dataset", "smoke", "--output", tmp_path / "set", "--jobs", "1")

@@ -1,13 +1,11 @@
 """What a command says before it works: what is lacking, what the disk must hold, that loops are compiled."""
 
-import time
-
 import pytest
 
 from robustgen.display import progress
 from robustgen.execution.progress import COMPILING, Progress
 from robustgen.imaging.kernels.loop_cache import call_before_compiling
-from tests.helpers import cli, cli_error, put_photo
+from tests.helpers import cli, cli_error, put_photo, wait_until
 
 FEW = ("--corruptions", "contrast", "--severities", "1,2", "--jobs", "1")
 
@@ -53,11 +51,13 @@ def test_one_line_says_that_workers_compile(capfd):
     with Progress() as watched:
         for _ in range(3):
             watched.reporter.tell_compiling()
-        time.sleep(0.1)
+        watched.reporter.tell(1)
+        wait_until(lambda: watched._done)
     assert capfd.readouterr().err.count(COMPILING) == 1
     with progress.quiet(), Progress() as watched:
         watched.reporter.tell_compiling()
-        time.sleep(0.1)
+        watched.reporter.tell(1)
+        wait_until(lambda: watched._done)
     assert COMPILING not in capfd.readouterr().err
 
 

@@ -28,6 +28,7 @@ from tests.helpers import (
     CIFAR,
     FEW,
     FEW_VARIANTS,
+    PATIENCE,
     cli,
     cli_error,
     findings,
@@ -37,6 +38,8 @@ from tests.helpers import (
     make_c,
     pictures,
     until_open,
+    until_under_way,
+    wait_until,
     whole,
     without_beginning,
 )
@@ -178,6 +181,7 @@ def records_hold(root):
     return len(records)
 
 
+@pytest.mark.slow("fills the disk at every write")
 def test_a_full_disk_is_told_in_one_line_and_costs_nothing_later(photos, output, tmp_path):
     needed = bytes_needed(photos, tmp_path / "needed", *FEW)
     settings = (output / ".robustgen" / "settings.json").stat().st_size
@@ -200,6 +204,7 @@ def test_a_disk_that_is_full_before_the_run_begins(photos, output, tmp_path):
     assert whole(tmp_path / "out") == whole(output)
 
 
+@pytest.mark.slow("fills the disk at every write")
 def test_a_full_disk_under_arrays(cifar, cifar_output, tmp_path):
     needed = bytes_needed(cifar[0], tmp_path / "needed", *CIFAR)
     for number, share in enumerate((0.2, 0.5, 0.9)):
@@ -230,6 +235,7 @@ def no_file_over(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+@pytest.mark.slow("fills the disk at every write")
 def test_no_room_for_records(many, tmp_path):
     make_c(many, tmp_path / "one", *FEW)
     sizes = sorted({f.stat().st_size for f in tmp_path.rglob("*") if f.is_file()})
@@ -360,6 +366,7 @@ def snapshots(source, root, *flags):
     return taken
 
 
+@pytest.mark.slow("kills many runs")
 def test_killed_at_any_point(photos, tmp_path):
     flags = (*FEW, "--limit", "2", "--corruptions", "contrast")
     taken = snapshots(photos, tmp_path / "out", *flags)
@@ -370,6 +377,7 @@ def test_killed_at_any_point(photos, tmp_path):
         assert not litter(root)
 
 
+@pytest.mark.slow("kills many runs")
 def test_killed_at_any_point_of_a_later_run(photos, tmp_path):
     root = tmp_path / "out"
     make_c(photos, root, *FEW, "--limit", "2")
@@ -379,6 +387,7 @@ def test_killed_at_any_point_of_a_later_run(photos, tmp_path):
         assert whole(snapshot) == whole(root)
 
 
+@pytest.mark.slow("kills many runs")
 def test_arrays_killed_at_any_point(cifar, tmp_path):
     flags = (*CIFAR, "--limit", "3", "--corruptions", "contrast")
     taken = snapshots(cifar[0], tmp_path / "out", *flags)
@@ -388,6 +397,7 @@ def test_arrays_killed_at_any_point(cifar, tmp_path):
         assert not litter(root)
 
 
+@pytest.mark.slow("kills many runs")
 def test_shards_killed_at_any_point(photos, tmp_path):
     flags = (*FEW, "--limit", "2", "--corruptions", "contrast", "--severities", "1", "--shard")
     make_c(photos, tmp_path / "out", *flags, "2/2")
@@ -396,16 +406,6 @@ def test_shards_killed_at_any_point(photos, tmp_path):
         make_c(photos, root, *flags, "1/2")
         assert whole(root) == whole(tmp_path / "out")
         assert not litter(root)
-
-
-def under_way(process, root, files=60):
-    """Wait until a run has written some files."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if sum(1 for _ in root.glob("*/*/*/*.*")) >= files:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"never under way: {process.communicate()}")
 
 
 def alive(session):
@@ -419,15 +419,6 @@ def alive(session):
     return found
 
 
-def none_alive(sessions, seconds):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not any(map(alive, sessions)):
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def start(*args):
     """The command line in a session of its own, which its workers share; they must not hold our pipes."""
     command = [sys.executable, "-m", "robustgen", *map(str, args)]
@@ -437,13 +428,14 @@ def start(*args):
     return process
 
 
+@pytest.mark.slow("kills many runs")
 def test_killed_again_and_again(many, tmp_path, undisturbed_many):
     root, rng = tmp_path / "out", random.Random(11)
     sessions, made = [], 0
     for _ in range(3):
         process = start("make-c", "--source", many, "--output", root, *MANY)
         sessions.append(process.pid)
-        under_way(process, root, made + 1)
+        until_under_way(process, root, made + 1)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(rng.uniform(0, 0.25))
         process.kill()
@@ -452,19 +444,20 @@ def test_killed_again_and_again(many, tmp_path, undisturbed_many):
     make_c(many, root, *MANY)
     assert whole(root) == undisturbed_many
     assert not litter(root)
-    assert none_alive(sessions, 5)
+    wait_until(lambda: not any(map(alive, sessions)))
 
 
+@pytest.mark.slow("stops runs of workers")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_by_a_signal(many, tmp_path, number):
     process = start("make-c", "--source", many, "--output", tmp_path / "out", *MANY)
-    under_way(process, tmp_path / "out")
+    until_under_way(process, tmp_path / "out")
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
     assert len(pictures(tmp_path / "out")) < 24 * 19 * 5, "it went on after it was asked to stop"
     assert without_beginning(errors.decode()) == ["stopped; run the same command to resume"]
-    assert none_alive([process.pid], 5)
+    wait_until(lambda: not alive(process.pid))
     assert not litter(tmp_path / "out")
 
 
@@ -523,6 +516,7 @@ def test_an_interrupt_before_the_command_begins_is_one_line():
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")
 
 
+@pytest.mark.slow("a run for each stream")
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_not_matter(many, tmp_path, closed):
     flags = f"--source {many} --output {tmp_path}/out --corruptions fog --severities 1 --jobs 2 --limit 4"
@@ -545,20 +539,22 @@ def cluster_run(many, tmp_path_factory, dask):
     workers = [dask("worker", address, "--host", "127.0.0.1", *common) for _ in range(2)]
     cluster = ("--on", f"dask:{address}")
     process = start("make-c", "--source", many, "--output", home / "out", *MANY, *cluster)
-    under_way(process, home / "out", files=1000)
+    until_under_way(process, home / "out", files=1000)
     records = len([*(home / "out" / ".robustgen" / "records").iterdir()])
     workers[0].kill()
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     assert workers[1].poll() is None
     return home / "out", records
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_cluster_gives_the_same_tree_though_a_worker_dies(cluster_run, undisturbed_many):
     assert whole(cluster_run[0]) == undisturbed_many
     assert not litter(cluster_run[0])
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_cluster_s_work_is_recorded_as_it_comes_in(cluster_run):
     assert cluster_run[1] > 2
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.files.storage.host import cache_folder
 from robustgen.inspection.verify import verify
 from tests.helpers import cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo
 
@@ -472,32 +473,30 @@ def test_an_archive_that_is_none(tmp_path, monkeypatch, content):
 
 # --- read-only installations ---------------------------------------------------------------------
 
-READ_ONLY = """
-import numba.core.caching as caching
-def refuse(self):
-    raise PermissionError(13, "Permission denied")
-# Their names had an underscore in front once.
-for name, locator in vars(caching).items():
-    if name.strip("_").startswith(("InTreeCacheLocator", "UserWideCacheLocator")):
-        locator.ensure_cache_path = refuse
-import numpy, robustgen
-print(robustgen.corrupt(numpy.full((32, 32, 3), 9, "uint8"), "contrast", 1).shape)
-"""
 
-
-def test_a_read_only_installation_keeps_its_loops_in_a_temporary_folder(tmp_path):
-    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-c", READ_ONLY]
+def test_a_read_only_home_keeps_its_loops_in_a_temporary_folder(tmp_path):
+    code = "import numpy, robustgen; robustgen.corrupt(numpy.full((32, 32, 3), 9, 'uint8'), 'contrast', 1)"
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
+    environment |= {"TMPDIR": str(tmp_path), "XDG_CACHE_HOME": "/dev/null"}
     for _ in range(2):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert done.stdout == "(32, 32, 3)\n"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
         (line,) = done.stderr.splitlines()
         (folder,) = tmp_path.iterdir()
         assert str(folder) in line and "NUMBA_CACHE_DIR names one that lasts" in line
         assert any(folder.rglob("*.nbc"))
     folder.chmod(0o777)
-    subprocess.run(command, env=environment, capture_output=True, check=True)
+    subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_loops_in_a_folder_that_others_can_write_to_are_not_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder("robustgen") == tmp_path / "robustgen"
+    (tmp_path / "robustgen").chmod(0o777)
+    with pytest.raises(PermissionError):
+        cache_folder("robustgen")
 
 
 def test_a_full_disk_behind_the_output_of_a_command_is_one_line(photos):

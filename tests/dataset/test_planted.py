@@ -14,7 +14,7 @@ from robustgen.dataset.state import OutputState
 from robustgen.files.storage import open_store
 from robustgen.formats.base import WrittenFile
 from robustgen.inspection.verify import contents
-from tests.helpers import cli, cli_error, findings, manifest, put_photo, spawn, without_beginning
+from tests.helpers import PATIENCE, cli, cli_error, findings, manifest, put_photo, spawn, without_beginning
 
 FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
 
@@ -124,10 +124,10 @@ def test_a_forged_record_removes_nothing_elsewhere(photos, copied, victim, path,
     forge_record(copied, path.format(victim=victim), folder)
     for flags in ((), ("--seed", "1", "--overwrite")):
         result = spawn("make-c", "--source", photos, "--output", copied, *FEW, *flags)
-        _, said = result.communicate(timeout=60)
+        _, said = result.communicate(timeout=PATIENCE)
         assert "Traceback" not in said.decode(), said.decode()
     process = spawn("verify", copied)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in said.decode(), said.decode()
 
 
@@ -157,7 +157,7 @@ def test_verify_waits_for_no_pipe(copied, name):
     (copied / name).unlink(missing_ok=True)
     os.mkfifo(copied / name)
     process = spawn("verify", copied)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and name in said.decode()
 
 
@@ -174,7 +174,7 @@ def test_no_run_waits_for_a_pipe_in_the_state(photos, copied, name):
         ("make-c", "--source", photos, "--output", copied, *FEW, "--limit", "1"),
     ):
         process = spawn(*args)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=PATIENCE)
         assert len(without_beginning(said.decode())) <= 1 and "Traceback" not in said.decode()
 
 
@@ -201,7 +201,7 @@ def read_beside_a_pipe(root, name, page):
     os.mkfifo(root / name)
     for command in (("report", root, "--output", page), ("compare", root, root)):
         process = spawn(*command)
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=PATIENCE)
         assert "Traceback" not in said.decode()
 
 

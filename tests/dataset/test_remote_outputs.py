@@ -10,7 +10,17 @@ import pytest
 
 from robustgen.dataset.names import STATE
 from robustgen.files.storage import open_store, remote
-from tests.helpers import cli, cli_error, findings, manifest, put_photo, tree, whole, without_beginning
+from tests.helpers import (
+    PATIENCE,
+    cli,
+    cli_error,
+    findings,
+    manifest,
+    put_photo,
+    tree,
+    whole,
+    without_beginning,
+)
 from tests.servers import BUCKET, Weather, forget_connections
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
@@ -55,8 +65,9 @@ def place(request, tmp_path):
 
 
 def without_source(files):
-    """All files, dataset.json without where the source lay, and no description, which names it."""
-    files.pop("croissant.json", None)
+    """All files, dataset.json without where the source lay, and no descriptions, which name it."""
+    for name in ("croissant.json", "README.md"):
+        files.pop(name, None)
     held = json.loads(files.pop("dataset.json"))
     held["source"].pop("location")
     for name in ("source", "dataset", "follow_links"):
@@ -109,6 +120,7 @@ def test_a_set_behind_a_url_is_a_source_again(photos, tmp_path, place):
 # --- resuming, repairing, sharding ---------------------------------------------------------------
 
 
+@pytest.mark.slow("makes sets again in buckets")
 @pytest.mark.parametrize("form", ["jpeg", "npy", "webdataset"])
 def test_what_is_lost_or_cut_short_is_made_again(photos, place, form):
     make_c(photos, f"{place}/out", *flags_of(form))
@@ -130,6 +142,7 @@ def test_what_is_lost_or_cut_short_is_made_again(photos, place, form):
     assert findings(f"{place}/out", status=0) == []
 
 
+@pytest.mark.slow("makes sets again in buckets")
 @pytest.mark.parametrize("form", ["jpeg", "npy", "webdataset"])
 def test_shards_of_a_remote_set(photos, tmp_path, place, form):
     make_c(photos, tmp_path / "local", *flags_of(form))
@@ -139,6 +152,7 @@ def test_shards_of_a_remote_set(photos, tmp_path, place, form):
     assert stored(f"{place}/out") == whole(tmp_path / "local")
 
 
+@pytest.mark.slow("makes sets again in buckets")
 def test_sets_grow_and_are_started_over(photos, tmp_path, place):
     make_c(photos, f"{place}/out", "--severities", "1", "--limit", "2")
     make_c(photos, f"{place}/out")
@@ -151,6 +165,7 @@ def test_sets_grow_and_are_started_over(photos, tmp_path, place):
     assert stored(f"{place}/out") == whole(tmp_path / "seed")
 
 
+@pytest.mark.slow("several processes share a bucket")
 def test_several_machines_share_a_bucket(photos, s3, tmp_path):
     """Each run is a process of its own, as on machines that share nothing else."""
     command = [
@@ -167,12 +182,13 @@ def test_several_machines_share_a_bucket(photos, s3, tmp_path):
         subprocess.Popen([*map(str, command), *FEW], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         for _ in range(3)
     ]
-    answers = [process.communicate(timeout=280) for process in together]
+    answers = [process.communicate(timeout=PATIENCE) for process in together]
     assert [process.returncode for process in together] == [0, 0, 0], answers
     make_c(photos, tmp_path / "local")
     assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
 
 
+@pytest.mark.slow("several processes share a bucket")
 def test_workers_write_to_a_bucket(photos, s3, tmp_path):
     make_c(photos, f"s3://{BUCKET}/out", "--jobs", "2")
     make_c(photos, tmp_path / "local")
@@ -194,7 +210,8 @@ def test_a_local_copy_of_a_remote_set_is_that_set(photos, place, tmp_path):
 # --- trouble ---------------------------------------------------------------------------------------
 
 
-def test_throttling_and_lost_connections_in_the_middle_cost_nothing(photos, tmp_path, s3: Weather):
+@pytest.mark.slow("a store with faults")
+def test_throttling_lost_connections_and_bodies_cut_short_cost_nothing(photos, tmp_path, s3: Weather):
     make_c(photos, tmp_path / "local")
     begun = []
 
@@ -206,7 +223,7 @@ def test_throttling_and_lost_connections_in_the_middle_cost_nothing(photos, tmp_
 
         def pop(self, _=0):
             begun.append(1)
-            return {0: "throttle", 3: "lose"}.get(len(begun) % 7, "")
+            return {0: "throttle", 3: "lose", 5: "truncate"}.get(len(begun) % 7, "")
 
     s3.trouble = Storm()
     try:
@@ -217,6 +234,7 @@ def test_throttling_and_lost_connections_in_the_middle_cost_nothing(photos, tmp_
     assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
 
 
+@pytest.mark.slow("a store with faults")
 @pytest.mark.parametrize("trouble", ["refuse", "throttle"])
 def test_trouble_that_does_not_end_is_one_line_and_loses_nothing(photos, tmp_path, s3: Weather, trouble):
     make_c(photos, tmp_path / "local")
@@ -286,6 +304,7 @@ def test_verify_of_nothing_is_one_line(place):
     assert "contains no files" in cli_error("verify", f"{place}/nothing")
 
 
+@pytest.mark.slow("a store with faults")
 def test_a_listing_that_lags_makes_units_again_and_nothing_else(photos, tmp_path, place, monkeypatch):
     """A store may show new files only after a while; the run that follows finds all of them there."""
     make_c(photos, f"{place}/out")

@@ -12,6 +12,7 @@ from robustgen.settings.loading import load
 from tests.helpers import (
     CIFAR,
     FEW,
+    PATIENCE,
     cli,
     cli_error,
     errors_of,
@@ -43,10 +44,11 @@ def test_more_shards_than_images(photos, output, tmp_path):
     assert whole(tmp_path / "out") == whole(output)
 
 
+@pytest.mark.slow("several runs at once")
 def test_shards_at_the_same_time_give_the_tree_of_one_run(many, tmp_path):
     flags = ("--source", many, "--output", tmp_path / "out", *FEW)
     both = [spawn("make-c", *flags, "--shard", f"{number}/2") for number in (1, 2)]
-    said = [process.communicate(timeout=60) for process in both]
+    said = [process.communicate(timeout=PATIENCE) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     assert manifest(tmp_path / "out")["complete"] is True
     make_c(many, tmp_path / "one", *FEW)

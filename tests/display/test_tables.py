@@ -57,6 +57,8 @@ def test_what_does_not_fit_goes_in_an_order():
         (1, True, False, False),
         (1, False, False, False),
         (2, False, False, False),
+        # The group "Rest" is not divided between tables that have other columns.
+        (3, False, False, False),
     ]
     # The end of a path tells models apart.
     assert found[27][0].rows[1][0] == "…other-model"
@@ -68,10 +70,11 @@ def test_markdown_and_latex_of_the_same_value():
     assert lines[3] == "| --- | ---: | ---: | ---: |"
     assert lines[4] == r"| a_model\|1 | 20.0 ± 2.0 | 50.0 |  |"
     lines = format_tables([TABLE], "latex").splitlines()
-    assert lines[1] == r"\begin{tabular}{lrrr}" and lines[3] == r" &  & \multicolumn{2}{c}{Rest} \\"
+    assert lines[2] == r"\begin{tabular}{@{}lrrr@{}}" and lines[4] == r" &  & \multicolumn{2}{c}{Rest} \\"
+    assert lines[5] == r"\cmidrule(lr){3-4}"
     # Only the column with a sense has a best value.
-    assert lines[6] == r"a\_model|1 & \textbf{20.0 $\pm$ 2.0} & 50.0 & -- \\"
-    assert lines[7] == r"runs/2024/of-another-model & 30.0 $\pm$ 13.0 & 45.0 & +1.50 \\"
+    assert lines[8] == r"a\_model\textbar{}1 & \textbf{20.0 $\pm$ 2.0} & 50.0 & -- \\"
+    assert lines[9] == r"runs/2024/of-another-model & 30.0 $\pm$ 13.0 & 45.0 & +1.50 \\"
 
 
 def test_values_that_are_equal_in_print_are_bold_together():

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from multiprocessing import active_children
 
 import numpy as np
@@ -22,7 +21,7 @@ from robustgen.evaluation.store import choose_unit_size
 from robustgen.execution import progress
 from robustgen.models.onnx import OnnxModel
 from tests.digits import logarithm, put_cifar, put_folder, put_model
-from tests.helpers import cli, cli_error, make_c, put_photo, records_of, tree
+from tests.helpers import PATIENCE, cli, cli_error, make_c, put_photo, records_of, tree, wait_until
 from tests.sources.test_archives import files_of, put_tar
 from tests.sources.test_array_sources import put_medmnist
 from tests.sources.test_shard_sources import put_parquet, put_shards
@@ -194,6 +193,7 @@ def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monke
     assert "a.tar" in line
 
 
+@pytest.mark.slow("waits for silence")
 def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
     stopped, named = [], threading.Event()
@@ -201,12 +201,11 @@ def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch
 
     def stop():
         # Both, before either has loaded what it needs: else one could do the work of the other.
-        while len(children := active_children()) < 2:
-            time.sleep(0.01)
-        for child in children:
+        wait_until(lambda: len(active_children()) == 2)
+        for child in active_children():
             stopped.append(child.pid)
             os.kill(child.pid, signal.SIGSTOP)
-        named.wait(60)
+        named.wait(PATIENCE)
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
 
@@ -363,15 +362,14 @@ main()
 """
 
 
+@pytest.mark.slow("kills a run of workers")
 def test_a_killed_run_loses_only_its_unit(digits, model, written, tmp_path, monkeypatch):
     flags = (*FOLDER, *FEW_C, *BATCH, "--jobs", "1")
     common = ("--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
     command = [sys.executable, "-c", SLOW, "evaluate", *common]
     process = subprocess.Popen([str(each) for each in command], stderr=subprocess.PIPE)
     units = tmp_path / "p" / "digits" / ".robustgen" / "records" / "units"
-    while not units.is_dir() or len([*units.iterdir()]) < 3:
-        assert process.poll() is None
-        time.sleep(0.01)
+    wait_until(lambda: len([*units.glob("*")]) >= 3, process)
     process.kill()
     process.communicate()
     assert not predictions(tmp_path / "p")

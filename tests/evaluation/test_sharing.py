@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tests.digits import put_folder, put_model
-from tests.helpers import cli, litter, tree
+from tests.helpers import PATIENCE, cli, litter, tree
+
+pytestmark = pytest.mark.slow("three processes share each set")
 
 RUNS = 3
 PLAIN = ("--mean", "0", "--std", "1")
@@ -59,7 +61,7 @@ def start(place, runs, *args):
 
 def count_shown(processes, status):
     """The number of images that each run shows to its model."""
-    answers = [process.communicate(timeout=280) for process in processes]
+    answers = [process.communicate(timeout=PATIENCE) for process in processes]
     assert [process.returncode for process in processes] == [status] * len(processes), answers
     return [int(re.findall(r"^shown (-?\d+)$", said, re.MULTILINE)[0]) for said, _ in answers]
 

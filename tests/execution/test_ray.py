@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +20,9 @@ from robustgen.errors import ArgumentError, WriteError
 from robustgen.execution import remote
 from robustgen.inspection.conformance import check_executor
 from robustgen.settings.config import Config
-from tests.helpers import cli_error, make_c, put_photo, spawn, tree
+from tests.helpers import PATIENCE, cli_error, make_c, put_photo, spawn, tree, wait_until
+
+pytestmark = pytest.mark.slow("starts Ray clusters")
 
 FEW = ("--corruptions", "all", "--severities", "1,2,3,4,5", "--no-clean")
 
@@ -39,13 +40,6 @@ def ray_cluster():
     cluster = Cluster(initialize_head=True, head_node_args=head)
     yield cluster
     cluster.shutdown()
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "the run never came that far"
-        time.sleep(0.01)
 
 
 def list_ray_workers():
@@ -76,15 +70,15 @@ def test_nodes_join_and_die_and_a_worker_is_killed_and_the_set_is_the_same(many,
     cluster = ("--on", f"ray:{ray_cluster.address}")
     process = spawn("make-c", "--source", many, "--output", output, *FEW, *cluster)
     first = ray_cluster.add_node(num_cpus=1)
-    wait_for(lambda: [*output.glob("*/*/*/*.JPEG")])
+    wait_until(lambda: [*output.glob("*/*/*/*.JPEG")])
     # Otherwise, the run may end before the second node has started.
-    wait_for(pause_a_worker)
+    wait_until(pause_a_worker)
     ray_cluster.add_node(num_cpus=1)
-    wait_for(lambda: len(list_ray_workers()) == 2)
+    wait_until(lambda: len(list_ray_workers()) == 2)
     os.kill(max(list_ray_workers()), signal.SIGKILL)
     ray_cluster.remove_node(first, allow_graceful=False)
     assert process.poll() is None
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     assert tree(output) == tree(tmp_path / "here")
 
@@ -125,7 +119,7 @@ def test_a_cluster_with_a_token_says_how_to_give_it(photos, tmp_path):
     try:
         for given in (none, none | wrong):
             process = spawn("make-c", *few, **given)
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=PATIENCE)
             last = errors.decode().splitlines()[-1]
             assert process.returncode == 2 and last.startswith("Error: Ray: ")
             assert "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` prints" in last

@@ -52,6 +52,7 @@ def test_slurm_conforms(sbatch):
     check_executor("slurm:partition=cpu,shards=3,wait")
 
 
+@pytest.mark.slow("runs an array of jobs")
 def test_a_shard_that_did_not_end_is_named_and_the_same_command_resumes(
     photos, tmp_path, sbatch, monkeypatch
 ):

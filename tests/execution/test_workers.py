@@ -1,19 +1,25 @@
 """Who does the work of a run: worker processes that stop, the workers of a Dask cluster that come and go."""
 
+import errno
 import os
 import re
 import signal
+import sys
 import threading
-import time
 from multiprocessing import active_children
+from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend.process import LokyProcess
 
 from robustgen.dataset.produce import ImageWork
+from robustgen.execution import processes
 from robustgen.execution import progress as watch
 from robustgen.execution.processes import Processes, ThisProcess
+from robustgen.files.storage import host
 from robustgen.inspection.conformance import check_executor
-from tests.helpers import cli, free_port, tree, until_open, without_beginning
+from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
 
@@ -39,13 +45,11 @@ def files_in(root):
     return sum(1 for _ in root.glob("*/*/*/*.JPEG"))
 
 
-def soon(output, act, files=1, seconds=30):
+def soon(output, act, files=1):
     """Call `act` in another thread as soon as the run at `output` has written so many files."""
 
     def wait():
-        deadline = time.monotonic() + seconds
-        while files_in(output) < files and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: files_in(output) >= files)
         act()
 
     thread = threading.Thread(target=wait, daemon=True)
@@ -74,6 +78,7 @@ def silence(monkeypatch):
     return described
 
 
+@pytest.mark.slow("waits for silence")
 def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, silence):
     stopped = []
 
@@ -95,6 +100,102 @@ def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, sil
     # One of them may not have had its first task yet.
     assert any(re.search(rf"worker \S+:{pid} silent since \d\d:\d\d:\d\d", lines) for pid in stopped)
     assert tree(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize("refused", ["Thread-", "ExecutorManagerThread", "QueueFeederThread"])
+def test_a_thread_that_cannot_start_is_not_waited_for(many, tmp_path, monkeypatch, refused):
+    """The system refuses the threads of the run itself, of the pool, or the one that feeds workers."""
+    get_reusable_executor().shutdown(wait=True)
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name.startswith(refused):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
+    result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
+    (line,) = without_beginning(result.stderr)
+    assert line.startswith("Error: cannot start ")
+    assert "the limit of processes and threads is 10 (pids.max); raise it" in line
+    assert not tree(tmp_path / "out")
+
+
+@pytest.mark.parametrize("tasks", [0, 5])
+def test_a_process_that_cannot_start_is_told_of_in_one_line(many, tmp_path, monkeypatch, tasks):
+    """The system refuses threads beforehand, or only the process of the first worker."""
+    get_reusable_executor().shutdown(wait=True)
+
+    def refuse(*_):
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(LokyProcess, "start", refuse)
+    monkeypatch.setattr(processes, "can_start", lambda _: tasks)
+    result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
+    (line,) = without_beginning(result.stderr)
+    assert line.startswith("Error: cannot start 2 workers: ") and line.endswith(", or try fewer --jobs")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="tells limits of Linux")
+def test_the_lowest_limit_of_processes_is_named(tmp_path):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    lowest = min(host.find_task_limit()[0], 100_000) - 1
+    resource.setrlimit(resource.RLIMIT_NPROC, (lowest, before[1]))
+    try:
+        found = host.explain_task_limit()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, before)
+    assert found == f"the limit of processes and threads is {lowest} (ulimit -u); raise it"
+
+
+def test_only_as_many_tasks_start_as_the_system_lets(monkeypatch):
+    left, start = [3], threading.Thread.start
+
+    def start_few(thread):
+        if not left[0]:
+            raise RuntimeError("can't start new thread")
+        left[0] -= 1
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_few)
+    assert host.can_start(3)
+    assert not host.can_start(1)
+
+
+@pytest.mark.slow("starts workers twice")
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the processes")
+def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, undisturbed):
+    """All child processes are killed: the workers, and those in which libraries track resources."""
+    process = spawn("make-c", "--source", many, "--output", tmp_path / "out", *FEW, "--jobs", "2")
+    wait_until(lambda: files_in(tmp_path / "out"), process)
+    for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+    _, told = process.communicate()
+    lines = without_beginning(told.decode())
+    assert lines == ["a worker died (killed, or out of memory); repeating its jobs"]
+    assert tree(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_output_that_vanishes_is_named_as_lost(many, tmp_path, jobs):
+    """As if the file system of the output was unmounted: an empty folder is left."""
+    output = tmp_path / "out"
+    output.mkdir()
+
+    def unmount():
+        output.rename(tmp_path / "unmounted")
+        output.mkdir()
+
+    thread = soon(output, unmount)
+    result = make_c(many, output, "--jobs", jobs, status=1)
+    thread.join()
+    (line,) = without_beginning(result.stderr)
+    assert line == f"Error: {output}: was removed or unmounted while files were written to it"
+    assert not [*output.iterdir()]
 
 
 # --- Dask ----------------------------------------------------------------------------------------
@@ -121,11 +222,13 @@ def cluster(dask, tmp_path):
     return Cluster(dask, tmp_path / "dask")
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_dask_conforms(cluster):
     cluster.add_worker("--nanny")
     check_executor(f"dask:{cluster.address}")
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
 ):
@@ -141,6 +244,7 @@ def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     assert tree(tmp_path / "out") == undisturbed
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, cluster, monkeypatch):
     first, seen, listen = cluster.add_worker(), set(), watch.Progress._listen
     second = []
@@ -155,9 +259,7 @@ def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, 
         # Else it might do all the work before the second one is there.
         first.send_signal(signal.SIGSTOP)
         second.append(cluster.add_worker())
-        deadline = time.monotonic() + 60
-        while second[0].pid not in seen and time.monotonic() < deadline:
-            time.sleep(0.05)
+        wait_until(lambda: second[0].pid in seen)
         first.kill()
 
     thread = soon(tmp_path / "out", join_then_kill_the_first)
@@ -167,6 +269,7 @@ def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, 
     assert tree(tmp_path / "out") == undisturbed
 
 
+@pytest.mark.slow("starts a Dask cluster")
 def test_a_scheduler_that_dies_is_told_of_in_one_line(many, tmp_path, undisturbed, cluster):
     cluster.add_worker()
     soon(tmp_path / "out", cluster.scheduler.kill)

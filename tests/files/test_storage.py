@@ -5,6 +5,7 @@ import errno
 import hashlib
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -376,6 +377,21 @@ def test_a_full_disk_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pyte
     assert store.read("a") == b"whole" and not [*(tmp_path / ".robustgen/tmp").iterdir()]
 
 
+def test_a_folder_that_has_vanished_is_not_created_again(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "out")
+    store.put("settings", b"x")
+    store.expect(f"{store.location}/settings")
+    store.put("snow/1/a", b"x")
+    (tmp_path / "out").rename(tmp_path / "unmounted")
+    (tmp_path / "out").mkdir()
+    for each in (store, store.folder("snow"), pickle.loads(pickle.dumps(store))):
+        with pytest.raises(OSError, match="was removed or unmounted"):
+            each.put("1/b", b"x")
+        with pytest.raises(OSError, match="was removed or unmounted"), each.create("1/c"):
+            pass
+    assert not [*(tmp_path / "out").iterdir()]
+
+
 def test_exclusive_where_files_cannot_be_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
@@ -384,6 +400,7 @@ def test_exclusive_where_files_cannot_be_linked(tmp_path: Path, monkeypatch: pyt
     test_exclusive_files_are_put_once(open_store(tmp_path / "out"))
 
 
+@pytest.mark.slow("many processes")
 def test_many_threads_and_processes_write_at_once(tmp_path: Path) -> None:
     store = open_store(tmp_path)
 
@@ -429,6 +446,7 @@ def test_processes_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 # --- trouble with object stores ------------------------------------------------------------------
 
 
+@pytest.mark.slow("waits between attempts")
 def test_throttling_and_lost_connections_are_retried(s3: Weather) -> None:
     store = open_store(f"s3://{BUCKET}/out")
     for trouble in ("throttle", "lose"):
@@ -445,6 +463,21 @@ def test_throttling_and_lost_connections_are_retried(s3: Weather) -> None:
         assert store.read("a") == b"data"
 
 
+def test_a_body_that_ends_early_is_read_again(s3: Weather) -> None:
+    store, data = open_store(f"s3://{BUCKET}/out"), os.urandom(3 << 20)
+    store.put("a", data)
+    for read in (
+        lambda: store.read("a"),
+        lambda: store.read("a", 0, 3 << 20),
+        lambda: store.open("a").read(),
+        lambda: [*store.list()] and data,
+    ):
+        s3.trouble[:] = ["truncate", "truncate"]
+        assert read() == data
+        assert not s3.trouble
+
+
+@pytest.mark.slow("waits between attempts")
 def test_a_server_that_is_gone_is_a_line(s3: Weather, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     forget_connections()
@@ -455,6 +488,7 @@ def test_a_server_that_is_gone_is_a_line(s3: Weather, monkeypatch: pytest.Monkey
         assert caught.value.strerror and "\n" not in caught.value.strerror
 
 
+@pytest.mark.slow("waits between attempts")
 def test_endless_throttling_ends(s3: Weather) -> None:
     store = open_store(f"s3://{BUCKET}/out")
     s3.trouble[:] = ["throttle"] * 500
@@ -506,6 +540,25 @@ def test_a_server_without_conditions(s3: Weather) -> None:
     store.put("settings.json", b"ours", exclusive=True)
     s3.trouble.clear()
     assert store.read("settings.json") == b"ours"
+
+
+def test_a_full_folder_for_temporary_files_is_named(
+    s3: Weather, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = open_store(f"s3://{BUCKET}/out")
+    told = f"No space left on device in the folder for temporary files, {tmp_path}; set TMPDIR to another"
+    with pytest.raises(OSError, match=re.escape(told)), store.create("shard.tar"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert not store.exists("shard.tar")
+
+
+def test_a_missing_folder_for_temporary_files_is_an_error(
+    s3: Weather, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    with pytest.raises(OSError, match="none, which is not a folder"), open_store("s3://b/out").create("a"):
+        pass
 
 
 def test_a_partial_upload_is_sent_again(s3: Weather, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import shutil
 import signal
 import tarfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from PIL import Image
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import SourceError
 from robustgen.sources.sample_names import sample_key, sample_name
-from tests.helpers import cli, cli_error, errors_of, put_photo, spawn, tree
+from tests.helpers import cli, cli_error, errors_of, put_photo, spawn, tree, wait_until
 from tests.sources.test_shard_sources import put_parquet
 
 FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
@@ -50,11 +49,6 @@ def sets(photos, tmp_path_factory):
     for form in ("jpeg", *FORMATS):
         make(photos, root / form, form, "--jobs", "1")
     return root
-
-
-def images_of(root):
-    """The `tree` of a set, without the card that tells the name of its source."""
-    return {name: data for name, data in tree(root).items() if name != "README.md"}
 
 
 @pytest.fixture
@@ -161,6 +155,7 @@ def test_a_second_run_does_nothing_and_variants_can_be_added(photos, sets, tmp_p
     assert tree(tmp_path / "out") == tree(sets / form)
 
 
+@pytest.mark.slow("kills runs")
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_killed_run_goes_on(tmp_path, form):
     for i in range(12):
@@ -168,8 +163,7 @@ def test_a_killed_run_goes_on(tmp_path, form):
     flags = ("make-c", "--source", tmp_path / "in", "--format", form, "--set", "shard_size=5", "--jobs", "2")
     flags = (*flags, "--corruptions", "zoom_blur,elastic_transform")
     run = spawn(*flags, "--output", tmp_path / "out")
-    while run.poll() is None and not [*(tmp_path / "out/.robustgen/records").glob("*")]:
-        time.sleep(0.01)
+    wait_until(lambda: [*(tmp_path / "out/.robustgen/records").glob("*")], run)
     run.send_signal(signal.SIGKILL)
     run.wait()
     cli(*flags, "--output", tmp_path / "out")
@@ -193,7 +187,14 @@ def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_pat
     assert tree(tmp_path / "out") == made
     (copied / "cat/b.jpg").write_bytes(good)
     make(copied, tmp_path / "out", form)
-    assert images_of(tmp_path / "out") == images_of(sets / form)
+    assert tree(tmp_path / "out") == tree(sets / form)
+
+
+def test_an_image_that_fails_in_two_units_of_a_shard_counts_once(copied, tmp_path):
+    (copied / "cat/b.jpg").write_bytes(b"no image")
+    for _ in range(2):
+        told = make(copied, tmp_path / "out", "webdataset", "--set", "shard_size=5", status=1).stderr
+        assert "1 failure, listed in " in told and told.count("'cat/b.jpg'") == 1
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -288,21 +289,6 @@ def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
     classes = (root / "classnames.txt").read_text().splitlines()
     labels = [classes[label] for _, label in images.to_tuple(["webp", "png", "jpg", "jpeg"], "cls")]
     assert labels == ["cat"] * 3 + ["dog"] * 2
-
-
-def test_datasets_loads_the_folder_by_its_card(sets, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    import datasets
-
-    folder = str(sets / "parquet")
-    assert sorted(datasets.get_dataset_config_names(folder)) == sorted(
-        variant.replace("/", "-") for variant in VARIANTS
-    )
-    found = datasets.load_dataset(folder, "contrast-4", split="test", cache_dir=str(tmp_path))
-    assert found.features["label"].names == ["cat", "dog"]
-    assert found["label"] == [0, 0, 0, 1, 1]
-    assert [image.size for image in found["image"]] == [(40, 36)] * 4 + [(33, 50)]
 
 
 # --- our own readers -------------------------------------------------------------------------------
@@ -426,7 +412,7 @@ def test_labels_count_the_classes_present_as_in_the_tree(tmp_path):
         assert tables.keys(variant) == files.keys(variant)
         assert np.array_equal(tables.labels(variant), files.labels(variant)) and tables.classes == int(limit)
     cli(*flags, "--format", "parquet", "--output", tmp_path / "fresh")
-    assert images_of(tmp_path / "parquet") == images_of(tmp_path / "fresh")
+    assert tree(tmp_path / "parquet") == tree(tmp_path / "fresh")
     (path,) = (tmp_path / "fresh/data/contrast/1").iterdir()
     found = datasets.Dataset.from_parquet(str(path), cache_dir=str(tmp_path))
     assert found.features["label"].names == ["ant", "cat", "zebra"]

@@ -139,6 +139,7 @@ def p_value(counts, chances):
     return chisquare(observed, expected).pvalue if len(observed) > 1 else float(observed[0] == counts.sum())
 
 
+@pytest.mark.slow("millions of draws")
 @pytest.mark.parametrize("level", [1, 3, 5])
 @pytest.mark.parametrize("name", CHANCES)
 def test_draws_follow_the_formula(name, level):
@@ -148,6 +149,7 @@ def test_draws_follow_the_formula(name, level):
         assert p_value(drawn(name, value, level, seed=value), chances(value, constant)) > 1e-4, value
 
 
+@pytest.mark.slow("millions of draws")
 @pytest.mark.parametrize("factor", [0.98, 1.02])
 @pytest.mark.parametrize("name", CHANCES)
 def test_a_constant_wrong_by_two_percent_would_be_noticed(name, factor):
@@ -161,6 +163,7 @@ def test_a_constant_wrong_by_two_percent_would_be_noticed(name, factor):
     assert p_value(counts, chances(128, round(constant * factor, 6))) < 1e-6
 
 
+@pytest.mark.slow("millions of draws")
 @pytest.mark.parametrize("name", ["gaussian_noise", "speckle_noise", "shot_noise", "impulse_noise"])
 def test_both_kinds_of_generator_give_the_same_distribution(name):
     image = np.full((SIDE, SIDE, 3), 120, np.uint8)
@@ -172,6 +175,7 @@ def test_both_kinds_of_generator_give_the_same_distribution(name):
         assert ks_2samp(fast, wider).pvalue < 1e-4
 
 
+@pytest.mark.slow("millions of draws")
 @pytest.mark.parametrize("name", ["gaussian_noise", "shot_noise", "speckle_noise"])
 def test_noise_sequences_follow_the_formula(name):
     chances, _, parameter = CHANCES[name]
@@ -185,6 +189,7 @@ def test_noise_sequences_follow_the_formula(name):
             assert p_value(counts, chances(128, constant * 1.02)) < 1e-6
 
 
+@pytest.mark.slow("millions of draws")
 def test_neighbours_channels_and_frames_are_independent():
     source = np.full((96, 97, 3), 128, np.uint8)
     frames = perturb(source, "gaussian_noise", edition="folder", scale=224, difficulty=3, rng=3)

@@ -6,11 +6,12 @@ Libraries choose their loops when they are loaded, so each set of features takes
 import os
 import subprocess
 import sys
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 
 import pytest
+
+pytestmark = pytest.mark.slow("compiles all loops again for another processor")
 
 BATTERY = Path(__file__).parents[2] / "scripts" / "processor_battery.py"
 _AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V4"
@@ -21,12 +22,7 @@ OPENCV = {
 }
 GLIBC = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"}
 OPENBLAS = {"OPENBLAS_CORETYPE": "Prescott"}
-# The loops compiled for another processor are kept, apart from those of this one.
-NUMBA = {
-    "NUMBA_CPU_NAME": "generic",
-    "NUMBA_CPU_FEATURES": "",
-    "NUMBA_CACHE_DIR": str(Path(tempfile.gettempdir()) / f"robustgen-generic-loops-{os.getuid()}"),
-}
+NUMBA = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 FEATURES = {
     "NumPy without AVX-512": {"NPY_DISABLE_CPU_FEATURES": _AVX512},
     "all but our loops": NUMPY | OPENCV | GLIBC | OPENBLAS,

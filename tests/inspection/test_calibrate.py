@@ -112,8 +112,9 @@ def test_the_chart_shows_every_corruption(source, tmp_path):
 
 def test_wrong_use_is_answered(source, tmp_path):
     wrong = [
-        (("--for-size", 384), "must be given together"),
-        (("--output", tmp_path / "x.yaml"), "must be given together"),
+        (("--for-size", 384), "--for-size needs --output FILE"),
+        (("--output", tmp_path / "x.yaml"), "x.yaml: must end in .png, .svg, .pdf"),
+        (("--output", tmp_path), "is a folder"),
         (("--for-size", 299, "--output", tmp_path / "x.yaml"), "have published constants"),
         (("--for-size", 31, "--output", tmp_path / "x.yaml"), "from 32 to 1024"),
         (("--for-size", 384, "--output", tmp_path), "is a folder"),

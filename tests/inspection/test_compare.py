@@ -322,7 +322,8 @@ def test_margins_can_be_named(make):
     result = cli(*flags, *(word for each in wide for word in ("--margin", each)))
     assert "B is equivalent to A within the margin" in result.stdout
     for wrong in ("size", "width=3", "size=-1", "size=much", "size=nan"):
-        assert "--margin" in cli_error(*flags, "--margin", wrong)
+        assert cli_error(*flags, "--margin", wrong).startswith("--margin: ")
+    assert "did you mean 'size'?" in cli_error(*flags, "--margin", "sizes=3")
 
 
 def test_an_image_is_found_to_be_moved():
@@ -469,7 +470,9 @@ def test_what_cannot_be_compared_is_refused(make, tmp_path):
     assert "contains no folder" in cli_error("compare", a, tmp_path)
     assert "did you mean 'fog'?" in cli_error("compare", a, a, "--corruptions", "frog")
     assert "--severities: severity 7" in cli_error("compare", a, a, "--severities", "7")
-    assert "--sample: must be a number" in cli_error("compare", a, a, "--sample", "0")
+    assert "--sample: must be greater than or equal to 1, not 0" in cli_error(
+        "compare", a, a, "--sample", "0"
+    )
     assert "is a folder" in cli_error("compare", a, a, "--output", tmp_path)
     assert "is inside the set" in cli_error("compare", a, a, "--output", a / "page.html")
     assert "--clean" in cli_error("compare", a, a, "--clean", tmp_path / "none")

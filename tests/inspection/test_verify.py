@@ -21,6 +21,7 @@ from robustgen.dataset.recipes import CorruptionRecipe, PerturbationRecipe
 from robustgen.errors import SourceError
 from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.storage import open_store
+from robustgen.formats.card import write_card
 from tests.helpers import (
     FEW,
     FEW_VARIANTS,
@@ -381,9 +382,11 @@ def forge(root, path):
 
 def forge_manifest(root):
     digest = dataset_digest(open_store(root))
-    (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": digest}))
-    # It names the digest, too.
+    forged = manifest(root) | {"digest": digest}
+    (root / "dataset.json").write_text(json.dumps(forged))
+    # These name the digest, too.
     (root / "croissant.json").unlink()
+    (root / "README.md").write_bytes(write_card(forged))
 
 
 @pytest.mark.parametrize("deep", ["5", "all"])

@@ -13,9 +13,9 @@ from PIL import Image
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.models.classifier import Classifier
 from robustgen.models.onnx import OnnxModel
-from robustgen.models.preprocessing import class_list
 from robustgen.related.filtration import crops, funnel, reviewing
 from robustgen.related.filtration.funnel import FunnelStep, Opinions
+from robustgen.settings.class_lists import read_classes
 from tests.helpers import cli, cli_error, errors_of, records_of, tree
 
 # The models see pixels from 0 to 1.
@@ -829,7 +829,7 @@ def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
 def test_confidences_that_are_no_numbers(candidates, model, classes, tmp_path, command, flag):
     flags = ("--model", model, "--classes", classes, "--output", tmp_path / "a")
     result = cli(command, candidates, *flags, f"{flag}-confidence", "nan", status=2)
-    assert result.stderr.endswith(f"'{flag}-confidence': 'nan' is not a number from 0 to 1.\n")
+    assert result.stderr == f"Error: {flag}-confidence: must be a finite number, not nan\n"
 
 
 def test_logits_that_are_said_to_be_probabilities(candidates, classes, tmp_path):
@@ -875,4 +875,4 @@ def test_words_for_classes(tmp_path):
     # As Windows' editors write it.
     (tmp_path / "d").write_text("n00000001 tench\n", encoding="utf-8-sig")
     assert reviewing.read_words([tmp_path / "d"]) == {"n00000001": "tench"}
-    assert class_list(tmp_path / "d") == ["n00000001"]
+    assert read_classes(str(tmp_path / "d")) == ["n00000001"]

@@ -9,6 +9,7 @@ import pytest
 
 from robustgen import metrics
 from robustgen.benchmarks.corruptions import FAMILIES
+from robustgen.dataset.state import SCHEMA
 from robustgen.evaluation.predictions import ABOUT, open_predictions, write
 from robustgen.metrics import ALEXNET_ERROR
 from robustgen.scores.family_means import compute_family_means
@@ -54,10 +55,8 @@ def test_a_part_of_a_family_says_so_and_unknown_names_are_in_no_family(tmp_path)
 def test_published_errors_of_a_reference_divide(tmp_path, monkeypatch):
     from dataclasses import replace
 
-    from robustgen.benchmarks import corruptions
-
     named = replace(FAMILIES["c-bar"], means=dict.fromkeys(IMAGENET, 0.8), reference="AlexNet")
-    monkeypatch.setitem(corruptions._BUILT_IN, "c-bar", named)
+    monkeypatch.setitem(FAMILIES._rows, "c-bar", named)
     root = put_c(tmp_path / "net", ALEXNET_ERROR | dict.fromkeys(IMAGENET, 0.4))
     (model,) = scored(root, "--replicates", "0")[0]["models"]
     assert model["families"]["c-bar"]["normalised_mean"] == pytest.approx(0.5)
@@ -79,7 +78,7 @@ def put_family(root, names, labels, classes, *, levels=range(1, 6), edition=None
         write(root, folder, keys, labels, logits, **more)
         predicted[folder] = logits.argmax(axis=1)
     if edition:
-        (root / ABOUT).write_text(json.dumps({"edition": edition}))
+        (root / ABOUT).write_text(json.dumps({"schema": SCHEMA, "edition": edition}))
     return predicted
 
 

@@ -352,29 +352,148 @@ def test_perturbations_fit_the_terminal(tmp_path, monkeypatch):
     assert re.search(r"^b +[+-]\d+\.\d\d ±\d+\.\d\d ", text, re.M)
 
 
-def test_markdown(alexnet):
+def test_markdown_is_short_unless_all_tables_are_wanted(alexnet):
     lines = cli("score", alexnet, "--format", "markdown").stdout.splitlines()
+    assert lines[0] == "**Means in %, normalised by AlexNet, ± half a 95 % interval**"
+    assert lines[2] == "| Model | Clean | mCE | Mean error | Rel. mCE | mAUDE |"
+    assert lines[4].startswith("| alexnet | 43.5 ± 3.0 | 100.0 ± 2.7 | 78.9 ± 2.0 |")
+    assert "| fog | 100.0 | 81.9 |" in "\n".join(lines)
+    lines = cli("score", alexnet, "--format", "markdown", "--verbose").stdout.splitlines()
     assert lines[0] == "**Corruption error (CE) in %, normalised by AlexNet, ± half a 95 % interval**"
     assert lines[2].startswith("| Model | Clean | mCE | Gauss. |")
     assert {line.count("|") for line in lines[2:5]} == {23}
     assert lines[4].startswith("| alexnet | 43.5 ± 3.0 | 100.0 ± 2.7 | 100.0 |")
 
 
-def test_latex(tmp_path):
-    put_c(tmp_path / "a_b", {name: ALEXNET_ERROR[name] for name in COMMON_CORRUPTIONS})
-    text = cli("score", tmp_path / "a_b", "--format", "latex").stdout
-    assert text.count(r"\begin{tabular}{l" + "r" * 17 + "}") == text.count(r"\end{tabular}") == 4
-    assert r" &  &  & \multicolumn{3}{c}{Noise} & \multicolumn{4}{c}{Blur}" in text
-    assert r"a\_b & 43.5 $\pm$ 3.0 & 100.0 $\pm$ 2.7 & 100.0 &" in text and "textbf" not in text
-    assert {line.count("&") for line in text.splitlines() if line.startswith(("Model", "a"))} == {17}
-    put_c(tmp_path / "better", {name: ALEXNET_ERROR[name] / 2 for name in COMMON_CORRUPTIONS})
-    lines = cli("score", tmp_path / "a_b", tmp_path / "better", "--format", "latex").stdout.splitlines()
-    # One row for each model; both have the same clean error.
-    assert lines[6].startswith(r"a\_b & \textbf{43.5 $\pm$ 3.0} & 100.0 $\pm$ 2.7 & 100.0 &")
-    assert lines[7].startswith(
-        r"better & \textbf{43.5 $\pm$ 3.0} & \textbf{50.0 $\pm$ 3.6} & \textbf{50.0} &"
-    )
-    assert lines[8] == r"\bottomrule"
+def tabulars(text):
+    """Heads and rows of the tables in LaTeX, as lists of cells; each is checked for its structure."""
+    found = []
+    for block in re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", text, re.DOTALL):
+        begin, top, *head, last = block.splitlines()
+        (columns,) = re.fullmatch(r"\\begin\{tabular\}\{@\{\}(lr+)@\{\}\}", begin).groups()
+        assert (top, last) == (r"\toprule", r"\end{tabular}") and head.pop() == r"\bottomrule"
+        rows = [line.removesuffix(r" \\").split(" & ") for line in head if line.endswith(r"\\")]
+        rows = [row for row in rows if not any("multicolumn" in cell for cell in row)]
+        assert {len(row) for row in rows} == {len(columns)}
+        found.append(rows)
+    assert text.count("{") == text.count("}")
+    return found
+
+
+@pytest.fixture
+def two(tmp_path):
+    common = {name: ALEXNET_ERROR[name] for name in COMMON_CORRUPTIONS}
+    put_c(tmp_path / "a_b", common)
+    return tmp_path / "a_b", put_c(tmp_path / "better", {name: each / 2 for name, each in common.items()})
+
+
+def test_latex_has_the_means_of_each_model(two):
+    text = cli("score", two[0], "--format", "latex").stdout
+    assert "textbf" not in text
+    text = cli("score", *two, "--format", "latex").stdout
+    ((head, first, second),) = tabulars(text)
+    assert head == ["Model", "Clean", "mCE", "Mean error", "Rel. mCE", "mAUDE"]
+    # Both have the same clean error.
+    assert first[:3] == [r"a\_b", r"\textbf{43.5 $\pm$ 3.0}", r"100.0 $\pm$ 2.7"]
+    assert second[:3] == ["better", r"\textbf{43.5 $\pm$ 3.0}", r"\textbf{50.0 $\pm$ 3.6}"]
+    full = tabulars(cli("score", *two, "--format", "latex", "--verbose").stdout)
+    assert {row[0] for rows in full for row in rows} == {"Model", r"a\_b", "better"}
+    published = cli("score", *two, "--format", "latex", "--compare-with", "published").stdout
+    assert r"\textgreater{} better & " in published
+
+
+def test_latex_fits_a_page(two):
+    columns = "--columns", "weather,means,noise,blur,digital"
+    text = cli("score", *two, "--format", "latex", *columns).stdout
+    # No group is divided.
+    assert [rows[0] for rows in tabulars(text)] == [
+        ["Model", "Clean", "mCE", "Gauss.", "Shot", "Impulse"],
+        ["Model", "Defocus", "Glass", "Motion", "Zoom", "Snow", "Frost", "Fog", "Bright"],
+        ["Model", "Contrast", "Elastic", "Pixel", "JPEG"],
+    ]
+    assert r"\multicolumn{3}{c}{Noise}" in text and r"\cmidrule(lr){4-6}" in text
+    # A letter has about 5 points, a gap 6, and a line of an article 345.
+    for rows in tabulars(text):
+        plain = [[re.sub(r"\\textbf|[{}$]|\\pm", "", cell) for cell in row] for row in rows]
+        assert sum(5 * max(map(len, column)) + 6 for column in zip(*plain, strict=True)) <= 345
+    assert "--columns: the content of csv is fixed" in cli_error("score", two[0], "--format", "csv", *columns)
+    lines = cli("score", *two, "--columns", "noise").stdout.splitlines()
+    assert lines[2].split() == ["Model", "Gauss.", "Shot", "Impulse"] and len(lines) == 5
+
+
+# --- a model card --------------------------------------------------------------------------------
+
+
+def test_hugging_face_reads_the_model_index(alexnet, tmp_path):
+    hub = pytest.importorskip("huggingface_hub")
+    root, digest = Path(shutil.copytree(alexnet, tmp_path / "my: net")), "5" * 64
+    about = {"schema": 1, "dataset": "birds", "edition": "imagenet", "source_digest": digest, "digest": None}
+    (root / ABOUT).write_text(json.dumps(about))
+    text = cli("score", root, "--format", "model-index").stdout
+    card = hub.ModelCard(f"---\nlicense: mit\n{text}---\n# A model\n")
+    name, results = hub.repocard_data.model_index_to_eval_results(card.data.to_dict()["model-index"])
+    assert name == card.data.model_name == "my: net"
+    found = {each.metric_name: (each.metric_type, each.metric_value) for each in results}
+    assert found["mCE (%, normalised by AlexNet)"] == ("corruption_error", 100.0)
+    assert found["Clean error (%)"] == ("clean_error", 43.5)
+    assert {(each.task_type, each.dataset_type, each.dataset_name) for each in results} == {
+        ("image-classification", "imagenet-c", "ImageNet-C of birds")
+    }
+    assert results[0].dataset_revision == digest
+    assert results[0].dataset_args == {"edition": "imagenet", "source_digest": digest, "images": IMAGES}
+    assert "a card is about one model" in cli_error("score", root, alexnet, "--format", "model-index")
+
+
+# --- a gate --------------------------------------------------------------------------------------
+
+
+def gate(*conditions, status=1):
+    """Standard output and the lines on stderr of `score` with conditions."""
+    result = cli("score", *conditions, status=status)
+    return result.stdout, result.stderr.splitlines()
+
+
+def test_failed_conditions_are_printed_and_set_the_status(alexnet):
+    conditions = ("mCE > 99.5", "fog<100", "fog >= 100", "error.fog > 80 %", "clean_error <= 43.5", "MCE > 1")
+    flags = [flag for condition in conditions[:5] for flag in ("--fail-if", condition)]
+    _, lines = gate(alexnet, "--format", "json", *flags)
+    assert lines == [
+        "failed: alexnet: mCE is 100.00 (mCE > 99.5)",
+        "failed: alexnet: fog is 100.00 (fog >= 100)",
+        "failed: alexnet: error.fog is 81.90 (error.fog > 80)",
+        "failed: alexnet: clean_error is 43.50 (clean_error <= 43.5)",
+    ]
+    report = json.loads(cli("score", alexnet, "--format", "json", "--fail-if", "mCE > 101").stdout)
+    assert report["models"][0]["measures"]["corruption_error"]["mean_name"] == "mCE"
+    text, _ = gate(alexnet, "--format", "markdown", "--fail-if", "mCE > 70")
+    assert text.splitlines()[-1] == "- failed: alexnet: mCE is 100.00 (mCE > 70)"
+
+
+def test_conditions_of_perturbations_and_of_partial_means(tmp_path, incomplete):
+    put_p(tmp_path / "p")
+    _, lines = gate(tmp_path / "p", "--fail-if", "mFR > 1", "--fail-if", "flip_probability.tilt > 1")
+    assert [line.split(" is ")[0] for line in lines] == [
+        "failed: p: mFR",
+        "failed: p: flip_probability.tilt",
+    ]
+    _, lines = gate(incomplete, "--partial", "--fail-if", "CE (13/15) > 70")
+    assert lines[-1] == "failed: incomplete: CE (13/15) is 100.00 (CE (13/15) > 70)"
+    line = cli_error("score", incomplete, "--partial", "--fail-if", "fog > 70")
+    assert line.startswith("--fail-if: incomplete: unknown score 'fog' (")
+
+
+@pytest.mark.parametrize(
+    ("condition", "says"),
+    [
+        ("mCEE > 70", "--fail-if: alexnet: unknown score 'mCEE' (did you mean 'mCE'?)"),
+        ("eror.fog > 70", "--fail-if: alexnet: unknown score 'eror.fog' (did you mean 'error.fog'?)"),
+        ("qqq > 70", "--fail-if: alexnet: unknown score 'qqq' (known: clean_error, brightness, contrast, "),
+        ("fog 70", "--fail-if: must be NAME > NUMBER, or with <, >= or <=, not 'fog 70'"),
+        ("fog > high", "--fail-if: must be NAME > NUMBER"),
+    ],
+)
+def test_conditions_that_cannot_be_checked(alexnet, condition, says):
+    assert cli_error("score", alexnet, "--fail-if", condition).startswith(says)
 
 
 def test_csv_holds_fractions(alexnet):
@@ -608,10 +727,10 @@ def test_charts_that_cannot_be_drawn(alexnet, tmp_path, monkeypatch):
     assert "chart.gif: must end in .png, .svg, .pdf" in cli_error("score", alexnet, "--output", "chart.gif")
     (tmp_path / "file").write_text("")
     result = cli("score", alexnet, "--output", tmp_path / "file" / "chart.png", status=2)
-    assert result.stderr.startswith("Error: --plot ")
+    assert result.stderr.startswith("Error: --output ")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     line = cli_error("score", alexnet, "--output", "chart.png")
-    assert line == "--plot needs matplotlib: pip install 'robustgen[plot]'"
+    assert line == "charts need matplotlib: pip install 'robustgen[plot]'"
 
 
 # --- wrong input ---------------------------------------------------------------------------------

@@ -133,6 +133,7 @@ def test_parquet_of_names_of_bytes_alone_and_without_labels(tmp_path: Path) -> N
     assert source.keys() == ("20/00000001.jpg", "3/00000000.png") and source.classes == ("3", "20")
 
 
+@pytest.mark.slow("a run for each container")
 def test_the_outputs_are_the_same_bytes_from_every_container(tmp_path: Path) -> None:
     folder = put_photos(tmp_path / "photos", *NAMES)
     files = files_of(folder)

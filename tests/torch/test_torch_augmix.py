@@ -17,7 +17,7 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependency
 from robustgen.metrics.divergence import divergence_from_mean
 from robustgen.torch import AugMixDataset, jensen_shannon_loss
 from robustgen.torch.loss import LEAST_PROBABILITY
-from tests.helpers import photo
+from tests.helpers import PATIENCE, photo
 
 # --- the dataset ----------------------------------------------------------------------------------
 
@@ -126,6 +126,7 @@ def answer(dataset, asked, answered):
         answered.put((dataset.epoch, dataset[0][0][1]))
 
 
+@pytest.mark.slow("starts worker processes")
 def test_workers_that_live_on_hear_of_the_epoch():
     context = multiprocessing.get_context("spawn")
     dataset, asked, answered = AugMixDataset(ARRAYS), context.Queue(), context.Queue()
@@ -134,7 +135,7 @@ def test_workers_that_live_on_hear_of_the_epoch():
     for epoch in (0, 6):
         dataset.set_epoch(epoch)
         asked.put(True)
-        told, mix = answered.get(timeout=60)
+        told, mix = answered.get(timeout=PATIENCE)
         assert told == epoch
         np.testing.assert_array_equal(mix, dataset[0][0][1])
     asked.put(False)

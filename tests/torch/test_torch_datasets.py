@@ -263,6 +263,7 @@ def to_tensor(image):
     return torch.from_numpy(np.array(image))
 
 
+@pytest.mark.slow("starts worker processes")
 @pytest.mark.parametrize(("start", "workers", "shards"), [("fork", 2, 2), ("spawn", 1, 1)])
 def test_a_dataloader_gives_the_same_whatever_its_workers_and_shards(photos, start, workers, shards):
     torch = pytest.importorskip("torch")

@@ -125,6 +125,9 @@ class Store(ABC):
     def clean(self) -> None:  # noqa: B027
         """Delete the temporary files of dead processes of this host."""
 
+    def expect(self, location: str) -> None:  # noqa: B027
+        """Create no more folders once the file at `location` is gone, because the store is then lost."""
+
     def withdraw(self) -> None:  # noqa: B027
         """Remove the folder if it is empty."""
 

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -15,6 +16,8 @@ from typing import Any, Final
 
 HOST: Final = socket.gethostname()
 """Name of this machine, for messages."""
+# On Windows, each user has private folders.
+_USER: Final = os.getuid() if hasattr(os, "getuid") else 0
 IS_WINDOWS: Final = os.name == "nt"
 
 # Windows takes these names for devices, drives or streams of other files, or changes them.
@@ -24,6 +27,7 @@ _NOT_FOR_WINDOWS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_ON_WINDOWS: Final = 259
+_SMALL_STACK: Final = 1 << 16
 
 
 def check_for_windows(location: str, path: str) -> None:
@@ -83,6 +87,58 @@ def is_left_over(name: str) -> bool:
     return host == HOST_ID and process.isdigit() and not is_alive(int(process))
 
 
+def can_start(tasks: int) -> bool:
+    """Return whether the system lets this process start so many threads; Linux counts processes alike."""
+    over, started = threading.Event(), list[threading.Thread]()
+    size = threading.stack_size(_SMALL_STACK)
+    try:
+        for _ in range(tasks):
+            thread = threading.Thread(target=over.wait)
+            thread.start()
+            started.append(thread)
+        return True
+    except RuntimeError:
+        return False
+    finally:
+        threading.stack_size(size)
+        over.set()
+        for thread in started:
+            thread.join()
+
+
+def is_refused_task(error: BaseException) -> bool:
+    """Return whether an error says that the system refuses to start a thread or process."""
+    return isinstance(error, BlockingIOError) or str(error) == "can't start new thread"
+
+
+def find_task_limit() -> tuple[int, str]:
+    """Return the lowest limit of processes and threads of this user and container, and its name."""
+    limits, groups = [(sys.maxsize, "")], list[list[str]]()
+    with suppress(ImportError):
+        import resource
+
+        limits.append((resource.getrlimit(resource.RLIMIT_NPROC)[0], "ulimit -u"))
+    with suppress(OSError):
+        groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    for _, controller, path in groups:
+        folder = Path(f"/sys/fs/cgroup/{controller}{path}")
+        for above in (folder, *folder.parents) if controller in ("", "pids") else ():
+            with suppress(OSError, ValueError):
+                limits.append((int((above / "pids.max").read_text()), "pids.max"))
+    return min(limit for limit in limits if limit[0] >= 0)
+
+
+def explain_task_limit() -> str:
+    """Return a message that names the limit of processes and threads, and what to do."""
+    limit, name = find_task_limit()
+    found = (
+        f"the limit of processes and threads is {limit} ({name})"
+        if name
+        else "the system has reached a limit"
+    )
+    return f"{found}; raise it"
+
+
 @contextmanager
 def hold_back_interrupts() -> Iterator[None]:
     """Block Ctrl-C for processes started in this block, even while they import modules."""
@@ -102,16 +158,48 @@ def private_folder(name: str) -> Path:
     Raises
     ------
     OSError
-        There is no folder for temporary files.
+        There is no folder for temporary files, or ``TMPDIR`` does not name one.
     """
-    # On Windows, each user has a private folder for temporary files.
-    user = os.getuid() if hasattr(os, "getuid") else 0
-    folder = Path(tempfile.gettempdir()) / f"{name}-{user}"
+    # Python would take another folder, which may be on a small disk.
+    if (chosen := os.environ.get("TMPDIR")) and not Path(chosen).is_dir():
+        raise OSError(errno.EINVAL, f"TMPDIR is {chosen}, which is not a folder", chosen)
+    folder = Path(tempfile.gettempdir()) / f"{name}-{_USER}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    status = folder.lstat()
-    if os.name == "posix" and (folder.is_symlink() or status.st_uid != user or status.st_mode & 0o077):
-        return Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    return folder if _is_private(folder, 0o077) else Path(tempfile.mkdtemp(prefix=f"{name}-"))
+
+
+def cache_folder(name: str) -> Path:
+    """Create a folder in the user's cache (`XDG_CACHE_HOME`, ~/.cache), and return it.
+
+    Raises
+    ------
+    OSError
+        It cannot be created, or another user can write to it.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / name
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_private(folder, 0o022):
+        raise PermissionError(f"{folder} belongs to another user")
     return folder
+
+
+def _is_private(folder: Path, others: int) -> bool:
+    """Return whether this user owns `folder`, and the permissions `others` are not given."""
+    status = folder.lstat()
+    mine = not folder.is_symlink() and status.st_uid == _USER and not status.st_mode & others
+    return os.name != "posix" or mine
+
+
+@contextmanager
+def lock(path: str) -> Iterator[None]:
+    """Wait until no other process holds the lock `path`, and hold it; a process that dies holds none."""
+    with open(path, "ab") as file:
+        # Windows and some network file systems have no such locks.
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def open_closed_streams() -> None:

@@ -53,6 +53,7 @@ class LocalStore(Store):
     def __init__(self, location: str | Path, temporary: str | Path | None = None) -> None:
         self.location = os.path.realpath(location)
         self._temporary = os.path.realpath(temporary) if temporary else f"{self.location}/.robustgen/tmp"
+        self._expected = ""
         # Folders whose paths contain no links.
         self._real: set[str] = set()
         above = [Path(self.location), *Path(self.location).parents]
@@ -161,12 +162,21 @@ class LocalStore(Store):
             raise
 
     def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Call `act` for a file in a folder of this store; create the folder if it is missing."""
+        """Call `act` for a file in a folder of this store; create the folder if it is missing.
+
+        Raises
+        ------
+        OSError
+            The whole store has vanished.
+        """
         self._check_real(place)
         for _ in range(_ATTEMPTS):
             try:
                 return act(*arguments)
             except FileNotFoundError:
+                if self._expected and not os.path.lexists(self._expected):
+                    reason = "was removed or unmounted while files were written to it"
+                    raise OSError(errno.ESTALE, reason, self.location) from None
                 # Other processes remove folders that are empty, even while this one creates them.
                 self._real.clear()
                 self._check_real(place)
@@ -225,6 +235,10 @@ class LocalStore(Store):
                     os.unlink(f"{self._temporary}/{name}")
             os.rmdir(self._temporary)
             os.rmdir(os.path.dirname(self._temporary))
+
+    def expect(self, location: str) -> None:
+        """Create no more folders once the file at `location` is gone; "" ends that."""
+        self._expected = location
 
     def withdraw(self) -> None:
         """Remove the folder and its parents, as far as this store created them and they are empty."""

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
+from tempfile import gettempdir
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import ArgumentError, MissingDependencyError
@@ -134,10 +135,16 @@ class RemoteStore(Store):
     def create(self, path: str) -> Iterator[BinaryIO]:
         """Write a file in pieces to a temporary file (in `TMPDIR`), then upload it."""
         self._check_writable(path)
-        folder = TemporaryFolder()
-        temporary = folder.path / "file"
-        with temporary.open("x+b") as file:
-            yield file
+        try:
+            folder = TemporaryFolder()
+            temporary = folder.path / "file"
+            with temporary.open("x+b") as file:
+                yield file
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            where = f"in the folder for temporary files, {gettempdir()}; set TMPDIR to another"
+            raise OSError(error.errno, f"{error.strerror} {where}", self._url(path)) from error
         self._call("put_file", path, str(temporary))
         folder.remove()
 
@@ -235,7 +242,8 @@ def _translate(error: Exception, url: str) -> OSError:
         return PermissionError(errno.EACCES, f"access refused: {text}", url)
     if status == 501:
         return OSError(errno.ENOSYS, text, url)
-    foreign = not isinstance(error, OSError) and status is None
+    # aiohttp gives a body that ends early the status of a bad request.
+    foreign = not isinstance(error, OSError) and (status is None or "ClientPayloadError" in names)
     lost = foreign and bool(_TRANSPORTS & {kind.__module__.split(".")[0] for kind in type(error).__mro__})
     if status in _PASSING or lost or isinstance(error, ConnectionError | TimeoutError):
         return ConnectionError(errno.ECONNABORTED, text, url)

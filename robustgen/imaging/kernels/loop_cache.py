@@ -1,10 +1,14 @@
 """Cache of compiled loops, and a notice before compilation."""
 
+import hashlib
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
 
-from robustgen.files.storage.host import private_folder
+from robustgen.files.storage.host import cache_folder, private_folder
 
 VARIABLE = "NUMBA_CACHE_DIR"
 
@@ -25,17 +29,40 @@ def tell_of_compiling() -> None:
         tell()
 
 
-def use_temporary_cache() -> str:
-    """Create a temporary cache folder, set it for worker processes too, log it, and return it.
+@cache
+def loop_folder() -> Path:
+    """Create and return the folder of all loops compiled from these sources by this release of numba.
+
+    It is named after their digest: checkouts with the same sources share it, and no change of a loop leaves
+    another loop that calls it outdated. numba tells processors and releases of Python apart itself.
 
     Raises
     ------
     OSError
-        No folder for temporary files is writable either.
+        No folder can be written.
     """
-    # Code in the cache is executed.
-    folder = str(private_folder("robustgen-numba"))
-    os.environ[VARIABLE] = folder
+    digest = hashlib.sha256(version("numba").encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    try:
+        parent = Path(os.environ.get(VARIABLE) or cache_folder("robustgen"))
+        return _make_writable(parent / f"loops-{digest.hexdigest()[:16]}")
+    except OSError:
+        # Read-only site-packages and home, as in many containers.
+        return _make_writable(_use_temporary_cache() / f"loops-{digest.hexdigest()[:16]}")
+
+
+def _make_writable(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"{folder} cannot be written")
+    return folder
+
+
+def _use_temporary_cache() -> Path:
+    """Create a temporary cache folder, set it for worker processes too, log it, and return it."""
+    folder = private_folder("robustgen-numba")
+    os.environ[VARIABLE] = str(folder)
     sys.stderr.write(
         f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
         f"{VARIABLE} names one that lasts\n"

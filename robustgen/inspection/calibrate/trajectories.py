@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.benchmarks.editions import nearest_scale
-from robustgen.benchmarks.parameters import find_ranges, move_number
+from robustgen.benchmarks.parameters import USUAL_RANGE, find_ranges, move_number
 from robustgen.benchmarks.registry import SCALES, Operation
 from robustgen.imaging.kernels import exact
 
@@ -23,7 +23,6 @@ _OUTWARDS: Final = (2, -1, 4, -3, 8, -7)
 # Powers of two, the factors for a single constant.
 _FACTORS: Final = (0.0, 0.02, -0.02, 0.05, -0.05, 0.12, -0.12, 0.3, -0.3, 0.7, -0.7, 1.2, -1.2, 2.0, -2.0)
 _SEVERITIES_AWAY: Final = (0.0, 0.25, -0.25, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.0, -2.0)
-_ANY: Final = (0.0, math.inf)
 
 Constants = dict[str, float]
 
@@ -68,7 +67,7 @@ def vary_one_constant(name: str, constants: Constants) -> list[Trajectory]:
     kind = type(next(iter(ALL_CORRUPTIONS[name].table.values()))[0])
     names = [each.name for each in dataclasses.fields(kind) if each.type is float]
     ranges = find_ranges(kind)
-    return [_vary(constants, each, ranges.get(each, _ANY)) for each in names if constants[each] > 0]
+    return [_vary(constants, each, ranges.get(each, USUAL_RANGE)) for each in names if constants[each] > 0]
 
 
 def _vary(constants: Constants, name: str, limits: tuple[float, float]) -> Trajectory:
@@ -153,5 +152,5 @@ def interpolate(low: Any, high: Any, place: float) -> Constants:
     for name, value in moved.items():
         least = int(min(ends[0][name], ends[1][name]) >= 1)
         moved[name] = max(round(value), least) if name in whole else float(f"{value:.4g}")
-    limits = {name: ranges.get(name, _ANY) for name in moved}
+    limits = {name: ranges.get(name, USUAL_RANGE) for name in moved}
     return {name: min(max(value, limits[name][0]), limits[name][1]) for name, value in moved.items()}

@@ -9,7 +9,6 @@ from PIL import Image
 from robustgen.display import sheets
 from robustgen.display.sheets import CELL, fit_picture
 from robustgen.display.text import format_name
-from robustgen.errors import ArgumentError
 from robustgen.imaging import video
 from robustgen.imaging.pixels import Rgb
 from robustgen.inspection.preview.previewed import Previewed
@@ -44,14 +43,8 @@ def _shrink_frames(sequence: Rgb, cell: int) -> list[Rgb]:
     return [fit_picture(frame, cell) for frame in sequence]
 
 
-def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
-    """Return the file of `frames`, uint8 (T, H, W, 3): a looping GIF or WebP, or an MP4 for browsers.
-
-    Raises
-    ------
-    ArgumentError, ImageError
-        The frames are too large for the format.
-    """
+def encode_animation(frames: Rgb, suffix: str) -> bytes:
+    """Return the file of `frames`, uint8 (T, H, W, 3): a looping GIF, or an MP4 for browsers."""
     if suffix == ".mp4":
         encoding = video.Encoding(preset="medium", fps=FRAMES_PER_SECOND).playable()
         # yuv420p needs even sides.
@@ -59,13 +52,7 @@ def encode_animation(frames: Rgb, suffix: str, quality: int = 85) -> bytes:
         frames = np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")
         return video.encode(frames, encoding)
     first, *others = map(Image.fromarray, frames)
-    buffer, format = BytesIO(), suffix[1:].upper()
-    options = {"quality": quality} if format == "WEBP" else {}
+    buffer = BytesIO()
     pause = 1000 // FRAMES_PER_SECOND
-    try:
-        first.save(buffer, format, save_all=True, append_images=others, duration=pause, loop=0, **options)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ArgumentError(
-            f"{first.width} x {first.height} pixels cannot be stored as {suffix}: {error}"
-        ) from error
+    first.save(buffer, "GIF", save_all=True, append_images=others, duration=pause, loop=0)
     return buffer.getvalue()

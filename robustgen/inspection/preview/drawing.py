@@ -13,7 +13,7 @@ from robustgen.errors import OutputError
 from robustgen.imaging.pixels import Rgb
 from robustgen.inspection.preview.previewed import Previewed
 
-ANIMATED = (".gif", ".webp", ".mp4")
+ANIMATED = (".gif", ".mp4")
 # Evenly spaced for all published lengths: 16, 21, 31 and 41.
 FRAMES_DRAWN = 6
 
@@ -96,7 +96,7 @@ def check_preview_path(path: Path, animate: bool) -> None:
     """
     known = ANIMATED if animate else sheets.PICTURE_SUFFIXES
     if path.suffix.lower() not in known:
-        hint = " (animations need --animate)" if path.suffix.lower() in ANIMATED else ""
+        hint = " (animations need --perturbations)" if path.suffix.lower() in ANIMATED else ""
         raise OutputError(f"--output {path}: must end in {', '.join(known)}{hint}")
     if path.is_dir():
         raise OutputError(f"--output {path}: is a folder")

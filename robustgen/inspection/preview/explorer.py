@@ -1,4 +1,4 @@
-"""The page of `robustgen preview --page`: every corruption of one image, with sliders for severities."""
+"""The page of `robustgen preview --output`: every corruption of one image, with sliders for severities."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -76,10 +76,10 @@ def write_explorer(previewed: Previewed, path: Path) -> int:
             small=previewed.clean.shape[0] * previewed.clean.shape[1] <= _LOSSLESS_PIXELS,
         )
         if len(page) <= MOST_BYTES:
-            save(path, page, f"--page {path}")
+            save(path, page, f"--output {path}")
             return len(page)
     raise OutputError(
-        f"--page {path}: more than {MOST_BYTES:,} bytes; name fewer --corruptions or --severities"
+        f"--output {path}: more than {MOST_BYTES:,} bytes; name fewer --corruptions or --severities"
     )
 
 

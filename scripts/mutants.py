@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Makes small wrong changes to a copy of the package, and reports which of them the tests notice.
+
+    python scripts/mutants.py [--suite] [PART OF A PATH ...]
+
+Each of the thirty changes is tried on the tests of its room (`tests/imaging` for `robustgen/imaging`) that
+`make test` runs. With --suite, those that survive are tried on all other tests of `make test` too. Paths, or
+parts of them, choose among the changes.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Mutant(NamedTuple):
+    """One wrong change: in `file`, `old`, which stands there once, becomes `new`."""
+
+    file: str
+    old: str
+    new: str
+
+
+MUTANTS = (
+    Mutant(
+        "metrics/calibration.py", "max(1, len(order) // CALIBRATION_BIN)", "1 + len(order) // CALIBRATION_BIN"
+    ),
+    Mutant("metrics/bootstrap.py", "ddof=1", "ddof=0"),
+    Mutant("scores/family_means.py", "key=len, reverse=True", "key=len"),
+    Mutant("scores/results.py", " and file.has_logits and ", " and "),
+    Mutant("display/tables.py", "text[-(room - 1) :]", "text[-room:]"),
+    Mutant("settings/fields.py", "if last < first:", "if last <= first:"),
+    Mutant("evaluation/store.py", "max(_PREDICTIONS,", "min(_PREDICTIONS,"),
+    Mutant(
+        "files/name_lists.py",
+        '.replace("\\\\", "\\\\\\\\").replace("\\n", "\\\\n")',
+        '.replace("\\n", "\\\\n")',
+    ),
+    Mutant("files/json_files.py", 'decoded.count("[") + decoded.count("{")', 'decoded.count("[")'),
+    Mutant("files/storage/local.py", "memoryview(data)[done:]", "memoryview(data)[:done]"),
+    Mutant("formats/arrays.py", "labels.max(initial=0) < 256", "labels.max(initial=0) <= 256"),
+    Mutant("formats/shards.py", 'kind="c" if stem == encoded.name else "p"', 'kind="c"'),
+    Mutant("formats/units.py", "-(-len(keys) // _MOST_UNITS)", "len(keys) // _MOST_UNITS"),
+    Mutant("sources/walk.py", "endswith(_UNREAD_EXTENSIONS) and not refusal", "endswith(_UNREAD_EXTENSIONS)"),
+    Mutant("sources/cifar.py", "<= max(labels) < classes", "<= max(labels) <= classes"),
+    Mutant("sources/webdataset.py", r're.fullmatch(r"\d{1,9}", label)', r're.match(r"\d{1,9}", label)'),
+    Mutant("execution/jobs.py", "1 if len(left) < before else deaths + 1", "deaths + 1"),
+    Mutant("execution/slurm.py", "int(shards) < 1", "int(shards) < 0"),
+    Mutant("dataset/sharing.py", "if not is_done(name):", "if True:"),
+    Mutant("dataset/selection.py", "config.sample > len(keys)", "config.sample >= len(keys)"),
+    Mutant("imaging/frost.py", "max(rows - shape[0], 1)", "rows - shape[0] + 1"),
+    Mutant("imaging/kernels/colour.py", "grey = delta == 0.0", "grey = delta <= 0.004"),
+    Mutant("benchmarks/parameters.py", "high if place >= 0.5", "high if place > 0.5"),
+    Mutant("benchmarks/perturbations/blur.py", "total, i + 1)", "total, i)"),
+    Mutant("compat/imagecorruptions.py", "corruption_number != -1", "corruption_number > 0"),
+    Mutant("torch/loss.py", "torch.promote_types(logits_clean.dtype, torch.float32)", "logits_clean.dtype"),
+    Mutant("inspection/verify/contents.py", '"changed" if path in listed else "extra"', '"extra"'),
+    Mutant("models/classifier.py", ".all(axis=1)", ".any(axis=1)"),
+    Mutant("cli/list.py", "found = found or [", "found += ["),
+    Mutant("related/streams/chain.py", "(other >= state)", "(other > state)"),
+)
+
+
+def run(copy: Path, *tests: str) -> bool:
+    """Return whether all `tests` pass on the copy."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests]
+    environment = os.environ | {"PYTHONPATH": str(copy)}
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(done.stdout[-2000:] + done.stderr[-2000:])
+    return done.returncode == 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", action="store_true")
+    parser.add_argument("parts", nargs="*", default=[""])
+    arguments = parser.parse_args()
+    chosen = [each for each in MUTANTS if any(part in each.file for part in arguments.parts)]
+    survivors = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        ignored = shutil.ignore_patterns(".git", ".venv", "build", "out", "__pycache__", "node_modules")
+        shutil.copytree(ROOT, copy, ignore=ignored, symlinks=True)
+        for mutant in chosen:
+            path, room = copy / "robustgen" / mutant.file, f"tests/{mutant.file.partition('/')[0]}"
+            text, started = path.read_text(), time.monotonic()
+            assert text.count(mutant.old) == 1, f"{mutant.file}: {mutant.old!r} is not there once"
+            path.write_text(text.replace(mutant.old, mutant.new))
+            survives = run(copy, room) and not (
+                arguments.suite and not run(copy, "tests", f"--ignore={room}")
+            )
+            path.write_text(text)
+            survivors += [mutant] * survives
+            said = "SURVIVES" if survives else "noticed"
+            print(f"{said:9}{time.monotonic() - started:5.0f} s  {mutant.file}: {mutant.new}", flush=True)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} noticed")
+
+
+if __name__ == "__main__":
+    main()

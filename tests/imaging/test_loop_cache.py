@@ -1,0 +1,44 @@
+"""Loops are compiled once for all processes and checkouts with the same sources."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import robustgen
+
+COUNT = """
+import numpy
+from numba.core import event
+import robustgen
+with event.install_recorder("numba:compile") as recorder:
+    robustgen.corrupt(numpy.full((32, 32, 3), 9, "uint8"), "brightness", 1)
+print(sum(each.is_start for _, each in recorder.buffer))
+"""
+
+
+def test_processes_wait_for_each_other_and_checkouts_share(tmp_path):
+    checkout = Path(shutil.copytree(Path(robustgen.__file__).parent, tmp_path / "checkout" / "robustgen"))
+    folder = tmp_path / "loops"
+
+    def compile_in(*paths):
+        """The number of loops that processes compile, which start at the same time."""
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", COUNT],
+                env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+                cwd=path,
+                stdout=subprocess.PIPE,
+            )
+            for path in paths
+        ]
+        return sum(int(process.communicate()[0]) for process in processes)
+
+    once = compile_in(checkout.parent, checkout.parent, Path(robustgen.__file__).parents[1])
+    assert once
+    assert compile_in(checkout.parent) == 0
+    with (checkout / "imaging" / "kernels" / "motion.py").open("a") as source:
+        source.write("# changed\n")
+    assert compile_in(checkout.parent) == once
+    assert len(list(folder.iterdir())) == 2
