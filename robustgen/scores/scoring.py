@@ -20,7 +20,7 @@ from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.scores.measures import Measure
 from robustgen.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.scores.reporting import Report
-from robustgen.scores.results import Scores, has_common, read_scores
+from robustgen.scores.results import ModelScores, has_common, read_scores
 
 _IMAGENET_CLASSES: Final = 1000
 # Editions with the images of AlexNet's numbers, except for the crop.
@@ -171,7 +171,7 @@ def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None
 
 
 def _check_complete(
-    folder: str | Path, predictions: Predictions, model: Scores, partial: bool, notes: list[str]
+    folder: str | Path, predictions: Predictions, model: ModelScores, partial: bool, notes: list[str]
 ) -> None:
     if model.kind == "c" and model.clean_error is None:
         notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
@@ -184,7 +184,9 @@ def _check_complete(
     notes.append(f"{folder}: incomplete, lacks {missing}; means are over the rest")
 
 
-def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
+def _choose_levels(
+    models: list[ModelScores], baseline: Baseline | None, notes: list[str]
+) -> list[ModelScores]:
     """Return the models with the severities that errors are averaged over: five, or those that all have."""
     if models[0].kind == "p" or any(model.errors for model in models):
         return models
@@ -215,7 +217,9 @@ def _describe_origin(predictions: Predictions) -> str:
     return f"created by robustgen, edition {escape(manifest['edition'])}"
 
 
-def _choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
+def _choose_published(
+    models: Sequence[ModelScores], difficulty: int, notes: list[str]
+) -> list[PublishedModel]:
     """Return the published models of the kind, if their values have the same severities."""
     if not models[0].complete or difficulty > 1:
         notes.append("published values are for five severities and difficulty 1: none is compared")
@@ -223,7 +227,7 @@ def _choose_published(models: Sequence[Scores], difficulty: int, notes: list[str
     return read_models(models[0].kind)
 
 
-def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str]) -> None:
+def _say_undivided(models: Sequence[ModelScores], baseline: Baseline, notes: list[str]) -> None:
     """Add a note on the common operations without a baseline value."""
     common = BENCHMARKS[models[0].kind].common
     known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}
@@ -233,7 +237,7 @@ def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str
         notes.append(f"{baseline.name} has no value for {', '.join(lacking)}: not normalised")
 
 
-def _shorten_missing(model: Scores) -> str:
+def _shorten_missing(model: ModelScores) -> str:
     """Return the missing variants; a corruption without any variant by its name."""
     lacking = {variant.partition("/")[0] for variant in model.missing} if model.kind == "c" else set()
     absent = [name for name in IMAGENET_C.common if name in lacking - model.severities.keys()]
