@@ -20,6 +20,7 @@ import tempfile
 import time
 import venv
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ def open_imagecorruptions(photograph: str) -> Corruptions:
 
     image = np.asarray(Image.open(photograph))
     return {
-        f"{name}/{level}": lambda name=name, level=level: imagecorruptions.corrupt(image, level, name)
+        f"{name}/{level}": partial(imagecorruptions.corrupt, image, level, name)
         for name in imagecorruptions.get_corruption_names("common")
         for level in SEVERITIES
     }
@@ -67,7 +68,7 @@ def open_torch_uncertainty(photograph: str) -> Corruptions:
             transforms[name] = kind(level)
         return transforms[name](pixels.clone())
 
-    return {name: lambda name=name: apply(name) for name in built}
+    return {name: partial(apply, name) for name in built}
 
 
 def open_robustgen(photograph: str) -> Corruptions:
@@ -80,7 +81,7 @@ def open_robustgen(photograph: str) -> Corruptions:
 
     image = np.asarray(Image.open(photograph))
     return {
-        f"{name}/{level}": lambda name=name, level=level: robustgen.corrupt(image, name, level, rng=0)
+        f"{name}/{level}": partial(robustgen.corrupt, image, name, level, rng=0)
         for name in IMAGENET_C.common
         for level in SEVERITIES
     }
@@ -125,7 +126,7 @@ def install(folder: Path, requirements: tuple[str, ...]) -> str:
 
 def run_in(python: str, package: str, photograph: Path, passes: int) -> dict[str, Any]:
     """Return what `measure` returns in a process of `python`."""
-    words = [python, __file__, "--photograph", photograph, "--passes", str(passes), "--measure", package]
+    words = [python, __file__, "--photograph", str(photograph), "--passes", str(passes), "--measure", package]
     done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
     # Packages print warnings to the standard output, too.
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -97,9 +97,10 @@ def stop_in_order() -> None:
 
 
 def _describe_images(plan: "Plan") -> str:
-    """Return the number of images and of classes in the source."""
+    """Return the number of images in the source, and of classes unless these are in repeated files."""
     classes = len({*plan.source.classes} - {""})
-    return f"{format_count(len(plan.keys), 'image')}, {classes} class{'es' * (classes != 1)}"
+    named = f", {classes} class{'es' * (classes != 1)}" * (plan.mirror is None)
+    return f"{format_count(len(plan.keys), 'image')}{named}"
 
 
 def _tell_of_compiling() -> None:

@@ -29,7 +29,7 @@ from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
-from robustgen.evaluation.predicting import Predictor, choose_saved
+from robustgen.evaluation.predicting import Predictor, check_single_labels, choose_saved
 from robustgen.evaluation.predictions import digest_of
 from robustgen.evaluation.rendering import Rendered, render
 from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
@@ -158,6 +158,7 @@ def evaluate(
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
+    check_single_labels(plan.source.class_labels, plan.source.location)
     edition = str(plan.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"
     given = taken.preprocessing, taken.overrides()

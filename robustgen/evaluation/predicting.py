@@ -195,6 +195,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     """
     started = time.monotonic()
     data = open_dataset(options.dataset)
+    check_single_labels(data.class_labels, data.root)
     # Without an edition, the one of published sets with this layout.
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
     default = edition if edition in presets.PRESETS else "imagenet"
@@ -216,6 +217,15 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
         run.carry_out()
     kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
     return PredictResult(run.made, kept, name_contents(data.kind), time.monotonic() - started, named)
+
+
+def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
+    """Raise a SourceError if the images at `root` have several labels each, as those of ChestMNIST."""
+    if class_labels is not None and class_labels.shape[1] > 1:
+        raise SourceError(
+            f"{root}: its images have several labels each, which prediction files cannot hold; make the set, "
+            "and compute metrics.multi_label_balanced_error as docs/benchmarks/medmnist-c.md shows"
+        )
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:

@@ -18,7 +18,7 @@ from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.scores.measures import Measure
 from robustgen.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.scores.reporting import Report
-from robustgen.scores.results import Scores, has_common, list_missing, read_scores
+from robustgen.scores.results import ModelScores, has_common, list_missing, read_scores
 
 _IMAGENET_CLASSES: Final = 1000
 # Accuracy on clean images below which labels must be wrong, if there are so many.
@@ -210,7 +210,7 @@ def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None
 
 
 def _check_complete(
-    folder: str | Path, predictions: Predictions, model: Scores, partial: bool, notes: list[str]
+    folder: str | Path, predictions: Predictions, model: ModelScores, partial: bool, notes: list[str]
 ) -> None:
     if model.kind == "c" and model.clean_error is None:
         notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
@@ -223,7 +223,7 @@ def _check_complete(
     notes.append(f"{folder}: incomplete: {missing} missing; means are over the rest")
 
 
-def _doubt_labels(predictions: Predictions, model: Scores, notes: list[str]) -> None:
+def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]) -> None:
     """Add a note if a model is no better on clean images than a guess."""
     classes = predictions.classes or (0 if model.labels is None else np.unique(model.labels).size)
     if model.clean_error is None or model.count < _FEWEST_IMAGES or classes < 2:
@@ -235,7 +235,9 @@ def _doubt_labels(predictions: Predictions, model: Scores, notes: list[str]) -> 
         )
 
 
-def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
+def _choose_levels(
+    models: list[ModelScores], baseline: Baseline | None, notes: list[str]
+) -> list[ModelScores]:
     """Return the models with the severities that errors are averaged over: five, or those that all have."""
     if models[0].kind == "p" or any(model.errors for model in models):
         return models
@@ -266,7 +268,9 @@ def _describe_origin(predictions: Predictions) -> str:
     return f"created by robustgen, edition {escape(manifest['edition'])}"
 
 
-def choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
+def choose_published(
+    models: Sequence[ModelScores], difficulty: int, notes: list[str]
+) -> list[PublishedModel]:
     """Return the published models of the kind, if their values have the same severities."""
     if not models[0].complete or difficulty > 1:
         notes.append("published values are for five severities and difficulty 1: none is compared")
@@ -275,7 +279,7 @@ def choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]
     return [each for each in read_models(models[0].kind) if each.model != "AlexNet (RobustBench)"]
 
 
-def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str]) -> None:
+def _say_undivided(models: Sequence[ModelScores], baseline: Baseline, notes: list[str]) -> None:
     """Add a note on the common operations without a baseline value."""
     common = BENCHMARKS[models[0].kind].common
     known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}
