@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import cifar, photographs, planned  # type: ignore[import-not-found]  # beside this script
+from bench import cifar, photographs, planned  # type: ignore[import-not-found]
 
 from robustgen.benchmarks.kinds import Kind
 from robustgen.dataset.estimate import estimate

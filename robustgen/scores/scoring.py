@@ -225,10 +225,10 @@ def _check_complete(
 
 def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]) -> None:
     """Add a note if a model is no better on clean images than a guess."""
-    classes = predictions.classes or (0 if model.labels is None else np.unique(model.labels).size)
-    if model.clean_error is None or model.count < _FEWEST_IMAGES or classes < 2:
+    if model.clean_error is None or model.labels is None or model.count < _FEWEST_IMAGES:
         return
-    if (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
+    classes = predictions.classes or np.unique(model.labels).size
+    if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
         notes.append(
             f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
             "labels must be wrong: check the order of the classes (--classes) and the preprocessing"
