@@ -96,8 +96,8 @@ def score(
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]
-    measured = any(report.averaged(measure) for measure in _take_measures(report, baseline))
-    if not (measured or report.families):
+    shared = any(set.intersection(*map(set, each.values)) for each in _take_measures(report, baseline))
+    if not (shared or report.families):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
 
