@@ -118,7 +118,7 @@ def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str,
                 if digest:
                     text += f"{mark}{digest}  {name}\n".encode("utf-8", "surrogateescape")
             if path.rpartition("/")[2] in digests and path.count("/") <= 2:
-                # --mirror also repeats checksum files of the source.
+                # `mirror` also repeats checksum files of the source.
                 digests[path.rpartition("/")[2]][path] = sums[0]
             count, size = count + 1, size + length
         for name, content in lines.items():

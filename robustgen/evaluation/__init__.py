@@ -5,6 +5,6 @@ predicting    `robustgen predict`
 rendering     the images of a set that is not written
 predictions   files of predictions of any framework
 store         the predictions of a run, image by image
-detection     `robustgen evaluate --task detection`
+detection     `robustgen evaluate --annotations`
 processes     one function over many files
 """

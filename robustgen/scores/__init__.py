@@ -8,11 +8,10 @@ intervals         bootstrap intervals and paired differences
 family_means      the means of other families
 published         published values
 reporting         one report of several models
-tables            its layouts: table, markdown, LaTeX, CSV, JSON
-terminal_tables   its tables, fitted to a terminal
+layouts           its tables in all layouts
 plotting          its chart
 score_page        its page, with calibration and gallery
-unknown_classes   `robustgen score --ood`
+unknown_classes   `robustgen score-ood`
 detection         `robustgen score-detection`
 segmentation      `robustgen score-segmentation`
 result_grid       files for each corruption and severity

@@ -52,7 +52,7 @@ def open_source(location: Location | None, kind: str = "auto", options: Options 
     if (kind == "labelled") != (labels is not None):
         raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {kind!r}")
     if in_columns and kind != "table":
-        raise SourceError(f"{location}: --image-columns is for the kind 'table', not {kind!r}")
+        raise SourceError(f"{location}: image_columns is for the kind 'table', not {kind!r}")
     if split and SOURCES[kind].has_split_folders and place.is_folder and place.children.get(split):
         place, split = Place(f"{place.location}/{split}"), None
         kind = _recognise(place) if recognise else kind

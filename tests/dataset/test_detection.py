@@ -203,13 +203,13 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
         (
             ("--format", "png"),
             "mirror: needs --format original, which keeps the names that other files refer to; "
-            "choose it, or --mirror none",
+            "choose it, or `mirror: none`",
         ),
         (
             ("--subset", "nowhere/*"),
             "images: no key matches 'nowhere/*'; the first is 'val2017/000000000000.jpg'",
         ),
-        (("--set", "mirror=move"), "--mirror: must be 'link' or 'copy', not 'move'"),
+        (("--set", "mirror=move"), "--set mirror: must be 'link' or 'copy', not 'move'"),
     ],
     ids=str,
 )

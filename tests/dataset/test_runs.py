@@ -827,13 +827,13 @@ def test_cifar_has_one_size(cifar, tmp_path):
     assert "cifar-10@64 is 32 x 32 pixels, and has no other size" in cli_error("make-c", *flags)
 
 
-def test_the_preset_of_the_encoder_is_a_flag(photos, tmp_path):
-    few = ("--perturbations", "tilt", "--limit", "1", "--jobs", "1", "--preset")
-    make_p(photos, tmp_path / "fast", *few, "ultrafast")
+def test_the_preset_of_the_encoder_is_a_key(photos, tmp_path):
+    few = ("--perturbations", "tilt", "--limit", "1", "--jobs", "1", "--set")
+    make_p(photos, tmp_path / "fast", *few, "video.preset=ultrafast")
     settings = json.loads((tmp_path / "fast" / "dataset.json").read_text())["settings"]["output"]
     assert settings["video"]["preset"] == settings["noise_video"]["preset"] == "ultrafast"
-    wrong = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *few, "quick")
-    assert wrong.startswith("--preset: unknown preset 'quick'")
+    wrong = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *few, "video.preset=quick")
+    assert wrong.startswith("--set video.preset: unknown preset 'quick'")
 
 
 def test_a_quiet_run_says_only_what_failed(copied, tmp_path):

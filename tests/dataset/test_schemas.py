@@ -119,7 +119,7 @@ def test_sets_of_every_format(kind, form, source, table, tmp_path):
     flags = SMALL if kind == "c" else ("--perturbations", "translate", *SMALL[4:])
     own = ("--dataset", "table", "--source", table) if form == "table" else ("--source", source)
     out = ("--output", tmp_path / "out", "--format", form, "--allow-failures")
-    cli(f"make-{kind}", *own, *flags, *out, *(("--mirror", "copy") if form == "original" else ()))
+    cli(f"make-{kind}", *own, *flags, *out, *(("--set", "mirror=copy") if form == "original" else ()))
     check_set(tmp_path / "out")
 
 

@@ -1,4 +1,4 @@
-"""`robustgen evaluate --task detection`: the same result files by both ways, resumed runs, wrong input."""
+"""`robustgen evaluate --annotations`: the same result files by both ways, resumed runs, wrong input."""
 
 import json
 import sys
@@ -95,7 +95,7 @@ def images_of(root):
 
 
 def command(root, output, *more, model="mydetector:bright", jobs=1):
-    own = ("--task", "detection", "--annotations", root / "instances.json", "--model", model)
+    own = ("--annotations", root / "instances.json", "--model", model)
     return ("evaluate", *own, *images_of(root), "--jobs", jobs, "--output", output, *more)
 
 
@@ -215,21 +215,15 @@ def test_wrong_input(at_home, tmp_path):
         assert "name its weights" in without_weights
     else:
         assert "pip install 'robustgen[torch]'" in unknown
-    assert "--kind cannot be combined with --task detection" in error("--kind", "c")
-    assert "--mean cannot be combined with --task detection" in error("--mean", "0,0,0")
+    assert "--difficulty cannot be combined with --annotations" in error("--difficulty", "1")
+    assert "--mean cannot be combined with --annotations" in error("--mean", "0,0,0", "--std", "1,1,1")
     assert "where the annotations have 160 x 120" in error("--edition", "imagenet-64")
     own = (
-        "--task",
-        "detection",
         "--model",
         "mydetector:bright",
         *images_of(at_home),
         "--output",
         tmp_path / "x",
-    )
-    assert "--task detection needs --annotations FILE" in cli_error("evaluate", *own)
-    assert "--annotations needs --task detection" in cli_error(
-        "evaluate", "--annotations", "a.json", *own[2:]
     )
     truth = json.loads((at_home / "instances.json").read_text())
     truth["images"][4]["file_name"] = "elsewhere.jpg"

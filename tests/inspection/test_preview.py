@@ -288,8 +288,7 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "did you mean 'cifar-10'?": ["--dataset", "cifar10"],
         "severity 7 does not exist": [image, "--severities", "7"],
         "must end in .png, .jpg, .jpeg, .webp": [image, "--output", tmp_path / "x.tif"],
-        "animations need --animate": [image, "--output", tmp_path / "x.gif"],
-        "must end in .gif, .webp, .mp4": [image, "--animate", "--output", tmp_path / "x.png"],
+        "animations need --perturbations": [image, "--output", tmp_path / "x.gif"],
         "folder.png: is a folder": [image, "--output", tmp_path / "folder.png"],
         "a.jpg: is a file": [image, "--output", image / "x.png"],
         "is the image itself": [image, "--output", image],
@@ -297,18 +296,13 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "must be from 0 to 2": ["--source", photos, "--index", 3],
         "give IMAGE, or --source": [image, "--index", 0],
         "cell must be from 16 to 1024": [image, "--cell", 0],
-        "--severity needs --grid": [image, "--severity", 3],
-        "give --severity, not --severities": [image, "--grid", "--severities", 3],
+        "--grid shows one severity": [image, "--grid", "--severities", "1,3"],
         "--corruptions is for corruptions": [image, "--corruptions", "fog", "--frames", 3],
-        "--animate shows every frame": [image, "--animate", "--frames", 3],
+        "x.gif shows every frame": [image, "--frames", 3, "--output", tmp_path / "x.gif"],
         "give --dataset or --config": [image, "--dataset", "demo", "--config", "x.yaml"],
     }
     for reason, args in named.items():
-        output = (
-            []
-            if "--output" in args
-            else ["--output", tmp_path / ("x.gif" if "--animate" in args else "x.png")]
-        )
+        output = [] if "--output" in args else ["--output", tmp_path / "x.png"]
         assert reason in cli_error("preview", *args, *output)
     assert image.read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == {"photos", "folder.png"}
@@ -346,10 +340,9 @@ def test_what_cannot_be_written_leaves_the_old_file(photos, tmp_path, monkeypatc
 # --- animations ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".gif", ".webp"])
-def test_an_animation_has_every_frame_and_goes_on_for_ever(photos, tmp_path, suffix):
-    args = ["--source", photos, "--animate", "--perturbations", "rotate", "--cell", 65]
-    path = drawn(tmp_path, *args, name=f"moving{suffix}")
+def test_an_animation_has_every_frame_and_goes_on_for_ever(photos, tmp_path):
+    args = ["--source", photos, "--perturbations", "rotate", "--cell", 65]
+    path = drawn(tmp_path, *args, name="moving.gif")
     previewed = subject_of(photos, "p", 0, tmp_path, perturbations="rotate")
     frames = previewed.make(previewed.variants[0])
     with Image.open(path) as moving:
@@ -362,7 +355,7 @@ def test_an_animation_has_every_frame_and_goes_on_for_ever(photos, tmp_path, suf
 
 
 def test_mp4_is_what_browsers_play(photos, tmp_path):
-    args = ["--source", photos, "--animate", "--perturbations", "tilt", "--cell", 65]
+    args = ["--source", photos, "--perturbations", "tilt", "--cell", 65]
     path = drawn(tmp_path, *args, name="moving.mp4")
     previewed = subject_of(photos, "p", 0, tmp_path, perturbations="tilt")
     assert path.read_bytes() == animation.encode_animation(previewed.make(previewed.variants[0]), ".mp4")

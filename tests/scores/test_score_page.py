@@ -1,4 +1,4 @@
-"""The page of `score --report` in a browser: what it shows, that it fits, sorts and fetches nothing."""
+"""The page of `score` in a browser: what it shows, that it fits, sorts and fetches nothing."""
 
 import json
 import re
@@ -300,4 +300,4 @@ def test_pages_that_cannot_be_written(evaluated, tmp_path):
     assert "is inside the set" in cli_error(*command, "--output", inside)
     (tmp_path / "file").write_text("")
     result = cli("score", root, "--partial", "--output", tmp_path / "file" / "page.html", status=2)
-    assert "Error: --report " in result.stderr
+    assert "Error: --output " in result.stderr

@@ -1,4 +1,4 @@
-"""`robustgen evaluate --task detection`: detectors on images corrupted on the fly.
+"""`robustgen evaluate --annotations`: detectors on images corrupted on the fly.
 
 A result file for each variant appears when it is complete; the same command resumes with the missing files.
 """

@@ -2,7 +2,7 @@
 
     {"made_of": {...}, "baseline": 40, "severities": [0, 2.5, 5], "measured": [["snow", 2.5, "fog", 5, 31.2]]}
 
-is the format of `robustgen stream --measure-accuracy`: accuracies in % on a coarse grid.
+is the format of `robustgen stream measure`: accuracies in % on a coarse grid.
 """
 
 import io
@@ -85,7 +85,7 @@ def load_table(location: Location) -> AccuracyTable:
     ----------
     location : path or URL
         The original's pickle; an .npz or JSON file with arrays called ``n1_<first>_n2_<second>`` of shape
-        (21, 21); or a file of ``robustgen stream --measure-accuracy``.
+        (21, 21); or a file of ``robustgen stream measure``.
 
     Raises
     ------
@@ -118,8 +118,7 @@ def _read(data: bytes) -> AccuracyTable:
     missing = {*list_measurements(found.baseline, found.severities)} - found.measured.keys()
     if missing:
         raise ArgumentError(
-            f"{len(missing)} accuracies are not measured yet; "
-            "run the command with --measure-accuracy again to resume"
+            f"{len(missing)} accuracies are not measured yet; run `stream measure` again to resume"
         )
     return interpolate_table(found.measured, found.baseline, found.severities)
 
