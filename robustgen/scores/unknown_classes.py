@@ -1,4 +1,4 @@
-"""`robustgen score --ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
+"""`robustgen score-ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -274,6 +274,7 @@ def test_a_sample_is_the_one_that_make_c_draws(digits, model, tmp_path):
 def test_the_sizes_of_a_models_images_have_one_name(command):
     words = cli(command, "--help-all").stdout.split()
     assert "--input-size" in words and "--pixel-scale" in words
+    assert "--size" not in words and "--scale" not in words
 
 
 def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_path):

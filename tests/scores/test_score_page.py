@@ -1,4 +1,4 @@
-"""The page of `score --report` in a browser: what it shows, that it fits, sorts and fetches nothing."""
+"""The page of `score` in a browser: what it shows, that it fits, sorts and fetches nothing."""
 
 import json
 import re
