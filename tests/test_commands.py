@@ -259,11 +259,12 @@ def test_temporary_predictions_go_with_the_scores(cifar, tmp_path):
         robustgen.score(folder)
 
 
-def test_corruptions_that_no_mean_includes_have_values(cifar):
+def test_corruptions_that_no_mean_includes_have_values(cifar, tmp_path):
     scores = evaluate(expected_logits, cifar, corruptions="spatter")
     assert [row.name for row in scores.rows] == ["spatter"]
     assert scores.value("error", "spatter") == scores.rows[0].values["error"]
     assert "spatter" in str(scores) and "Means" not in str(scores)
+    assert "1 model on ImageNet-C, 24 images" in scores.report(tmp_path / "page.html").read_text()
     with pytest.raises(ValueError, match="error has no mean, because the models share none of the common"):
         scores.mean("error")
 

@@ -75,7 +75,9 @@ def _lead(report: Report) -> str:
     base = f", normalised by {report.baseline.name}" if report.baseline else ""
     models = format_count(len(report.models), "model")
     measured = any(report.averaged(measure) for measure in report.measures)
-    titles = [report.benchmark.title] * measured + [family.title for family in report.families]
+    titles = [report.benchmark.title] * (measured or not report.families) + [
+        family.title for family in report.families
+    ]
     return f"{models} on {', '.join(titles)}, {count}{base if measured else ''}"
 
 
