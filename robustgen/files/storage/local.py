@@ -242,8 +242,10 @@ class LocalStore(Store):
         """Create no more folders once the file at `location` is gone; "" ends that."""
         self._expected = location
 
-    def measure_free_space(self) -> int:
-        """Return the free bytes of the file system."""
+    def measure_free_space(self) -> int | None:
+        """Return the free bytes of the file system; None if Python cannot ask this system."""
+        if not hasattr(shutil, "disk_usage"):
+            return None
         above = (Path(self.location), *Path(self.location).parents)
         return shutil.disk_usage(next(place for place in above if place.exists())).free
 
