@@ -1,24 +1,11 @@
-"""The corruptions once more, slowly, by way of the libraries that the published scripts called.
-
-`corrupted` takes its draws from a RandomState in the scripts' order, so that results can be compared
-pixel by pixel on images and at sizes of which there are no published outputs. Motion blur and water are
-left out: the one is held against ImageMagick, the other is OpenCV throughout.
-"""
+"""Parts of the corruptions once more, slowly, by way of the libraries that the published scripts called."""
 
 from decimal import Decimal
-from io import BytesIO
 from math import ceil
 
-import cv2
 import numpy as np
 import scipy.ndimage as ndi
 from PIL import Image
-from skimage.color import hsv2rgb, rgb2hsv
-
-from robustgen.imaging.defocus import disk
-from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
-from robustgen.imaging.motion import blur_along_line
-from robustgen.imaging.third_party_files import FROST
 
 
 def truncated(x):
@@ -37,10 +24,6 @@ def gaussian(values, sigma, mode, truncate):
     return values
 
 
-def blurred(x, sigma):
-    return gaussian(x, sigma, "nearest", 4.0)
-
-
 def zoomed(x, factor, mode="nearest"):
     """Central ceil(side / factor) of each axis, enlarged, trimmed to the centre.
 
@@ -54,80 +37,6 @@ def zoomed(x, factor, mode="nearest"):
     large = ndi.zoom(large, (factor, factor, 1)[: x.ndim], order=1, mode=mode)
     top, left = ((size - side) // 2 for size, side in zip(large.shape[:2], sides, strict=True))
     return large[top : top + sides[0], left : left + sides[1]]
-
-
-def gaussian_noise(image, p, rng):
-    x = image / 255.0
-    return truncated(x + rng.normal(size=x.shape, scale=p.sigma))
-
-
-def speckle_noise(image, p, rng):
-    x = image / 255.0
-    return truncated(x + x * rng.normal(size=x.shape, scale=p.sigma))
-
-
-def shot_noise(image, p, rng):
-    return truncated(rng.poisson(image / 255.0 * p.photons) / p.photons)
-
-
-def impulse_noise(image, p, rng):
-    hit = rng.uniform(size=image.shape) <= p.amount
-    salt = rng.uniform(size=image.shape) <= 0.5
-    out = image.copy()
-    out[hit & salt], out[hit & ~salt] = 255, 0
-    return out
-
-
-def gaussian_blur(image, p, rng):
-    return truncated(blurred(image / 255.0, p.sigma))
-
-
-def defocus_blur(image, p, rng):
-    kernel = disk(p.radius, p.alias_blur)
-    return truncated(np.stack([cv2.filter2D(image[:, :, c] / 255.0, -1, kernel) for c in range(3)], axis=2))
-
-
-def glass_blur(image, p, rng):
-    out, d = truncated(blurred(image / 255.0, p.sigma)), p.max_delta
-    for _ in range(p.iterations):
-        for h in range(out.shape[0] - d, d, -1):
-            for w in range(out.shape[1] - d, d, -1):
-                dx, dy = rng.randint(-d, d, size=(2,))
-                out[h, w] = out[h + dy, w + dx]
-    return truncated(blurred(out / 255.0, p.sigma))
-
-
-def zoom_blur(image, p, rng):
-    x = (image / np.float32(255)).astype(np.float32)
-    factors = np.arange(1, p.stop, p.step)
-    total = np.zeros_like(x)
-    for factor in factors:
-        total += zoomed(x, factor)
-    return truncated((x + total) / (len(factors) + 1))
-
-
-def snow(image, p, rng):
-    x = (image / np.float32(255)).astype(np.float32)
-    layer = zoomed(rng.normal(size=x.shape[:2], loc=p.loc, scale=p.scale), p.zoom)
-    layer[layer < p.threshold] = 0
-    flakes = truncated(layer)
-    layer = blur_along_line(flakes, p.radius, p.sigma, rng.uniform(-135, -45))[..., None] / 255.0
-    weights = np.float32([0.299, 0.587, 0.114])
-    grey = ((x[..., 1] * weights[1] + x[..., 2] * weights[2]) + x[..., 0] * weights[0])[..., None]
-    x = p.mix * x + (1 - p.mix) * np.maximum(x, grey * 1.5 + 0.5)
-    return truncated(x + layer + np.rot90(layer, k=2))
-
-
-def frost(image, p, rng):
-    name = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")[rng.randint(5)]
-    photograph = cv2.imread(str(FROST.find() / name))
-    if p.shrink != 1:
-        photograph = cv2.resize(photograph, (0, 0), fx=p.shrink, fy=p.shrink)
-    height, width = image.shape[:2]
-    top = rng.randint(0, photograph.shape[0] - height)
-    left = rng.randint(0, photograph.shape[1] - width)
-    crop = photograph[top : top + height, left : left + width, ::-1]
-    return np.clip(p.image_weight * image + p.frost_weight * crop, 0, 255).astype(np.uint8)
 
 
 def plasma(side, decay, rng):
@@ -151,42 +60,6 @@ def plasma(side, decay, rng):
         step, wobble = half, wobble / decay
     field -= field.min()
     return field / field.max()
-
-
-def fog(image, p, rng):
-    x = image / 255.0
-    height, width = x.shape[:2]
-    side = 2 ** ceil(np.log2(max(height, width)))
-    haze = plasma(side, p.decay, rng)[:height, :width, None]
-    return truncated((x + p.strength * haze) * x.max() / (x.max() + p.strength))
-
-
-def brightness(image, p, rng):
-    hsv = rgb2hsv(image / 255.0)
-    hsv[:, :, 2] = np.clip(hsv[:, :, 2] + p.added, 0, 1)
-    return truncated(hsv2rgb(hsv))
-
-
-def saturate(image, p, rng):
-    hsv = rgb2hsv(image / 255.0)
-    hsv[:, :, 1] = np.clip(hsv[:, :, 1] * p.gain + p.offset, 0, 1)
-    return truncated(hsv2rgb(hsv))
-
-
-def contrast(image, p, rng):
-    x = image / 255.0
-    means = np.mean(x, axis=(0, 1), keepdims=True)
-    return truncated((x - means) * p.factor + means)
-
-
-def elastic_transform(image, p, rng):
-    shape = image.shape[:2]
-    centre, reach = np.float32(shape) // 2, min(shape) // 3
-    anchors = np.float32([centre + reach, [centre[0] + reach, centre[1] - reach], centre - reach])
-    moved = anchors + rng.uniform(-p.jitter, p.jitter, size=(3, 2)).astype(np.float32)
-    x = warped_affine(image, cv2.getAffineTransform(anchors, moved))
-    dx, dy = (smooth_field(shape, p.alpha, p.sigma, rng).astype(np.float32) for _ in range(2))
-    return truncated(np.stack([displaced(x[:, :, c], dx, dy) for c in range(3)], axis=2))
 
 
 def smooth_field(shape, alpha, sigma, rng):
@@ -271,35 +144,7 @@ def warped_perspective(image, matrix):
     return out
 
 
-def pixelate(image, p, rng):
-    height, width = image.shape[:2]
-    return boxed(boxed(image, int(width * p.fraction), int(height * p.fraction)), width, height)
-
-
 def boxed(image, width, height):
     """Pillow's box filter, along the rows first: its releases differ in that where an image is tall."""
     picture = Image.fromarray(image).resize((width, len(image)), Image.Resampling.BOX)
     return np.asarray(picture.resize((width, height), Image.Resampling.BOX))
-
-
-def jpeg_compression(image, p, rng):
-    if p.library == "ijg":
-        return decode_jpeg(encode_jpeg(image, p.quality, optimise=False, library="ijg"), library="ijg")
-    file = BytesIO()
-    Image.fromarray(image).save(file, "JPEG", quality=p.quality)
-    return np.asarray(Image.open(file))
-
-
-def spatter(image, p, rng):
-    """Mud."""
-    x = (image / np.float32(255)).astype(np.float32)
-    layer = blurred(rng.normal(size=x.shape[:2], loc=p.loc, scale=p.scale), p.sigma)
-    layer[layer < p.threshold] = 0
-    cover = blurred((layer > p.threshold).astype(np.float64), p.strength)[..., None]
-    cover[cover < 0.8] = 0
-    mud = np.float32([63 / 255, 42 / 255, 20 / 255]).astype(np.float64)
-    return truncated((x * (1 - cover)).astype(np.float32) + (mud * cover).astype(np.float32))
-
-
-def corrupted(image, name, parameters, rng):
-    return globals()[name](image, parameters, rng)

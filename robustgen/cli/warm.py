@@ -47,6 +47,11 @@ def warm(options: Warming) -> None:
 
     Otherwise the first run of make-c or make-p compiles them. numba caches them. A container image
     that runs this command needs NUMBA_CACHE_DIR set to a folder inside it.
+
+    Examples
+    --------
+    robustgen warm
+    robustgen warm --jobs 4
     """
     from robustgen.benchmarks.corruptions import CORRUPTIONS
     from robustgen.benchmarks.perturbations import PERTURBATIONS

@@ -275,13 +275,9 @@ class PredictionFile:
         if not self.has_logits and self.shapes.get("top5", (*self.outputs, 5)) != (*self.outputs, 5):
             raise ArgumentError(f"top5 has the shape {self.shapes['top5']}, not {(*self.outputs, 5)}")
 
-    @property
-    def _of_sequences(self) -> bool:
-        return len(self.outputs) == 2
-
     def _check_labels(self) -> None:
         labels = self.labels
-        if labels is None and self._of_sequences:
+        if labels is None and len(self.outputs) == 2:
             return
         if labels is None or labels.dtype.kind not in "iu" or labels.ndim != 1:
             raise ArgumentError("has no list of integer labels")

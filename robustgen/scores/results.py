@@ -19,7 +19,7 @@ from robustgen.metrics.superclasses import IMAGENET_CLASSES
 
 
 @dataclass(frozen=True)
-class Scores:
+class ModelScores:
     """Mistakes of one model, image by image, computed from its predictions.
 
     Attributes
@@ -54,11 +54,11 @@ class Scores:
     superclass_mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def means(self) -> "Scores":
+    def means(self) -> "ModelScores":
         """Return the scores with means over images in place of the images."""
         return self.reduce(lambda columns: {name: np.mean(each) for name, each in columns.items()})
 
-    def reduce(self, function: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]]) -> "Scores":
+    def reduce(self, function: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]]) -> "ModelScores":
         """Return the scores after applying `function` to the values of images, such as means of samples."""
         return replace(
             self,
@@ -125,7 +125,7 @@ class Scores:
         return "severities" if self.complete else f"{word} {', '.join(map(str, self.levels))} only"
 
 
-def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Scores:
+def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> ModelScores:
     """Reduce all predictions of one model to errors, or to flip probabilities and top-5 distances.
 
     Raises
@@ -137,7 +137,7 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
     return read(predictions, model, difficulty)
 
 
-def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
+def _read_corruptions(predictions: Predictions, model: str, _: int) -> ModelScores:
     files = predictions.files
     mistakes = {folder: _find_mistakes(file) for folder, file in files.items()}
     first = next(iter(files.values()))
@@ -147,7 +147,7 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
         for folder, file in files.items()
         if file.variant.name.startswith("laion-c:") and file.has_logits and file.classes == IMAGENET_CLASSES
     }
-    return Scores(
+    return ModelScores(
         model,
         "c",
         len(predictions.keys),
@@ -218,7 +218,7 @@ def _sort_places(file: PredictionFile) -> NDArray[np.intp]:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
 
 
-def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> Scores:
+def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> ModelScores:
     # Noises have harder sequences; for the others, frames further apart are compared.
     variants = {name: _variant_at(name, difficulty) for name in _perturbations(predictions)}
     found = {
@@ -231,7 +231,7 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
         # Their means would be over other perturbations than those of other columns.
         distances = {}
     missing = list_missing(predictions, difficulty)
-    return Scores(model, "p", len(predictions.keys), missing, flips=flips, distances=distances)
+    return ModelScores(model, "p", len(predictions.keys), missing, flips=flips, distances=distances)
 
 
 def _perturbations(predictions: Predictions) -> list[str]:

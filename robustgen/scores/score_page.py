@@ -1,4 +1,4 @@
-"""The page of `robustgen score --output`: one self-contained page with its numbers as JSON."""
+"""`robustgen score --output page.html`: one self-contained page with its numbers as JSON."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

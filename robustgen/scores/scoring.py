@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Kind
 from robustgen.dataset.opening import open_dataset
 from robustgen.display.text import escape, format_count
@@ -16,9 +18,11 @@ from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.scores.measures import Measure
 from robustgen.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.scores.reporting import Report
-from robustgen.scores.results import Scores, has_common, list_missing, read_scores
+from robustgen.scores.results import ModelScores, has_common, list_missing, read_scores
 
 _IMAGENET_CLASSES: Final = 1000
+# Accuracy on clean images below which labels must be wrong, if there are so many.
+_MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
 # Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
 
@@ -71,6 +75,7 @@ def score(
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
+        _doubt_labels(each, model, notes)
     models = _choose_levels(models, chosen, notes if is_common else [])
     _say_averaged(opened, notes)
     if partial and chosen:
@@ -91,8 +96,8 @@ def score(
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]
-    measured = any(report.averaged(measure) for measure in _take_measures(report, baseline))
-    if not (measured or report.families):
+    shared = any(set.intersection(*map(set, each.values)) for each in _take_measures(report, baseline))
+    if not (shared or report.families):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
 
@@ -205,7 +210,7 @@ def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None
 
 
 def _check_complete(
-    folder: str | Path, predictions: Predictions, model: Scores, partial: bool, notes: list[str]
+    folder: str | Path, predictions: Predictions, model: ModelScores, partial: bool, notes: list[str]
 ) -> None:
     if model.kind == "c" and model.clean_error is None:
         notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
@@ -214,11 +219,25 @@ def _check_complete(
     missing = _shorten_missing(model.kind, model.missing)
     if not partial:
         resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
-        raise SourceError(f"{folder}: incomplete, lacks {missing} ({resume}--partial scores the rest)")
-    notes.append(f"{folder}: incomplete, lacks {missing}; means are over the rest")
+        raise SourceError(f"{folder}: incomplete: {missing} missing ({resume}--partial scores the rest)")
+    notes.append(f"{folder}: incomplete: {missing} missing; means are over the rest")
 
 
-def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
+def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]) -> None:
+    """Add a note if a model is no better on clean images than a guess."""
+    if model.clean_error is None or model.labels is None or model.count < _FEWEST_IMAGES:
+        return
+    classes = predictions.classes or np.unique(model.labels).size
+    if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
+        notes.append(
+            f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
+            "labels must be wrong: check the order of the classes (--classes) and the preprocessing"
+        )
+
+
+def _choose_levels(
+    models: list[ModelScores], baseline: Baseline | None, notes: list[str]
+) -> list[ModelScores]:
     """Return the models with the severities that errors are averaged over: five, or those that all have."""
     if models[0].kind == "p" or any(model.errors for model in models):
         return models
@@ -249,7 +268,9 @@ def _describe_origin(predictions: Predictions) -> str:
     return f"created by robustgen, edition {escape(manifest['edition'])}"
 
 
-def choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
+def choose_published(
+    models: Sequence[ModelScores], difficulty: int, notes: list[str]
+) -> list[PublishedModel]:
     """Return the published models of the kind, if their values have the same severities."""
     if not models[0].complete or difficulty > 1:
         notes.append("published values are for five severities and difficulty 1: none is compared")
@@ -258,7 +279,7 @@ def choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]
     return [each for each in read_models(models[0].kind) if each.model != "AlexNet (RobustBench)"]
 
 
-def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str]) -> None:
+def _say_undivided(models: Sequence[ModelScores], baseline: Baseline, notes: list[str]) -> None:
     """Add a note on the common operations without a baseline value."""
     common = BENCHMARKS[models[0].kind].common
     known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}

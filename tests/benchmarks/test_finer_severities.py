@@ -1,5 +1,6 @@
 """Severities between the whole ones: constants, strengths, folders, arrays."""
 
+import itertools
 import json
 import math
 
@@ -15,26 +16,28 @@ from robustgen.benchmarks.parameters import interpolate_parameters
 from robustgen.imaging.similarity import Reference
 from tests.helpers import cifar_folder, cli, cli_error, photo, pictures, pixels_of, put_photo, tree
 
-EVERY = [(name, scale) for name, each in ALL_CORRUPTIONS.items() for scale in each.table]
 # A photograph alone is not enough for these; CCC's glass was published in quarters, which go up and down.
 NEEDING = {"laion-c:stickers", "laion-c:mosaic", "3dcc:fog_3d", "3dcc:near_focus", "3dcc:far_focus"}
 OF_SIDES = [
-    each for each in EVERY if isinstance(each[1], int) and each[0] not in {*NEEDING, "ccc:glass_blur"}
+    (name, scale)
+    for name, each in ALL_CORRUPTIONS.items()
+    for scale in each.table
+    if isinstance(scale, int) and name not in {*NEEDING, "ccc:glass_blur"}
 ]
 
 
-@pytest.mark.parametrize(("name", "scale"), EVERY)
-def test_whole_severities_are_the_published_constants(name, scale):
-    entry = ALL_CORRUPTIONS[name]
-    for place, severity in enumerate(entry.levels):
-        for same in (severity, float(severity), np.float32(severity), np.int64(severity)):
-            assert entry.parameters(same, scale) is entry.table[scale][place]
+def test_whole_severities_are_the_published_constants():
+    for entry in ALL_CORRUPTIONS.values():
+        for scale, rows in entry.table.items():
+            for severity, row in zip(entry.levels, rows, strict=True):
+                for same in (severity, float(severity), np.float32(severity), np.int64(severity)):
+                    assert entry.parameters(same, scale) is row
 
 
-@pytest.mark.parametrize(("name", "scale"), EVERY)
-def test_finer_severities_lie_between_their_neighbours(name, scale):
+@pytest.mark.parametrize("name", ALL_CORRUPTIONS)
+def test_finer_severities_lie_between_their_neighbours(name):
     entry = ALL_CORRUPTIONS[name]
-    for below in entry.levels[:-1]:
+    for scale, below in itertools.product(entry.table, entry.levels[:-1]):
         ends = [vars(entry.parameters(each, scale)) for each in (below, below + 1)]
         before = ends[0]
         for place in (0.25, 0.5, 0.75):
@@ -79,6 +82,7 @@ def references():
     return {scale: [Reference(each) for each in group] for scale, group in images.items()}
 
 
+@pytest.mark.slow("corrupts photographs at nine strengths")
 @pytest.mark.parametrize(("name", "scale"), OF_SIDES)
 def test_strength_is_monotone_where_that_of_the_neighbours_is(name, scale, references):
     # What lies on small images is a matter of chance: more of it is needed.

@@ -74,6 +74,7 @@ def test_a_plugin_makes_sets_that_verify(site, tmp_path):
     assert "darkness:shadow" in measured.stdout
 
 
+@pytest.mark.slow("processes with a plug-in")
 def test_a_plugin_fills_arrays_and_obeys_configs(site, tmp_path):
     folder, images, _ = cifar_folder(tmp_path, images=3)
     config = tmp_path / "my.yaml"
@@ -229,6 +230,7 @@ def test_a_plugin_without_a_docstring_that_prints_is_listed(tmp_path):
     assert "bare:same" in run(tmp_path, "list").stdout
 
 
+@pytest.mark.slow("processes with a plug-in")
 def test_other_names_import_no_plugin(tmp_path):
     install(tmp_path, "loud", [("loud", "loud:loud")], {"loud": "import sys\nsys.stderr.write('imported')\n"})
     put_photo(tmp_path / "in" / "a.jpg", 64, 64)

@@ -1,5 +1,6 @@
 """The package imagecorruptions: pixels, interface, and the edition that makes COCO-C."""
 
+import hashlib
 import json
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +11,14 @@ from PIL import Image
 
 import robustgen
 from robustgen.compat import imagecorruptions
-from tests import reference, reference_families
+from tests import reference
 from tests.helpers import cli, cli_error, photo, pixels_of, put_photo
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 CASES = [
     case for case in json.loads((GOLDEN / "families.json").read_text()) if case["file"] == "imagecorruptions"
 ]
+DESCRIBED = json.loads((GOLDEN / "descriptions.json").read_text())
 NAMES = imagecorruptions.get_corruption_names("all")
 DIFFERENT = {"motion_blur", "snow", "frost", "elastic_transform", "jpeg_compression"}
 
@@ -39,18 +41,13 @@ def test_pixels_are_those_of_the_package(case):
     assert difference.max() <= 1 and (difference > 0).mean() <= 1e-3
 
 
-@pytest.mark.parametrize("name", reference_families.IMAGECORRUPTIONS)
-@pytest.mark.parametrize("shape", [(32, 32), (33, 47), (101, 64), (40, 333)])
-def test_pixels_are_those_of_the_description_at_other_sizes(name, shape):
-    image = photo(*shape, seed=3)
+@pytest.mark.parametrize("place", DESCRIBED["imagecorruptions"])
+def test_pixels_are_those_of_the_description_at_other_sizes(place):
+    name, height, width = place.split("/")
+    image, digest = photo(int(height), int(width), seed=3), hashlib.sha256()
     for severity in range(1, 6):
-        want = reference_families.IMAGECORRUPTIONS[name](image, severity, np.random.RandomState(severity))
-        got = imagecorruptions.corrupt(image, severity, name, rng=np.random.RandomState(severity))
-        # As above: sums within the last bit of a whole number.
-        difference = np.abs(got.astype(int) - want)
-        assert (
-            difference.max() <= (name in ("motion_blur", "snow", "frost")) and (difference > 0).mean() <= 1e-3
-        )
+        digest.update(imagecorruptions.corrupt(image, severity, name, rng=np.random.RandomState(severity)))
+    assert digest.hexdigest() == DESCRIBED["imagecorruptions"][place]
 
 
 @pytest.mark.parametrize("shape", [(36, 36), (71, 78), (136, 40), (64, 64)], ids=str)

@@ -66,7 +66,7 @@ def place(request, tmp_path):
 
 def without_source(files):
     """All files, dataset.json without where the source lay, and no descriptions, which name it."""
-    for name in ("croissant.json", "README.md"):
+    for name in ("croissant.json", "README.md", "MANIFEST.SHA256"):
         files.pop(name, None)
     held = json.loads(files.pop("dataset.json"))
     held["source"].pop("location")
@@ -92,6 +92,7 @@ def test_sets_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
     assert findings(tmp_path / "local", "--against", f"{place}/out", status=0) == []
 
 
+@pytest.mark.slow("makes sets in buckets")
 @pytest.mark.parametrize("form", ["mp4", "png", "npy"])
 def test_sequences_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
     size = ("--edition", "folder@32") if form == "npy" else ()
@@ -195,6 +196,7 @@ def test_workers_write_to_a_bucket(photos, s3, tmp_path):
     assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
 
 
+@pytest.mark.slow("makes sets in buckets")
 def test_a_local_copy_of_a_remote_set_is_that_set(photos, place, tmp_path):
     make_c(photos, f"{place}/out")
     store, local = open_store(f"{place}/out"), open_store(tmp_path / "copy")

@@ -124,6 +124,7 @@ def test_a_function_gives_the_same_results_by_both_ways(at_home, tmp_path):
         assert found == wanted and found
 
 
+@pytest.mark.slow("runs a detector of torchvision")
 def test_a_detector_of_torchvision_gives_the_same_results_by_both_ways(coco, tmp_path):
     torch = pytest.importorskip("torch")
     models = pytest.importorskip("torchvision").models

@@ -1,8 +1,11 @@
 """Ingredients and whole corruptions equal what the libraries of the published scripts give."""
 
+import hashlib
+import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,37 +52,33 @@ IMAGES = {
     "white": np.full((44, 40, 3), 255, np.uint8),
     "grey": np.repeat(photo(50, 37, seed=3)[:, :, :1], 3, axis=2),
 }
-NOT_REFERENCED = {"motion_blur"}
+DESCRIBED = json.loads((Path(__file__).parents[1] / "golden" / "descriptions.json").read_text())
 
 
-def referenced_levels(name, scale):
-    levels = CORRUPTIONS[name].levels
-    return [n for n in levels if name != "spatter" or CORRUPTIONS[name].parameters(n, scale).mud]
+@pytest.mark.parametrize("place", DESCRIBED["imagenet-c"])
+def test_corruptions_equal_their_slow_transcription(place):
+    """At the ends of the severities of all four scales; the water of spatter has random drops."""
+    name, _, kind = place.partition("/")
+    entry, digest = CORRUPTIONS[name], hashlib.sha256()
+    for scale in (224, 299, 64, 32):
+        levels = [n for n in entry.levels if name != "spatter" or entry.parameters(n, scale).mud]
+        for level in levels[:1] if name == "glass_blur" else (levels[0], levels[-1]):
+            rng = np.random.RandomState(level)
+            digest.update(corrupt(IMAGES[kind], name, level, scale=scale, rng=rng))
+    assert digest.hexdigest() == DESCRIBED["imagenet-c"][place]
 
 
-@pytest.mark.parametrize("scale", [224, 299, 64, 32])
-@pytest.mark.parametrize("name", [name for name in CORRUPTIONS if name not in NOT_REFERENCED])
-@pytest.mark.parametrize("kind", IMAGES)
-def test_corruptions_equal_their_slow_transcription(kind, name, scale):
-    image, entry = IMAGES[kind], CORRUPTIONS[name]
-    levels = referenced_levels(name, scale)
-    for level in levels[:1] if name == "glass_blur" else (levels[0], levels[-1]):
-        want = reference.corrupted(image, name, entry.parameters(level, scale), np.random.RandomState(level))
-        got = corrupt(image, name, level, scale=scale, rng=np.random.RandomState(level))
-        assert np.array_equal(got, want), f"severity {level}: {(got != want).sum()} values differ"
-
-
-@pytest.mark.parametrize("value", range(0, 256, 5))
-def test_plain_images_equal_their_slow_transcription(value):
+@pytest.mark.parametrize("name", DESCRIBED["plain"])
+def test_plain_images_equal_their_slow_transcription(name):
     """Where a filter's weights do not sum to exactly 1, truncation shows on plain images."""
-    image = np.full((36, 40, 3), value, np.uint8)
-    image[..., 1] = 255 - value
-    for name in ("defocus_blur", "gaussian_blur", "zoom_blur", "contrast", "brightness", "saturate"):
+    digest = hashlib.sha256()
+    for value in range(0, 256, 5):
+        image = np.full((36, 40, 3), value, np.uint8)
+        image[..., 1] = 255 - value
         for scale in (224, 32):
             for level in (1, 5):
-                want = reference.corrupted(image, name, CORRUPTIONS[name].parameters(level, scale), None)
-                got = corrupt(image, name, level, scale=scale)
-                assert np.array_equal(got, want), (name, scale, level)
+                digest.update(corrupt(image, name, level, scale=scale))
+    assert digest.hexdigest() == DESCRIBED["plain"][name]
 
 
 # --- Gaussian ------------------------------------------------------------------------------------

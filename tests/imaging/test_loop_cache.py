@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import robustgen
 
 COUNT = """
@@ -18,6 +20,7 @@ print(sum(each.is_start for _, each in recorder.buffer))
 """
 
 
+@pytest.mark.slow("compiles loops three times")
 def test_processes_wait_for_each_other_and_checkouts_share(tmp_path):
     checkout = Path(shutil.copytree(Path(robustgen.__file__).parent, tmp_path / "checkout" / "robustgen"))
     folder = tmp_path / "loops"

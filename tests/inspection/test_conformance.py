@@ -295,6 +295,7 @@ def test_threads_conform():
     check_executor(Threads())
 
 
+@pytest.mark.slow("kills workers")
 @pytest.mark.parametrize(
     ("executor", "requirement"),
     [

@@ -1,4 +1,4 @@
-"""The page of `score --report` in a browser: what it shows, that it fits, sorts and fetches nothing."""
+"""The page of `score` in a browser: what it shows, that it fits, sorts and fetches nothing."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.scores.baselines import ALEXNET
 from robustgen.scores.gallery import find_first_flips, find_lone_successes
 from robustgen.scores.reporting import Report
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 from robustgen.scores.score_page import collect_data, write_page
 from robustgen.scores.scoring import choose_published
 from tests.browser import NO_BROWSER
@@ -244,7 +244,7 @@ def fake_scores(models, images):
             f: min(0.95, 0.2 + 0.01 * number + (int(f[-1]) / 9 if f != "clean" else 0)) for f in folders
         }
         mistakes = {folder: draws[folder] < chances[folder] for folder in folders}
-        made.append(Scores(f"network-{number:02d}", "c", images, (), mistakes=mistakes))
+        made.append(ModelScores(f"network-{number:02d}", "c", images, (), mistakes=mistakes))
     return made
 
 
@@ -314,7 +314,7 @@ def test_the_images_that_flip_first():
     def scores(name, **mistakes):
         folders = {f"{key[:-1]}/{key[-1]}": np.array(value, bool) for key, value in mistakes.items()}
         clean = np.array([0, 0, 0, 1], bool)
-        return Scores(name, "c", 4, (), levels=(1, 2), mistakes={"clean": clean} | folders)
+        return ModelScores(name, "c", 4, (), levels=(1, 2), mistakes={"clean": clean} | folders)
 
     a = scores("a", fog1=[0, 1, 0, 1], fog2=[1, 1, 0, 1], snow1=[0, 0, 0, 1], snow2=[0, 1, 0, 1])
     # The last is wrong when clean, the third never.
