@@ -36,7 +36,12 @@ class FieldOption(click.Option):
 
 
 def takes(
-    kinds: str = "cp", *, hide: Iterable[str] = (), demo: bool = False, **models: type[Options]
+    kinds: str = "cp",
+    *,
+    hide: Iterable[str] = (),
+    demo: bool = False,
+    replaces_source: str = "",
+    **models: type[Options],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that gives a command the flags of `models`, and calls it with the loaded models.
 
@@ -48,6 +53,8 @@ def takes(
         Keys of configs without a flag in this command.
     demo : bool
         Whether the built-in config `demo` is used if no config and no source is given.
+    replaces_source : str
+        Argument and key, such as ``options__image``: if it is given, the source of a config is not read.
     **models : type
         Argument of the command to the model that it takes.
     """
@@ -58,7 +65,9 @@ def takes(
             # A group runs itself only if none of its commands is called.
             if click.get_current_context().invoked_subcommand is not None:
                 return None
-            return function(**{name: _load(model, name, given, demo=demo) for name, model in models.items()})
+            unread = {"source", "labels"} if given.get(replaces_source) else set[str]()
+            loaded = {name: _load(model, name, given, unread, demo) for name, model in models.items()}
+            return function(**loaded)
 
         made = [
             each
@@ -71,7 +80,7 @@ def takes(
     return decorate
 
 
-def _load(model: type[Options], name: str, given: dict[str, Any], *, demo: bool) -> Options:
+def _load(model: type[Options], name: str, given: dict[str, Any], unread: set[str], demo: bool) -> Options:
     own = {
         key.removeprefix(f"{name}__"): value for key, value in given.items() if key.startswith(f"{name}__")
     }
@@ -89,7 +98,7 @@ def _load(model: type[Options], name: str, given: dict[str, Any], *, demo: bool)
         path,
         flags,
         settings=own.get("_set") or (),
-        ignored={*keys_of(Config)} - {*keys_of(model)},
+        ignored=({*keys_of(Config)} - {*keys_of(model)}) | unread,
     )
 
 

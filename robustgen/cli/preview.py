@@ -27,6 +27,7 @@ _PAGES, _ANIMATIONS = (".html", ".htm"), (".gif", ".mp4")
 @command("preview")
 @takes(
     demo=True,
+    replaces_source="options__image",
     hide=("limit", "sample", "subset", "output", "quality", "format", "clean", "jobs"),
     config=Config,
     options=Previewing,

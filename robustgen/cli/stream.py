@@ -21,11 +21,11 @@ _CHAIN = frozenset(
 # The first of the three published seeds of CCC, and the images of an accuracy table.
 _SEED, _SAMPLE = 43, 256
 _MOST_NAMED = 10
-_OF_SETS = ("output", "jobs", "quality", "format", "clean", "perturbations", "difficulty", "libjpeg")
+_OF_SETS = ("output", "quality", "format", "clean", "perturbations", "difficulty", "libjpeg")
 
 
 @group("stream", invoke_without_command=True)
-@takes("c", hide=_OF_SETS, config=Config, drawing=Drawing)
+@takes("c", hide=(*_OF_SETS, "jobs"), config=Config, drawing=Drawing)
 def stream(config: Config, drawing: Drawing) -> None:
     """Draw a stream for test-time adaptation.
 

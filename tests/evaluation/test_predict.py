@@ -625,7 +625,7 @@ def wrong(folder_c, model, tmp_path, *flags):
         (("--mean", "0", "--std", "0"), "--std: must be greater than 0, not 0.0"),
         (("--mean", "nan", "--std", "1"), "--mean: must be"),
         (("--pixel-scale", "1"), "--pixel-scale: also needs mean and std"),
-        (("--layout", "CHWN"), "--layout: must be NCHW or NHWC, not 'CHWN'"),
+        (("--layout", "CHWN"), "--layout: must be 'NCHW' or 'NHWC', not 'CHWN'"),
         (("--layout", "NHWC"), "takes NCHW"),
         (("--input-size", "0"), "--input-size: must be a number of pixels"),
         (("--input-size", "64"), "takes images of 32 x 32 pixels, these are 64 x 64"),
@@ -643,14 +643,14 @@ def test_wrong_flags(folder_c, model, tmp_path, flags, says):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("means: 1", "own.yaml: unknown key 'means' (did you mean 'mean'?)"),
-        ("mean: [a, b, c]\nstd: 1", "own.yaml: mean: must be one number, or three"),
-        ("classes: []", "own.yaml: classes: lists no class"),
-        ("classes: [a, b, a]", "own.yaml: classes: 'a' is listed twice"),
+        ("means: 1", "own.yaml:1: unknown key 'means' (did you mean 'mean'?)"),
+        ("mean: [a, b, c]\nstd: 1", "own.yaml:1: mean: must be one number or several"),
+        ("classes: []", "own.yaml:1: classes: lists no class"),
+        ("classes: [a, b, a]", "own.yaml:1: classes: 'a' is listed twice"),
         ("classes: [a, b]", "the class list has 2 names"),
-        ("classes: 3", "own.yaml: classes: must be a file, or a list of class folders, not 3"),
+        ("classes: 3", "own.yaml:1: classes: must be imagenet, a file, or a list of class folders, not 3"),
         ("mean: [", "own.yaml: line"),
-        ("input_size: true", "own.yaml: input_size: must be"),
+        ("input_size: true", "own.yaml:1: input_size: must be"),
     ],
 )
 def test_wrong_yaml(folder_c, model, tmp_path, text, says):

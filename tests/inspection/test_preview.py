@@ -228,7 +228,7 @@ def test_a_sheet_has_every_severity_of_every_corruption(photos, tmp_path):
 
 def test_a_grid_has_every_corruption_at_one_severity(photos, tmp_path):
     sheet = pixels_of(
-        drawn(tmp_path, "--source", photos, "--grid", "--cell", 65, "--seed", 5, "--severity", 2)
+        drawn(tmp_path, "--source", photos, "--grid", "--cell", 65, "--seed", 5, "--severities", 2)
     )
     for level in (2, 3):
         previewed = subject_of(photos, "c", 0, tmp_path, severities=level)

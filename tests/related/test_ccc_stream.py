@@ -368,14 +368,14 @@ def test_a_measured_table_is_walked_over(measured, photos, tmp_path):
 
 
 def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_path, monkeypatch):
-    path, whole, count = tmp_path / "accuracies.json", measuring._Run.measure, itertools.count()
+    path, whole, count = tmp_path / "accuracies.json", measuring._MeasuringRun.measure, itertools.count()
 
     def stop(self, cells, meter):
         if next(count) == 2:
             raise RuntimeError("the power is out")
         return whole(self, cells, meter)
 
-    monkeypatch.setattr(measuring._Run, "measure", stop)
+    monkeypatch.setattr(measuring._MeasuringRun, "measure", stop)
     with pytest.raises(AssertionError, match="traceback"):
         measure(digits, path)
     monkeypatch.undo()
