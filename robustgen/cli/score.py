@@ -1,7 +1,5 @@
 """score and score-ood: the tables of the papers."""
 
-import click
-
 from robustgen.cli.app import command, echo, echo_report, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
@@ -22,8 +20,6 @@ def score(options: Scoring) -> None:
     robustgen score preds/resnet50
     robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
-    if not options.predictions:
-        raise click.UsageError("Missing argument 'PREDICTIONS...'.")
     from robustgen.display import charts, html
     from robustgen.scores import layouts, plotting, score_page, scoring
 

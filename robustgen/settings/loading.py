@@ -55,7 +55,7 @@ def load(
         _put(model, content, key, text)
         origins[key] = f"--set {key}"
         origins.setdefault(key.partition(".")[0], origins[key])
-    return check(model, content, str(path or "--set"), origins, document.lines)
+    return check(model, content, str(path or ""), origins, document.lines)
 
 
 def check(
@@ -167,7 +167,7 @@ def _explain(
         return f"{(key.upper() if flag.argument else spell(key, flag)) if flag else where} is missing"
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and not from_line else ""
-        return f"{where}: {cause}{hint}"
+        return f"{where}: {cause}{hint}".removeprefix(": ")
     return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r}"
 
 

@@ -95,10 +95,10 @@ def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_pa
     "flags",
     [
         ("--set", "quality=30"),
-        ("--format", "png"),
-        ("--format", "original"),
-        ("--format", "webdataset"),
-        ("--format", "parquet"),
+        ("--set", "format=png"),
+        ("--set", "format=original"),
+        ("--set", "format=webdataset"),
+        ("--set", "format=parquet"),
         ("--seed", "4", "--no-clean"),
     ],
 )
@@ -203,7 +203,7 @@ def test_arrays_of_cifar(model, tmp_path):
 def test_sequences(digits, model, tmp_path, form):
     names = tmp_path / "names.txt"
     names.write_text("".join(f"digit {i}\n" for i in range(10)))
-    flags = (*FOLDER, *FEW_P, "--format", form)
+    flags = (*FOLDER, *FEW_P, "--set", f"format={form}")
     more = () if form == "npy" else ("--classes", names)
     expected = predict_written("make-p", digits, model, tmp_path, flags, *more)
     result = evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1", *more)

@@ -91,7 +91,7 @@ def at_home(coco, monkeypatch):
 
 def images_of(root):
     chosen = ("--corruptions", ",".join(NAMES), "--severities", "2,5", "--set", "constants_for=224")
-    return ("--source", root / "coco", *chosen, "--format", "original")
+    return ("--source", root / "coco", *chosen, "--set", "format=original")
 
 
 def command(root, output, *more, model="mydetector:bright", jobs=1):
@@ -159,7 +159,7 @@ def test_masks_and_corners_become_those_of_coco():
                 {"boxes": boxes, "labels": torch.tensor([4]), "scores": torch.tensor([0.5]), "masks": masks}
             ]
 
-    detector = TorchvisionDetector("torchvision:finder@x", Finder(), Path(__file__), Runtime("cpu"))
+    detector = TorchvisionDetector("torchvision:finder@x", Finder(), Path(__file__), Runtime(device="cpu"))
     (found,) = detector.detect(np.full((8, 10, 3), 255, np.uint8))
     assert (found["category_id"], found["bbox"], found["score"]) == (4, [3.0, 2.0, 4.0, 3.0], 0.5)
     wanted = np.zeros((8, 10), np.uint8)

@@ -624,7 +624,7 @@ def wrong(folder_c, model, tmp_path, *flags):
         (("--mean", "1,2", "--std", "1"), "--mean: must be one number, or three, not '1,2'"),
         (("--mean", "0", "--std", "0"), "--std: must be greater than 0, not 0.0"),
         (("--mean", "nan", "--std", "1"), "--mean: must be"),
-        (("--pixel-scale", "1"), "--pixel-scale: also needs mean and std"),
+        (("--pixel-scale", "1"), "pixel_scale also needs mean and std"),
         (("--layout", "CHWN"), "--layout: must be 'NCHW' or 'NHWC', not 'CHWN'"),
         (("--layout", "NHWC"), "takes NCHW"),
         (("--input-size", "0"), "--input-size: must be a number of pixels"),

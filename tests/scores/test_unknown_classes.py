@@ -78,7 +78,7 @@ def test_score_compares_known_with_unknown_classes(sets):
     root, logits, labels = sets
     known = ("--id", root / "clean.npz", "--id", root / "fog" / "3.npz")
     unknown = [root / name / "clean.npz" for name in ("inaturalist", "textures")]
-    command = ("score", *known, *(part for path in unknown for part in ("--ood", path)))
+    command = ("score-ood", *known, *(part for path in unknown for part in ("--ood", path)))
     confidence = {
         "msp": lambda x: special.softmax(x, axis=1).max(axis=1),
         "max-logit": lambda x: x.max(axis=1),
@@ -103,21 +103,22 @@ def test_score_compares_known_with_unknown_classes(sets):
 def test_wrong_files_of_unknown_classes(sets):
     root, logits, labels = sets
     clean, other = root / "clean.npz", root / "textures" / "clean.npz"
-    assert "--ood FILE needs --id FILE" in cli_error("score", "--ood", other)
-    assert "no folders of predictions" in cli_error("score", root, "--id", clean, "--ood", other)
-    assert "Missing argument 'PREDICTIONS...'" in cli("score", status=2).stderr
+    assert cli_error("score-ood", "--ood", other) == "--id is missing"
+    assert cli_error("score") == "PREDICTIONS is missing"
     missing = root / "none.npz"
-    assert str(missing) in cli_error("score", "--id", clean, "--ood", missing)
+    assert str(missing) in cli_error("score-ood", "--id", clean, "--ood", missing)
     few = write(root / "few", "clean", ["a"], [0], np.zeros((1, 3)))
-    assert f"{few}: 3 classes, where {clean} has 8" in cli_error("score", "--id", clean, "--ood", few)
+    assert f"{few}: 3 classes, where {clean} has 8" in cli_error("score-ood", "--id", clean, "--ood", few)
     keys = [f"{i}" for i in range(60)]
     lists = write(root / "lists", "clean", keys, labels, logits["clean"], save="top5")
     assert f"{lists}: has no logits; predict --save logits" in cli_error(
-        "score", "--id", clean, "--ood", lists
+        "score-ood", "--id", clean, "--ood", lists
     )
     nan = root / "nan.npz"
     np.savez(nan, logits=np.full((60, 8), np.nan), labels=labels, keys=np.array(keys))
-    assert f"{nan.name}: logits contain NaN or infinity" in cli_error("score", "--id", clean, "--ood", nan)
+    assert f"{nan.name}: logits contain NaN or infinity" in cli_error(
+        "score-ood", "--id", clean, "--ood", nan
+    )
 
 
 # --- lists ---------------------------------------------------------------------------------------
