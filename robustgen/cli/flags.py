@@ -67,7 +67,7 @@ def takes(
     demo : bool
         Whether the built-in config `demo` is used if no config and no source is given.
     instead : str
-        Argument that replaces the source of a config, which may be missing then.
+        Argument that replaces the source and labels of a config, which may be missing then.
     **models : type
         Argument of the command to the model that it takes.
     """
@@ -78,7 +78,7 @@ def takes(
             # A group runs itself only if none of its commands is called.
             if click.get_current_context().invoked_subcommand is not None:
                 return None
-            replaced = {"source"} if given.get(instead) else set()
+            replaced = {"source", "labels"} if given.get(instead) else set()
             return function(
                 **{name: _load(model, name, given, replaced, demo=demo) for name, model in models.items()}
             )
