@@ -1,5 +1,6 @@
 """Scripts that measure, and that nothing else runs."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -7,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow("plans 50,000 images")
-
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 
 
+@pytest.mark.slow("plans 50,000 images")
 def test_a_run_on_a_finished_set_reads_each_record_once():
     command = [sys.executable, SCRIPTS / "bench_scale.py", "--images", "50000", "--latency", "0"]
     figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -19,3 +19,14 @@ def test_a_run_on_a_finished_set_reads_each_record_once():
     assert figures["finish_requests"]["read"] < figures["units"] + 100
     assert figures["nothing_to_do_requests"]["read"] < figures["units"] + 10
     assert figures["requests_per_image"] < 0.1
+
+
+def test_a_corruption_that_fails_is_named_and_its_time_left_out(monkeypatch):
+    spec = importlib.util.spec_from_file_location("alternatives", SCRIPTS / "bench_alternatives.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    corruptions = {"fog/1": lambda: None, "glass_blur/1": lambda: 1 / 0}
+    monkeypatch.setitem(script.OPENERS, "imagecorruptions", lambda _: corruptions)
+    found = script.measure("imagecorruptions", "photograph.png", 3)
+    assert [*found["seconds"]] == ["fog/1"] and len(found["seconds"]["fog/1"]) == 3
+    assert found["failures"] == {"glass_blur/1": "ZeroDivisionError: division by zero"}
