@@ -26,6 +26,14 @@ pip() {
 }
 
 echo "setup: installing robustgen$extras into $venv"
+# Without a GPU, PyTorch's builds without CUDA, of a twentieth of the size; without its index, the usual builds.
+case "$(uname) $extras" in
+Linux*torch* | Linux*timm*)
+    [ -e /proc/driver/nvidia ] || "$venv/bin/python" -c 'import torch, torchvision' 2>/dev/null ||
+        pip install --retries 0 --index-url https://download.pytorch.org/whl/cpu torch torchvision ||
+        echo "setup: PyTorch's own index cannot be read; installing its build with CUDA"
+    ;;
+esac
 pip install --editable ".$extras"
 
 # The photographs of frost, and what the tests need besides: the masks of ink of medmnist-c:stain_deposit.

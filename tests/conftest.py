@@ -34,6 +34,14 @@ def pytest_runtest_protocol(item):
     return result
 
 
+def pytest_collection_modifyitems(items):
+    """Call the tests slow that start a browser or a cluster."""
+    for item in items:
+        for fixture, reason in {"browser": "starts Chromium", "dask": "starts a Dask cluster"}.items():
+            if fixture in item.fixturenames:
+                item.add_marker(pytest.mark.slow(reason))
+
+
 @pytest.fixture(scope="session")
 def photos(tmp_path_factory):
     """A folder of five small photographs in two classes: three JPEG, one PNG, one of another size."""

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 from click.testing import CliRunner
 from PIL import Image
 
@@ -31,6 +32,11 @@ FEW_VARIANTS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussi
 CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
 _BEGINNING = re.compile(r"\d+ images?(, \d+ class(es)?)?, \d+ outputs? of each|compiling loops, once")
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
+
+
+def slow_after(quick, reason, values):
+    """The cases `values`, all but the first `quick` of them slow for this reason."""
+    return [*values[:quick], *(pytest.param(each, marks=pytest.mark.slow(reason)) for each in values[quick:])]
 
 
 def photo(height, width, seed=0):

@@ -549,13 +549,11 @@ def cluster_run(many, tmp_path_factory, dask):
     return home / "out", records
 
 
-@pytest.mark.slow("starts a Dask cluster")
 def test_a_cluster_gives_the_same_tree_though_a_worker_dies(cluster_run, undisturbed_many):
     assert whole(cluster_run[0]) == undisturbed_many
     assert not litter(cluster_run[0])
 
 
-@pytest.mark.slow("starts a Dask cluster")
 def test_a_cluster_s_work_is_recorded_as_it_comes_in(cluster_run):
     assert cluster_run[1] > 2
 

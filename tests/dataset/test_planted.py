@@ -14,9 +14,21 @@ from robustgen.dataset.state import OutputState
 from robustgen.files.storage import open_store
 from robustgen.formats.base import WrittenFile
 from robustgen.inspection.verify import contents
-from tests.helpers import PATIENCE, cli, cli_error, findings, manifest, put_photo, spawn, without_beginning
+from tests.helpers import (
+    PATIENCE,
+    cli,
+    cli_error,
+    findings,
+    manifest,
+    put_photo,
+    slow_after,
+    spawn,
+    without_beginning,
+)
 
 FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+
+PROCESSES = "processes for each case"
 
 
 def make_c(source, output, *flags, status=0):
@@ -110,16 +122,21 @@ def forge_record(root, path, folder="contrast/1", digest="0" * 64):
 
 
 @pytest.mark.parametrize(
-    ("path", "folder"),
-    [
-        ("x.txt", "evil"),
-        ("../victim/x.txt", ""),
-        ("../../../victim/x.txt", "contrast/1"),
-        ("x.txt", "../victim"),
-        ("{victim}/x.txt", ""),
-    ],
+    "forged",
+    slow_after(
+        2,
+        PROCESSES,
+        [
+            ("x.txt", "evil"),
+            ("../victim/x.txt", ""),
+            ("../../../victim/x.txt", "contrast/1"),
+            ("x.txt", "../victim"),
+            ("{victim}/x.txt", ""),
+        ],
+    ),
 )
-def test_a_forged_record_removes_nothing_elsewhere(photos, copied, victim, path, folder):
+def test_a_forged_record_removes_nothing_elsewhere(photos, copied, victim, forged):
+    path, folder = forged
     (copied / "evil").symlink_to(victim)
     forge_record(copied, path.format(victim=victim), folder)
     for flags in ((), ("--seed", "1", "--overwrite")):
@@ -162,7 +179,10 @@ def test_verify_waits_for_no_pipe(copied, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["settings.json", "finished", "plans/pipe.json", "records/pipe.json", "claims/pipe"]
+    "name",
+    slow_after(
+        1, PROCESSES, ["settings.json", "finished", "plans/pipe.json", "records/pipe.json", "claims/pipe"]
+    ),
 )
 def test_no_run_waits_for_a_pipe_in_the_state(photos, copied, name):
     place = copied / ".robustgen" / name
@@ -178,12 +198,14 @@ def test_no_run_waits_for_a_pipe_in_the_state(photos, copied, name):
         assert len(without_beginning(said.decode())) <= 1 and "Traceback" not in said.decode()
 
 
-@pytest.mark.parametrize("name", ["contrast/1/cat/a.JPEG", "dataset.json", "errors.jsonl"])
+@pytest.mark.parametrize(
+    "name", slow_after(1, PROCESSES, ["contrast/1/cat/a.JPEG", "dataset.json", "errors.jsonl"])
+)
 def test_no_reader_of_files_waits_for_a_pipe(copied, tmp_path, name):
     read_beside_a_pipe(copied, name, tmp_path / "page.html")
 
 
-@pytest.mark.parametrize("name", ["contrast.npy", "labels.npy", "keys.txt"])
+@pytest.mark.parametrize("name", slow_after(1, PROCESSES, ["contrast.npy", "labels.npy", "keys.txt"]))
 def test_no_reader_of_arrays_waits_for_a_pipe(cifar, tmp_path, name):
     flags = ("--dataset", "cifar-10", *FEW, "--limit", "2")
     cli("make-c", "--source", cifar[0], "--output", tmp_path / "out", *flags)

@@ -222,13 +222,11 @@ def cluster(dask, tmp_path):
     return Cluster(dask, tmp_path / "dask")
 
 
-@pytest.mark.slow("starts a Dask cluster")
 def test_dask_conforms(cluster):
     cluster.add_worker("--nanny")
     check_executor(f"dask:{cluster.address}")
 
 
-@pytest.mark.slow("starts a Dask cluster")
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
 ):
@@ -244,7 +242,6 @@ def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     assert tree(tmp_path / "out") == undisturbed
 
 
-@pytest.mark.slow("starts a Dask cluster")
 def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, cluster, monkeypatch):
     first, seen, listen = cluster.add_worker(), set(), progress.Progress._listen
     second = []
@@ -269,7 +266,6 @@ def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, 
     assert tree(tmp_path / "out") == undisturbed
 
 
-@pytest.mark.slow("starts a Dask cluster")
 def test_a_scheduler_that_dies_is_told_of_in_one_line(many, tmp_path, undisturbed, cluster):
     cluster.add_worker()
     soon(tmp_path / "out", cluster.scheduler.kill)

@@ -25,7 +25,7 @@ from robustgen.metrics import (
 )
 from robustgen.metrics.baselines import read_published
 from tests.digits import PLAIN, expected_logits, put_cifar, put_folder, put_model
-from tests.helpers import cli, cli_error, pixels_of
+from tests.helpers import cli, cli_error, pixels_of, slow_after
 
 IMAGES = 1000
 KEYS = [f"n{i % 10:08d}/{i:04d}.JPEG" for i in range(IMAGES)]
@@ -731,7 +731,7 @@ def test_fewer_than_five_classes_have_no_top5_distance(tmp_path):
 # --- charts --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+@pytest.mark.parametrize("suffix", slow_after(1, "draws each chart twice", [".svg", ".png", ".pdf"]))
 def test_charts_are_the_same_each_time(alexnet, tmp_path, suffix):
     for name in ("a", "b"):
         cli("score", alexnet, "--output", tmp_path / f"{name}{suffix}")

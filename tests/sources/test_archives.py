@@ -107,6 +107,7 @@ def test_long_and_odd_names(tmp_path: Path) -> None:
         assert_alike(open_source(pack(tmp_path / name, files_of(root))), ImageFolder(root))
 
 
+@pytest.mark.slow("starts worker processes")
 @pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
 def test_sources_of_archives_are_small_when_pickled_and_work_elsewhere(tmp_path: Path, name: str) -> None:
     root = put_photos(tmp_path / "photos", *NAMES)
