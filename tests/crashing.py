@@ -12,8 +12,12 @@ class Died(BaseException):
     """Stands in for `kill -9`: nothing may catch it, and nothing is written after it."""
 
 
+def raise_died():
+    raise Died
+
+
 class Death:
-    """Counts the writes of all stores, and dies before write number `after`.
+    """Counts the writes of all stores, and dies before write number `after`, by calling `die`.
 
     Attributes
     ----------
@@ -21,8 +25,8 @@ class Death:
         Verb and path of each write so far.
     """
 
-    def __init__(self, monkeypatch, after=None):
-        self.writes, self._after = [], after
+    def __init__(self, monkeypatch, after=None, die=raise_died):
+        self.writes, self._after, self._die = [], after, die
         for store in (LocalStore, RemoteStore):
             for verb in ("put", "delete", "copy"):
                 monkeypatch.setattr(store, verb, self._guard(verb, getattr(store, verb)))
@@ -36,7 +40,7 @@ class Death:
 
     def _write(self, verb, path):
         if self.is_dead:
-            raise Died
+            self._die()
         self.writes.append(f"{verb} {path}")
 
     def _guard(self, verb, call):

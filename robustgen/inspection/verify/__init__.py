@@ -74,6 +74,7 @@ def verify(
         # Merged shards have no manifest yet.
         with name_output_in_errors(store):
             finish(state)
+            store.clean()
     manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
     problems, counts = check_contents(store, jobs, list_about(manifest))
     published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
