@@ -78,8 +78,10 @@ def list_tables(report: Report, summary: bool = False, columns: Sequence[str] = 
     With `columns`, yield one table with these columns.
     """
     measures = [measure for measure in report.measures if report.averaged(measure)]
-    if columns and measures:
-        yield _tabulate_columns(report, measures, columns)
+    if columns:
+        # Without a common operation there are no means.
+        if measures or not report.families:
+            yield _tabulate_columns(report, measures, columns if measures else ("extra",))
     elif summary:
         if measures:
             yield _tabulate_means(report, measures)
@@ -141,7 +143,7 @@ def _tabulate_columns(report: Report, measures: Sequence[Measure], columns: Sequ
     groups = sorted({*columns} - {"means"}, key=order.index)
     if not groups:
         return _tabulate_means(report, measures)
-    first = measures[0]
+    first = (measures or report.measures)[0]
     return _tabulate_models(report, first.title, first, measures[: "means" in columns], groups)
 
 
