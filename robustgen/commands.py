@@ -244,11 +244,8 @@ def evaluate(
     with borrow_model(model, runtime, name) as opened, progress.quiet(outputs.quiet):
         if output and isinstance(opened, FunctionModel) and not name:
             raise ConfigError("--output also needs --name, by which a resumed run recognises the function")
-        options = evaluating.ModelOptions(
-            taken.preprocessing, taken.overrides(), outputs.save, outputs.batch_size, runtime
-        )
         place = os.fspath(output) if output else str(folder and folder.path)
-        done = evaluating.evaluate(chosen, chosen.kind, [opened], place, options, overwrite=outputs.overwrite)
+        done = evaluating.evaluate(chosen, chosen.kind, [opened], place, outputs, taken)
     report = scoring.score(done.folders, baseline=base, partial=True)
     return Scores(report, done.folders, run=done, folder=folder)
 
@@ -305,4 +302,4 @@ def score(
         intervals=options.replicates > 0,
         compare_with=options.compare_with,
     )
-    return Scores(report, options.predictions, options.dataset)
+    return Scores(report, report.folders, options.dataset)

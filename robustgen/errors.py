@@ -5,6 +5,7 @@
       |   + UnknownNameError                 an unknown corruption, edition, ...; names the nearest
       |   + ConfigError                      a YAML file or a flag is wrong; names file and key
       |   + SourceError                      a source of images is missing, empty or malformed
+      |   |   + UnfinishedError              a run has not finished what is to be read
       |   + OutputError                      an output folder cannot be used
       + ArgumentTypeError    (TypeError)     an argument has the wrong type
       + WriteError           (OSError)       the output can no longer be written (disk full ...)
@@ -59,6 +60,10 @@ class ConfigError(ArgumentError):
 
 class SourceError(ArgumentError):
     """A source of images is missing, empty or malformed."""
+
+
+class UnfinishedError(SourceError):
+    """A run has not finished what is to be read; the same command resumes it."""
 
 
 class OutputError(ArgumentError):

@@ -35,7 +35,6 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from PIL import Image
@@ -57,6 +56,7 @@ from robustgen.inspection.verify import verify
 from robustgen.models.base import Model
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
+from robustgen.settings.models import ModelInput, Outputs
 from robustgen.sources.folder import Photographs
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
@@ -287,7 +287,6 @@ class FreeModel(Model):
         return np.zeros((len(images), CLASSES), np.float32)
 
 
-@mock.patch.object(evaluating, "open_model", lambda *_: FreeModel())
 def evaluate(folder: Path, count: int) -> dict[str, float]:
     """Return the time of `evaluate` with a free model relative to `make-c` for the same images."""
     source = photographs(folder / "e", count)
@@ -297,8 +296,11 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
         plan = planned("c", **choices, output=str(folder / f"ec{i}"))
         wholes.append(_clocks(partial(run, plan))[1])
         source_choices = load(Config, None, choices)
-        output = folder / f"ev{i}"
-        evaluated.append(_clocks(partial(evaluating.evaluate, source_choices, "c", ["free"], output))[1])
+        place = str(folder / f"ev{i}")
+        run_models = partial(
+            evaluating.evaluate, source_choices, "c", [FreeModel()], place, Outputs(), ModelInput()
+        )
+        evaluated.append(_clocks(run_models)[1])
     return {"evaluate_to_make_c": min(evaluated) / min(wholes)}
 
 

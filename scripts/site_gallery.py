@@ -82,7 +82,9 @@ def main() -> None:
         "# Gallery",
         "",
         "Every corruption at every severity, at 224 pixels, and every perturbation at difficulty 1. robustgen"
-        " makes the pictures when the site is built.",
+        " makes the pictures when the site is built. This is the clean image:",
+        "",
+        write_picture("gallery/clean.jpg", photo),
         "",
     ]
     for name in (*FAMILIES.built_in, *LATER):

@@ -30,7 +30,7 @@ FIXED_CORRUPTIONS = {
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
 FEW_VARIANTS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
 CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
-_BEGINNING = re.compile(r"\d+ images?, \d+ class(es)?, \d+ outputs? of each|compiling loops, once")
+_BEGINNING = re.compile(r"\d+ images?(, \d+ class(es)?)?, \d+ outputs? of each|compiling loops, once")
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
 
 
@@ -142,18 +142,20 @@ def give_way(process):
         os.setpriority(os.PRIO_PROCESS, process.pid, 10)
 
 
+DESCRIPTIONS = ("dataset.json", "croissant.json", "README.md", "MANIFEST.SHA256")
+
+
 def tree(root):
     """Relative path to bytes of the files below `root`.
 
-    Left out are the run's own state, and what describes the set as a whole: dataset.json, croissant.json and
-    README.md.
+    Left out are the run's own state, and what describes the set as a whole.
     """
     paths = (path for path in Path(root).rglob("*") if path.is_file())
     names = {path.relative_to(root).as_posix(): path for path in paths}
     return {
         name: path.read_bytes()
         for name, path in names.items()
-        if not name.startswith((".robustgen/", "dataset.json", "croissant.json", "README.md"))
+        if not name.startswith((".robustgen/", *DESCRIPTIONS))
     }
 
 

@@ -259,6 +259,15 @@ def test_temporary_predictions_go_with_the_scores(cifar, tmp_path):
         robustgen.score(folder)
 
 
+def test_corruptions_that_no_mean_includes_have_values(cifar):
+    scores = evaluate(expected_logits, cifar, corruptions="spatter")
+    assert [row.name for row in scores.rows] == ["spatter"]
+    assert scores.value("error", "spatter") == scores.rows[0].values["error"]
+    assert "spatter" in str(scores) and "Means" not in str(scores)
+    with pytest.raises(ValueError, match="error has no mean, because the models share none of the common"):
+        scores.mean("error")
+
+
 def test_images_that_fail_are_named(tmp_path):
     put_photo(tmp_path / "photos" / "cat" / "a.JPEG", 64, 64)
     put_photo(tmp_path / "photos" / "dog" / "b.JPEG", 64, 64)

@@ -87,7 +87,7 @@ def parse(words):
     given = command.make_context(words[0], words[1:]).params
     for argument, model in inspect.get_annotations(inspect.unwrap(command.callback)).items():
         if argument != "return":
-            flags._load(model, argument, given, demo=True)
+            flags._load(model, argument, given, set(), demo=True)
 
 
 CALLS = [(name(page), words) for page in PAGES for words in commands(page.read_text(encoding="utf-8"))]

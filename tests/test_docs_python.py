@@ -11,6 +11,7 @@ import pytest
 import robustgen
 from tests.digits import put_cifar, put_model
 from tests.helpers import cli, photo, pixels_of, put_photo
+from tests.sources.test_array_sources import put_medmnist
 
 ROOT = Path(__file__).parent.parent
 KEY = "n01440764/ILSVRC2012_val_00000293.JPEG"
@@ -150,6 +151,19 @@ def test_the_tests_of_a_model_pass(wrn, monkeypatch):
 def test_a_set_is_made_and_verified(wrn):
     made = run("docs/use/python.md", 5)
     assert made["made"].made == 20 and made["found"].remade == 10
+
+
+def test_errors_of_several_labels(folder):
+    path, content = put_medmnist(folder / "chestmnist_224.npz", grey=True, labels=14)
+    chest = ("--dataset", "chestmnist", "--corruptions", "medmnist-c:contrast_up", "--severities", 3)
+    cli("make-c", *chest, "--source", path, "--jobs", 1, "--output", "out/chestmnist-c")
+    known = dict(zip(map(bytes, content["test_images"][:, :4, :4]), content["test_labels"], strict=True))
+
+    def model(pixels):
+        return [known.get(bytes(each[:4, :4, 0]), np.zeros(14)) for each in pixels]
+
+    errors = run("docs/benchmarks/medmnist-c.md", 1, model=model)["errors"]
+    assert errors["clean"] == 0 and errors["medmnist-c.contrast_up/3"] > 0
 
 
 def test_hugging_faces_datasets_reads_parquet(folder):

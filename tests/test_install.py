@@ -140,6 +140,10 @@ open_dataset("out/demo-c").variants[0].folder.upper()
 robustgen.corrupt(image, 5, 3)
 robustgen.corrupt(image, "fog", 3).shap
 robustgen.corupt(image)
+robustgen.make_c("cifar-10", source="a", severities=[1, 3]).output.upper()
+robustgen.evaluate(lambda pixels: pixels, "cifar-10", seed=1, mean=0).mce + 1
+robustgen.make_p("cifar-10", seed="one")
+robustgen.evaluate("a.onnx", severites=3)
 """
 
 
@@ -162,4 +166,6 @@ def test_installed_types_serve_a_script_of_a_user(tmp_path):
         ("8", "arg-type"),
         ("9", "attr-defined"),
         ("10", "attr-defined"),
+        ("13", "arg-type"),
+        ("14", "call-arg"),
     ]

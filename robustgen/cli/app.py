@@ -1,6 +1,7 @@
 """The application: declaration of commands, sections of the help, handling of errors."""
 
 import errno
+import inspect
 import os
 import re
 import shlex
@@ -8,7 +9,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from importlib import import_module
 from typing import Any, Final
@@ -16,7 +17,6 @@ from typing import Any, Final
 import click
 
 from robustgen import interruption
-from robustgen.cli.examples import EXAMPLES
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.files.name_lists import escape_name
@@ -33,6 +33,8 @@ from robustgen.settings.fields import Group
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _HELP_ALL = "robustgen.help_all"
+_MOST_NAMED = 10
+_EXAMPLES = "\n\nExamples\n--------\n"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _FEW_PER_CORE: Final = 8
 _RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict", "stream")
@@ -135,6 +137,7 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
+        self.help, _, self.examples = inspect.cleandoc(self.help or "").partition(_EXAMPLES)
         if not all(getattr(each, "usual", True) for each in self.params):
             self.params.append(
                 click.Option(
@@ -160,8 +163,8 @@ class Command(click.Command):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples."""
         with formatter.section("Examples"):
-            for example in EXAMPLES[_name_of(ctx)]:
-                formatter.write(f"  {example}\n")
+            for line in self.examples.splitlines():
+                formatter.write(f"  {line}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; suggest the intended ones in place of wrong ones."""
@@ -195,11 +198,6 @@ class CommandGroup(Command, click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments of the group; a command follows, or none."""
         return click.Group.parse_args(self, ctx, args)
-
-
-def _name_of(ctx: click.Context) -> str:
-    """Return the name of a command as users type it, without ``robustgen``."""
-    return ctx.command_path.partition(" ")[2]
 
 
 def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -258,6 +256,19 @@ def echo_keys(keys: Iterable[str]) -> None:
         echo(key) if terminal else _print("".join(escape_name(key)))
 
 
+def echo_failures(failures: Mapping[str, str]) -> None:
+    """Print the first failures on stderr: key and reason, sorted by key."""
+    for key, reason in sorted(failures.items())[:_MOST_NAMED]:
+        echo(f"  {key!r}: {reason}", err=True)
+
+
+def echo_report(text: str, notes: Iterable[str]) -> None:
+    """Print the tables of a report, and its notes on stderr."""
+    echo_text(text)
+    for note in notes:
+        echo(note, err=True)
+
+
 def table_width() -> int:
     """Return the number of columns of the terminal; 0 in a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
@@ -276,7 +287,7 @@ def main() -> None:
 
 
 def command(name: str) -> Callable[[_Function], click.Command]:
-    """Declare a function as the command `name`; its docstring's first line is its summary."""
+    """Declare a function as the command `name`; its docstring is the help, and ends with examples."""
     return main.command(name, cls=Command, context_settings=_HELP)
 
 

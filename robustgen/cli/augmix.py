@@ -10,7 +10,13 @@ from robustgen.settings.running import Running
 @command("make-augmix")
 @takes(choices=AugMixChoices, running=Running)
 def make_augmix(choices: AugMixChoices, running: Running) -> None:
-    """Write AugMix copies of training images."""
+    """Write AugMix copies of training images.
+
+    Examples
+    --------
+    robustgen make-augmix --source train --output train-augmix
+    robustgen make-augmix --source train --output train-augmix --copies 2
+    """
     choices.require_source()
     from robustgen.related.augmentation import training_copies
 

@@ -24,6 +24,11 @@ def calibrate(config: Config, options: Calibrating) -> None:
 
     The strength is the MS-SSIM to the clean image. --for-size searches for constants for another size.
     Without --dataset, --config or --source, bundled photographs are used.
+
+    Examples
+    --------
+    robustgen calibrate --dataset imagenet
+    robustgen calibrate --dataset imagenet --for-size 384 --output parameters-384.yaml
     """
     if options.for_size is not None:
         _propose(config, options, options.for_size, options.output)

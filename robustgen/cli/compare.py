@@ -16,6 +16,11 @@ def compare(options: Comparing) -> None:
 
     A and B are two C or P sets of the same images, created by robustgen or published, as paths or URLs.
     Exits with 0 if they are identical or equivalent within the margin and nothing is missing, otherwise 1.
+
+    Examples
+    --------
+    robustgen compare out/imagenet-c /data/ImageNet-C
+    robustgen compare out/imagenet-c /data/ImageNet-C --output compare.html
     """
     from robustgen.display.html import check_page_path
     from robustgen.files.storage import is_url, save
@@ -23,18 +28,13 @@ def compare(options: Comparing) -> None:
     from robustgen.inspection.compare.equivalence import METRICS, PIXELS
     from robustgen.inspection.compare.layouts import format_comparison
     from robustgen.inspection.compare.page import render_comparison
-    from robustgen.inspection.compare.results import Scope
 
     metrics = [metric.key for metric in (*METRICS, PIXELS)]
     for name in options.margin.keys() - {*metrics}:
         raise ConfigError(f"--margin: {UnknownNameError('metric', name, metrics)}")
     if options.output:
         check_page_path(options.output, *(each for each in (options.a, options.b) if not is_url(each)))
-    names = (*options.corruptions, *options.perturbations)
-    scope = Scope(
-        names, options.severities or (), options.sample, options.seed, options.partial, options.margin
-    )
-    found = compare_sets(options.a, options.b, scope=scope, clean=options.clean, jobs=options.jobs)
+    found = compare_sets(options)
     echo_text(format_comparison(found, options.format, table_width()))
     if options.output:
         save(options.output, render_comparison(found), f"--output {options.output}")

@@ -15,6 +15,11 @@ def config(config: Config, options: ShowingConfig) -> None:
 
     Takes the flags of make-c and make-p. --schema prints the JSON Schema of a config file, with which editors
     complete and check it.
+
+    Examples
+    --------
+    robustgen config --dataset imagenet --source /data/imagenet/val
+    robustgen config --schema
     """
     from robustgen.display.text import format_json
     from robustgen.settings.schema import make_schema

@@ -12,6 +12,11 @@ def croissant(options: Describing) -> None:
 
     Every finished set has this description, which NeurIPS requires and hubs read. Before you publish the set,
     add the fields that only you know.
+
+    Examples
+    --------
+    robustgen croissant out/imagenet-c --rai fields.yaml
+    robustgen croissant s3://bucket/imagenet-c
     """
     from robustgen.inspection.publishing import describe_set
     from robustgen.settings.yaml_files import read_yaml

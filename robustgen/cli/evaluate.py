@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustgen.cli.app import command, echo, echo_text, table_width
+from robustgen.cli.app import command, echo, echo_failures, echo_report, table_width
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_time
@@ -12,11 +12,11 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.settings.config import Config
 from robustgen.settings.fields import spell
 from robustgen.settings.models import Evaluating, ModelInput, Runtime
+from robustgen.settings.scoring import DetectionScoring
 
 if TYPE_CHECKING:
     from robustgen.evaluation.evaluating import EvaluateResult
 
-_MOST_NAMED = 10
 _OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", "difficulty"})
 
 
@@ -33,6 +33,11 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
 
     Writes only predictions, the same ones that predict writes for the set of make-c or make-p. score can read
     them again. --perturbations or --difficulty selects ImageNet-P; --annotations selects detectors.
+
+    Examples
+    --------
+    robustgen evaluate --dataset imagenet --model resnet50.onnx --output preds/resnet50
+    robustgen evaluate --dataset cifar-10 --model mymodel:build --input-size 32 --output preds/mine
     """
     config.require_source()
     from robustgen.display import progress
@@ -43,23 +48,17 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
             _detect(options, options.annotations, config, taken, runtime)
             return
         from robustgen.evaluation import evaluating
+        from robustgen.models.opening import open_model
         from robustgen.scores import scoring
 
         scoring.check_baseline(options.baseline)
-        settings = evaluating.ModelOptions(
-            taken.preprocessing, taken.overrides(), options.save, options.batch_size, runtime
-        )
-        done = evaluating.evaluate(
-            config,
-            config.kind,
-            options.model,
-            options.output,
-            settings,
-            overwrite=options.overwrite,
-        )
+        models = [open_model(name, runtime) for name in options.model]
+        done = evaluating.evaluate(config, config.kind, models, options.output, options, taken)
     if not options.quiet:
         _show(done, options.baseline)
-    _show_failures(done)
+    if done.failures:
+        echo(f"{format_count(len(done.failures), 'image')} could not be made:", err=True)
+        echo_failures(done.failures)
     sys.exit(1 if done.failures else 0)
 
 
@@ -84,13 +83,16 @@ def _detect(
             echo(f"{count} with categories that {annotations} does not have", err=True)
         if options.quiet or not (each.folder / "clean.json").is_file():
             continue
-        pattern = f"{each.folder}/{{corruption}}/{{severity}}.json"
-        report = scoring.score_detections(
-            each.annotations, pattern, each.folder / "clean.json", partial=True, model=each.folder.name
+        scored = DetectionScoring(
+            annotations=each.annotations,
+            results=f"{each.folder}/{{corruption}}/{{severity}}.json",
+            clean=each.folder / "clean.json",
+            partial=True,
+            name=each.folder.name,
+            jobs=1,
         )
-        echo_text(report.render("table", table_width()))
-        for note in report.notes:
-            echo(note, err=True)
+        report = scoring.score_detections(scored)
+        echo_report(report.render("table", table_width()), report.notes)
 
 
 def _show(done: "EvaluateResult", baseline: str | None) -> None:
@@ -107,13 +109,4 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
         # For instance with only extra corruptions, which have no mean.
         echo(f"no table: {error}", err=True)
         return
-    echo_text(layouts.format_report(report, "table", table_width()))
-    for note in report.notes:
-        echo(note, err=True)
-
-
-def _show_failures(done: "EvaluateResult") -> None:
-    if done.failures:
-        echo(f"{format_count(len(done.failures), 'image')} could not be made:", err=True)
-        for key, reason in sorted(done.failures.items())[:_MOST_NAMED]:
-            echo(f"  {key!r}: {reason}", err=True)
+    echo_report(layouts.format_report(report, "table", table_width()), report.notes)

@@ -97,9 +97,10 @@ def stop_in_order() -> None:
 
 
 def _describe_images(plan: "Plan") -> str:
-    """Return the number of images and of classes in the source."""
+    """Return the number of images in the source, and of classes unless these are in repeated files."""
     classes = len({*plan.source.classes} - {""})
-    return f"{format_count(len(plan.keys), 'image')}, {classes} class{'es' * (classes != 1)}"
+    named = f", {classes} class{'es' * (classes != 1)}" * (plan.mirror is None)
+    return f"{format_count(len(plan.keys), 'image')}{named}"
 
 
 def _tell_of_compiling() -> None:
@@ -155,7 +156,15 @@ def _show_plan(plan: "Plan") -> None:
     for line in _describe_mirror(plan):
         echo(f"mirror   {line.removeprefix('mirror: ')}")
     disk = f"{format_size(cost.disk)} of disk blocks"
-    echo(f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)} (estimated from {judged})")
+    if cost.free is not None:
+        disk += f", {format_size(cost.free)} are free"
+    uploads = "" if plan.store.is_local else " without uploads"
+    echo(
+        f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)}{uploads} and "
+        f"{format_time(cost.starting)} to start (estimated from {judged})"
+    )
+    if cost.is_too_large:
+        echo("warning: the set will not fit on the file system of the output", err=True)
 
 
 def _show_result(result: "RunResult", plan: "Plan") -> None:

@@ -13,6 +13,11 @@ def fetch(options: Fetching) -> None:
 
     The masks are for medmnist-c:stain_deposit. The default is frost. pip downloads the wheel with the
     files, without installing it. robustgen checks the SHA-256 of each file.
+
+    Examples
+    --------
+    robustgen fetch
+    robustgen fetch frost --wheel imagecorruptions-1.1.2-py3-none-any.whl
     """
     from robustgen.imaging.third_party_files import EVERYTHING
 

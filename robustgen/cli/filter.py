@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from robustgen.cli.app import command, echo
+from robustgen.cli.app import command, echo, echo_failures
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_time
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from robustgen.related.filtration.filtering import FilterResult
     from robustgen.related.filtration.rules import Rule
 
-_MOST_NAMED = 10
 # What --accept alone needs.
 _OF_ACCEPTING = frozenset({"candidates", "output", "accept", "overwrite"})
 
@@ -28,11 +27,16 @@ def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
 
     Finds images of known classes that the models do not recognise. CANDIDATES has a folder of images for each
     class, named like the model's classes.
+
+    Examples
+    --------
+    robustgen filter-a candidates --model resnet50.onnx --classes wnids.txt --output out/a
+    robustgen filter-a candidates --output out/a --accept accepted.txt
     """
     from robustgen.related.filtration.rules import Adversarial
 
     rule = Adversarial(max_confidence=options.max_confidence, per_confusion=options.per_confusion)
-    _filter(rule, options, runtime, options.batch_size)
+    _filter(rule, options, runtime)
 
 
 @command("filter-o")
@@ -42,16 +46,21 @@ def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
 
     Finds images of unknown classes that the models take for known ones. CANDIDATES has a folder of images for
     each class.
+
+    Examples
+    --------
+    robustgen filter-o candidates --model resnet50.onnx --classes wnids.txt --output out/o
+    robustgen filter-o candidates --output out/o --accept accepted.txt
     """
     from robustgen.related.filtration.rules import Outlying
 
-    _filter(Outlying(min_confidence=options.min_confidence), options, runtime, options.batch_size)
+    _filter(Outlying(min_confidence=options.min_confidence), options, runtime)
 
 
-def _filter(rule: "Rule", options: Filtering, runtime: Runtime, batch: int) -> None:
+def _filter(rule: "Rule", options: Filtering, runtime: Runtime) -> None:
     failures = 0
     if options.model:
-        failures = _run(rule, options, runtime, batch)
+        failures = _run(rule, options, runtime)
     elif not options.accept:
         raise ConfigError("give --model, or --accept with the list of a review")
     elif idle := sorted((options.flagged | runtime.flagged) - _OF_ACCEPTING):
@@ -61,32 +70,12 @@ def _filter(rule: "Rule", options: Filtering, runtime: Runtime, batch: int) -> N
     sys.exit(1 if failures else 0)
 
 
-def _run(rule: "Rule", options: Filtering, runtime: Runtime, batch: int) -> int:
+def _run(rule: "Rule", options: Filtering, runtime: Runtime) -> int:
     """Write the shortlist and print a summary; return the number of unusable images."""
-    from robustgen.related.filtration.ensemble import EnsembleOptions
     from robustgen.related.filtration.filtering import filter_images
 
     stop_in_order()
-    ensemble = EnsembleOptions(
-        options.model,
-        options.preprocessing,
-        options.classes,
-        options.overrides(),
-        options.only,
-        options.outputs,
-        options.resize,
-        runtime,
-    )
-    summary = filter_images(
-        rule,
-        options.candidates,
-        ensemble,
-        options.output,
-        limit=options.limit,
-        names=options.names,
-        batch=batch,
-        overwrite=options.overwrite,
-    )
+    summary = filter_images(rule, options, runtime)
     _show(summary, options.output)
     return len(summary.failures)
 
@@ -104,13 +93,12 @@ def _show(summary: "FilterResult", output: str) -> None:
     if summary.failures:
         failed = format_count(len(summary.failures), "image")
         echo(f"{failed} unusable, listed in {format_path(f'{output}/errors.jsonl')}:", err=True)
-        for key, reason in sorted(summary.failures.items())[:_MOST_NAMED]:
-            echo(f"  {key!r}: {reason}", err=True)
+        echo_failures(summary.failures)
 
 
 def _accept(rule: "Rule", options: Filtering) -> None:
     from robustgen.related.filtration.accepting import accept
 
-    done = accept(rule, options.candidates, options.output, options.accept, options.overwrite)
+    done = accept(rule, options)
     what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"
     echo(f"{what} {'accepted' if done.made else 'were there already'}, in {format_path(done.root)}")

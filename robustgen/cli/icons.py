@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     running=Running,
 )
 def make_icons(choices: IconChoices, running: Running) -> None:
-    """Write icons of several styles, as in Icons-50."""
+    """Write icons of several styles, as in Icons-50.
+
+    Examples
+    --------
+    robustgen make-icons --style google=DIR --style twitter=DIR --output out/icons
+    robustgen make-icons --style google=DIR --style twitter=DIR --size 64 --output out/icons-64
+    """
     from robustgen.related.icons import icon_set
 
     planned = icon_set.plan_icons(choices)

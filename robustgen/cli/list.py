@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustgen.cli.app import command, echo, echo_keys, echo_text
 from robustgen.cli.flags import takes
+from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
 from robustgen.settings.inspecting import Listing
 
@@ -22,6 +23,11 @@ def list_(options: Listing) -> None:
 
     NAME shows all details: constants, preparation, or the config of a data set. For a group or family,
     such as common or c-bar, lists the members. Without NAME, lists everything.
+
+    Examples
+    --------
+    robustgen list glass_blur
+    robustgen list --keys /data/imagenet/val
     """
     name = options.name
     if options.keys:
@@ -174,13 +180,9 @@ def _describe(each: dict[str, Any]) -> str:
     lines += [f"  needs {name}: {what} (--with {name}=PLACE)" for name, what in each["needs"].items()]
     for scale, levels in each["parameters"].items():
         for level, values in levels.items():
-            constants = ", ".join(f"{key} {_format_value(value)}" for key, value in values.items())
+            constants = ", ".join(f"{key} {format_constant(value)}" for key, value in values.items())
             lines.append(f"  scale {scale!s:>3}, {each['level']} {level}: {constants}")
     if "published_mean_error" in each:
         mean = f"{100 * each['published_mean_error']:.1f} %"
         lines.append(f"  published mean error of {each['reference']}: {mean}")
     return "\n".join(lines)
-
-
-def _format_value(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -15,14 +15,26 @@ if TYPE_CHECKING:
 @command("make-c")
 @takes("c", config=Config, running=Running)
 def make_c(config: Config, running: Running) -> None:
-    """Write ImageNet-C: corrupted copies of every image."""
+    """Write ImageNet-C: corrupted copies of every image.
+
+    Examples
+    --------
+    robustgen make-c --dataset imagenet --source /data/imagenet/val
+    robustgen make-c --dataset folder --source photos --corruptions fog,snow --severities 1,3
+    """
     _make("c", config, running)
 
 
 @command("make-p")
 @takes("p", config=Config, running=Running)
 def make_p(config: Config, running: Running) -> None:
-    """Write ImageNet-P: perturbation sequences of every image."""
+    """Write ImageNet-P: perturbation sequences of every image.
+
+    Examples
+    --------
+    robustgen make-p --dataset imagenet --source /data/imagenet/val
+    robustgen make-p --dataset folder --source photos --perturbations tilt,snow --limit 10
+    """
     _make("p", config, running)
 
 

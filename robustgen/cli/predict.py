@@ -13,6 +13,11 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
 
     DATASET is an output of make-c or make-p, or a published set, as a path or a URL. The predictions are
     written to --output. The same command on several machines shares the work.
+
+    Examples
+    --------
+    robustgen predict out/imagenet-c --model resnet50.onnx --output preds/resnet50
+    robustgen predict /data/ImageNet-C --model timm:resnet50 --output preds/timm
     """
     from robustgen.cli.execution import stop_in_order
     from robustgen.display import progress
@@ -20,17 +25,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
 
     stop_in_order()
     with progress.quiet(options.quiet):
-        done = predicting.predict(
-            options.dataset,
-            options.model,
-            options.output,
-            preprocessing=taken.preprocessing,
-            flags=taken.overrides(),
-            save=options.save,
-            batch=options.batch_size,
-            runtime=runtime,
-            overwrite=options.overwrite,
-        )
+        done = predicting.predict(options, taken, runtime)
     if options.quiet:
         return
     echo(

@@ -9,7 +9,13 @@ from robustgen.settings.running import Running
 
 @group("preprocess")
 def preprocess() -> None:
-    """Apply CLAHE to a data set."""
+    """Apply CLAHE to a data set.
+
+    Examples
+    --------
+    robustgen preprocess clahe out/imagenet-c out/imagenet-c-clahe
+    robustgen preprocess clahe --help
+    """
 
 
 @preprocess.command(cls=Command)
@@ -20,7 +26,13 @@ def preprocess() -> None:
     hide=("_", "source", "split", "labels", "sample", "subset", "seed", "output"),
 )
 def clahe(places: ClaheCommand, choices: ClaheChoices, running: Running) -> None:
-    """Apply CLAHE to all images of SRC and write them to DST, under the same names."""
+    """Apply CLAHE to all images of SRC and write them to DST, under the same names.
+
+    Examples
+    --------
+    robustgen preprocess clahe out/imagenet-c out/imagenet-c-clahe
+    robustgen preprocess clahe photos out/photos-clahe --clip-limit 4 --tiles 16
+    """
     from robustgen.related.clahe_sets import plan_clahe
 
     own = {"source": places.source, "output": places.destination}

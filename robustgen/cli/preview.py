@@ -37,6 +37,11 @@ def preview(config: Config, options: Previewing) -> None:
 
     With --perturbations, draws frames of its perturbations instead. Without IMAGE, --dataset, --config or
     --source, a bundled sample photograph is used.
+
+    Examples
+    --------
+    robustgen preview photo.jpg --output photo.png
+    robustgen preview photo.jpg --output photo.html
     """
     kind = _find_kind(config, options)
     output = options.output or Path("out/preview.png")

@@ -12,6 +12,11 @@ def report(options: Reporting) -> None:
     """Write an HTML page about a finished set.
 
     DIRECTORY is an output of make-c or make-p, or a published set, as a path or a URL.
+
+    Examples
+    --------
+    robustgen report out/imagenet-c
+    robustgen report out/imagenet-p --images 5 --output report.html
     """
     from robustgen.inspection.report.page import write_report
 

@@ -9,7 +9,13 @@ from robustgen.settings.running import PlanRun
 @command("run")
 @takes(running=PlanRun)
 def run(running: PlanRun) -> None:
-    """Run a plan that a make command wrote with --plan."""
+    """Run a plan that a make command wrote with --plan.
+
+    Examples
+    --------
+    robustgen run plan.json
+    robustgen run plan.json --source /mnt/val --output /mnt/out --jobs all
+    """
     from robustgen.plans import read_plan
 
     plan = read_plan(running.plan_file, source=running.source, output=running.output, jobs=running.jobs)

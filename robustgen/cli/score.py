@@ -2,7 +2,7 @@
 
 import sys
 
-from robustgen.cli.app import command, echo, echo_text, table_width
+from robustgen.cli.app import command, echo, echo_report, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
@@ -17,6 +17,11 @@ def score(options: Scoring) -> None:
     """Print the papers' tables for predictions.
 
     PREDICTIONS are folders written by predict or evaluate, one for each model.
+
+    Examples
+    --------
+    robustgen score preds/resnet50
+    robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
     from robustgen.display import charts, html
     from robustgen.scores import gate, layouts, plotting, score_page, scoring
@@ -38,37 +43,38 @@ def score(options: Scoring) -> None:
         dataset=options.dataset,
     )
     failures = gate.find_failures(report, options.fail_if)
-    echo_text(
-        "\n".join(layouts.describe_plan(report, options.plan))
-        if options.plan
-        else layouts.format_report(
-            report,
-            options.format,
-            0 if options.verbose else table_width(),
-            verbose=options.verbose,
-            columns=options.columns,
+    if options.plan:
+        text = "\n".join(layouts.describe_plan(report, options.plan))
+    else:
+        width = 0 if options.verbose else table_width()
+        text = layouts.format_report(
+            report, options.format, width, verbose=options.verbose, columns=options.columns
         )
-    )
     if failures and options.format == "markdown":
-        echo_text("".join(f"\n- {each}" for each in failures))
-    for note in report.notes:
-        echo(note, err=True)
+        text += "\n" + "".join(f"\n- {each}" for each in failures)
+    echo_report(text, report.notes)
     for path in options.output:
         if path.suffix.lower() in _PAGES:
-            size = score_page.write_page(report, path, options.predictions, options.dataset)
+            size = score_page.write_page(report, path, report.folders, options.dataset)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
             plotting.plot(report, path)
     for failure in failures:
         echo(failure, err=True)
-    sys.exit(1 if failures else 0)
+    sys.exit(1 if failures or report.unfinished else 0)
 
 
 @command("score-ood")
 @takes(options=UnknownClassScoring)
 def score_ood(options: UnknownClassScoring) -> None:
-    """Print how well a model detects unknown classes."""
+    """Print how well a model detects unknown classes.
+
+    Examples
+    --------
+    robustgen score-ood --id preds/mine/clean.npz --ood preds/ood/clean.npz
+    robustgen score-ood --id preds/mine/clean.npz --ood preds/ood/clean.npz --confidence energy
+    """
     from robustgen.scores.unknown_classes import score_unknown_classes
 
-    report = score_unknown_classes(options.known, options.unknown, options.confidence)
+    report = score_unknown_classes(options)
     echo_text(report.render(options.format, table_width()))

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from robustgen.cli.app import Command, echo, group
+from robustgen.cli.app import Command, echo, echo_failures, group
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_size
@@ -15,9 +15,8 @@ from robustgen.settings.models import Runtime
 from robustgen.settings.streams import AccuracyMeasuring, CccPlaying, Drawing
 
 _CORRELATED = frozenset({"law", "concentration", "slots"})
-_CHAIN = (
-    *("class_correlation", "domain_correlation", "class_imbalance", "domain_imbalance"),
-    "most_samples",
+_CHAIN = frozenset(
+    {"class_correlation", "domain_correlation", "class_imbalance", "domain_imbalance", "most_samples"}
 )
 # The first of the three published seeds of CCC, and the images of an accuracy table.
 _SEED, _SAMPLE = 43, 256
@@ -32,6 +31,11 @@ def stream(config: Config, drawing: Drawing) -> None:
 
     Each line names an image by its key, its corruption, severity and label. robustgen.torch.StreamDataset
     creates the images on the fly.
+
+    Examples
+    --------
+    robustgen stream --dataset cifar-10 --setting continual
+    robustgen stream --dataset cifar-10 --setting correlated --output stream.jsonl
     """
     config.require_source()
     setting = drawing.setting or ("csid" if drawing.format == "imglist" else None)
@@ -46,7 +50,7 @@ def stream(config: Config, drawing: Drawing) -> None:
     from robustgen.related.streams.drawing import draw_stream
     from robustgen.related.streams.rows import StreamRow, format_row
 
-    for key in sorted(drawing.flagged & {*_CORRELATED, *_CHAIN}):
+    for key in sorted(drawing.flagged & (_CORRELATED | _CHAIN)):
         meant = "the correlated settings" if key in _CORRELATED else "--setting markov"
         if not (setting.endswith("correlated") if key in _CORRELATED else setting == "markov"):
             raise ConfigError(f"{spell(key)} is for {meant}")
@@ -79,7 +83,13 @@ def stream(config: Config, drawing: Drawing) -> None:
 @stream.command(cls=Command)
 @takes(hide=("output",), choices=Choices, playing=CccPlaying)
 def ccc(choices: Choices, playing: CccPlaying) -> None:
-    """Draw a run of CCC: images whose accuracy stays at a target while corruptions change."""
+    """Draw a run of CCC: images whose accuracy stays at a target while corruptions change.
+
+    Examples
+    --------
+    robustgen stream ccc --source val --accuracy-table accuracies.json
+    robustgen stream ccc --source val --accuracy-table accuracies.json --format webdataset
+    """
     choices.require_source()
     stop_in_order()
     from robustgen.dataset.selection import open_chosen_source, select_keys
@@ -128,29 +138,23 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     runtime=Runtime,
 )
 def measure(config: Config, measuring: AccuracyMeasuring, runtime: Runtime) -> None:
-    """Measure the accuracies that `stream ccc` needs, on 256 images unless others are selected."""
+    """Measure the accuracies that `stream ccc` needs, on 256 images unless others are selected.
+
+    Examples
+    --------
+    robustgen stream measure --source val --model resnet50.onnx
+    robustgen stream measure --source val --model resnet50.onnx --output accuracies.json
+    """
     config.require_source()
     stop_in_order()
-    from robustgen.evaluation.evaluating import ModelOptions
     from robustgen.related.streams.measuring import measure_accuracies
 
     if not config.origins.keys() & {"limit", "sample", "subset"}:
         config = config.model_copy(update={"sample": _SAMPLE})
-    own = measuring.overrides()
-    options = ModelOptions(measuring.preprocessing, own, None, measuring.batch_size, runtime)
-    done = measure_accuracies(
-        config,
-        measuring.model,
-        measuring.output,
-        options,
-        measuring.baseline,
-        measuring.grid,
-        overwrite=measuring.overwrite,
-    )
+    done = measure_accuracies(config, measuring, runtime)
     echo(
         f"{done.made} accuracies of {format_count(done.images, 'image')} measured, "
         f"{done.kept} were there already, in {format_path(measuring.output)}"
     )
-    for key, reason in sorted(done.failures.items())[:_MOST_NAMED]:
-        echo(f"  {key!r}: {reason}", err=True)
+    echo_failures(done.failures)
     sys.exit(1 if done.failures else 0)

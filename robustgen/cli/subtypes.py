@@ -18,6 +18,11 @@ def make_subtypes(options: SubtypeChoices) -> None:
     """List seen and unseen subtypes of broad types.
 
     Splits the subtypes of 25 types by WordNet. IMAGENET22K has a folder for each noun.
+
+    Examples
+    --------
+    robustgen make-subtypes /data/imagenet22k --output out/subtypes
+    robustgen make-subtypes /data/imagenet22k --links --output out/subtypes
     """
     from robustgen.related.subtypes import splitting
 

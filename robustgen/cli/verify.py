@@ -15,6 +15,11 @@ def verify(options: Verifying) -> None:
     """Verify checksums.
 
     Also completes the manifest after merging shards.
+
+    Examples
+    --------
+    robustgen verify out/imagenet-c
+    robustgen verify out/imagenet-c --deep 20
     """
     from robustgen.display.text import format_count
     from robustgen.inspection import verify as verifying
@@ -36,7 +41,7 @@ def verify(options: Verifying) -> None:
         shown = ", ".join(map(repr, findings.failed[:5])) + ", ..." * (len(findings.failed) > 5)
         images = format_count(findings.images, "image")
         echo(f"complete but for {len(findings.failed)} of {images}: {shown}; see errors.jsonl")
-    remade = f"{format_count(findings.remade, 'image')} made again, " * bool(options.deep)
+    remade = f"{format_count(findings.remade, 'image')} regenerated, " * bool(options.deep)
     echo(
         f"{format_count(findings.checked, 'file')} checked, {remade}"
         f"{format_count(len(findings.problems), 'finding')}; digest {findings.digest}"

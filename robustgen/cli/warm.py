@@ -47,6 +47,11 @@ def warm(options: Warming) -> None:
 
     Otherwise the first run of make-c or make-p compiles them. They are kept in ~/.cache/robustgen, or
     in the folder NUMBA_CACHE_DIR; a container image that runs this command needs it inside the image.
+
+    Examples
+    --------
+    robustgen warm
+    robustgen warm --jobs 4
     """
     from robustgen.benchmarks.corruptions import CORRUPTIONS
     from robustgen.benchmarks.perturbations import PERTURBATIONS

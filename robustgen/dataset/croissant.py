@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from robustgen.dataset.names import SUMS
 from robustgen.errors import ConfigError
-from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import read_sums
 from robustgen.files.storage import Store
 from robustgen.formats.card import config_name
@@ -119,22 +118,6 @@ def add_fields(content: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[st
     if unknown := sorted(str(name) for name in fields if name not in USER_FIELDS):
         raise ConfigError(f"{unknown[0]}: cannot be set; choose from {', '.join(sorted(USER_FIELDS))}")
     return {**content, **fields}
-
-
-def find_difference(manifest: Mapping[str, Any], store: Store) -> str | None:
-    """Return a description of how `croissant.json` differs from the set, or None.
-
-    A set without the file is valid: the user may have deleted it before publishing elsewhere.
-    """
-    try:
-        there = parse_object(store.read(CROISSANT))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        return f": {error}"
-    ours = json.loads(encode_croissant(make_croissant(manifest, store)))
-    differing = [name for name in ours if name not in USER_FIELDS and ours[name] != there.get(name)]
-    return f": {differing[0]} does not describe this set" if differing else None
 
 
 # --- files and records ---------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Manifest and checksums: `SHA256SUMS` in every folder, `errors.jsonl` and `dataset.json`.
+"""Manifest and checksums: `SHA256SUMS` in every folder, and the files that describe the whole set.
 
 All of them are pure functions of the output state.
 """
@@ -6,20 +6,29 @@ All of them are pure functions of the output state.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
 from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croissant
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
-from robustgen.dataset.records import Coverage, Failure, find_folder
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SUMS
+from robustgen.dataset.records import (
+    COMPANIONS,
+    Coverage,
+    Failure,
+    Record,
+    find_folder,
+    identify,
+    name_mirror,
+)
 from robustgen.dataset.state import SCHEMA, OutputState, find_largest, read_described
 from robustgen.errors import OutputError, WriteError
 from robustgen.files.json_files import parse_object
-from robustgen.files.name_lists import escape_name
+from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.storage import Store
 from robustgen.formats.card import CARD, write_card
 
@@ -68,16 +77,20 @@ class Summary:
         Sorted by key.
     damaged : list of str
         Names of the damaged records.
+    about : dict of str to Record
+        Records of files about the whole set, without the files.
     """
 
     def __init__(self, state: OutputState, files: sqlite3.Connection | None = None) -> None:
-        self.attempted, self.damaged = Coverage(), list[str]()
+        self.attempted, self.damaged, self.about = Coverage(), list[str](), dict[str, Record]()
         failures: dict[tuple[str, str], Failure] = {}
         for name, record in state.read_records():
             if record is None:
                 self.damaged.append(name)
                 continue
             self.attempted.add(record.images, record.variants)
+            if not record.images:
+                self.about[name] = replace(record, files=())
             failures |= {(each["key"], each.get("variant", "")): each for each in record.failures}
             if files:
                 folders = {*record.variants}
@@ -93,6 +106,28 @@ class Summary:
         """Return the number of images with all variants in `folders` attempted, `without` some images."""
         wanted = frozenset(folders)
         return sum(made >= wanted for key, made in self.attempted.items() if key not in without)
+
+    def identify(self, name: str, folders: Iterable[str], keys: Iterable[str] = ()) -> str:
+        """Return the `identify` of the record `name` of files about `folders`, all images and all `keys`."""
+        failures = [each for each in self.failures if each["key"] in self.attempted]
+        return identify({*self.attempted, *keys}, folders, failures if name == COMPANIONS else ())
+
+    def find_lacking(self, manifest: Mapping[str, Any], plans: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield what the set of these `plans` lacks to be finished, one phrase each.
+
+        Only a set that lacks nothing is complete, whoever writes its `manifest`.
+        """
+        wanted = {COMPANIONS: manifest["variants"]}
+        for plan in (each["manifest"] for each in plans):
+            if plan["config"].get("mirror"):
+                wanted |= {name_mirror(folder): [folder] for folder in plan["variants"]}
+        if self.count(manifest["variants"]) < manifest["images"]:
+            yield f"not all of the {manifest['images']} images have all files"
+        for name, folders in wanted.items():
+            held = self.about.get(name, Record(shared="missing"))
+            is_current = held.shared == self.identify(name, held.variants) and {*folders} <= {*held.variants}
+            if held.shared and not is_current:
+                yield f"the files of the record {name} are missing or outdated"
 
 
 def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str, dict[str, str]], int, int]:
@@ -137,7 +172,7 @@ def finish(state: OutputState) -> list[Failure]:
     OutputError
         The output state is damaged.
     """
-    store, fingerprint, manifest = state.root, state.fingerprint(), hide_paths(describe(state))
+    store, fingerprints, manifest = state.root, state.fingerprints(), hide_paths(describe(state))
     # A database without a name is a temporary file: a whole set has millions of files.
     try:
         with closing(sqlite3.connect("")) as files:
@@ -147,25 +182,69 @@ def finish(state: OutputState) -> list[Failure]:
     except sqlite3.Error as error:
         raise WriteError(f"the checksums need space in the folder for temporary files: {error}") from error
     failures = summary.failures
-    if failures:
-        store.put(ERRORS, "".join(json.dumps(failure) + "\n" for failure in failures).encode())
-    else:
-        store.delete(ERRORS)
+    lacking = [*summary.find_lacking(manifest, state.plans())]
     made = summary.count(manifest["variants"], {failure["key"] for failure in failures})
+    has_arrays = min(store.sizes(manifest["arrays"]), default=0) >= 0
     manifest = manifest | {
         "counts": {"files": count, "bytes": size},
         "failures": len(failures),
-        "complete": min(store.sizes(manifest["arrays"]), default=0) >= 0 and made >= manifest["images"],
+        "complete": not lacking and has_arrays and made >= manifest["images"],
         "digest": _combine(digests[SUMS]),
     }
     if digests[FRAMES]:
         manifest["frames_digest"] = _combine(digests[FRAMES])
-    for name, data in make_cards(manifest).items():
+    about = {
+        **make_cards(manifest),
+        CROISSANT: encode_croissant(make_croissant(manifest, store)),
+        ERRORS: "".join(json.dumps(failure) + "\n" for failure in failures).encode(),
+        MANIFEST: (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode(),
+    }
+    if not failures:
+        store.delete(ERRORS)
+    if lacking:
+        state.mark_unfinished()
+    named = {name: about[name] for name in list_about(manifest)}
+    store.put(MANIFEST_SUMS, encode_sums({name: _sha256(data) for name, data in named.items()}))
+    # The manifest comes last, because only a finished set has one.
+    for name, data in named.items():
         store.put(name, data)
-    store.put(CROISSANT, encode_croissant(make_croissant(manifest, store)))
-    store.put(MANIFEST, (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode())
-    state.mark_finished(fingerprint)
+    if not lacking:
+        state.mark_finished(fingerprints)
     return failures
+
+
+def encode_sums(sums: Mapping[str, str]) -> bytes:
+    """Return the content of `MANIFEST_SUMS`: a line for each name and digest."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode()
+
+
+def list_about(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the files that describe a finished set, and that `MANIFEST_SUMS` lists; the manifest is last."""
+    return [*make_cards(manifest), CROISSANT, *[ERRORS] * bool(manifest["failures"]), MANIFEST]
+
+
+def check_about(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the kind of damage, "missing" or "changed", and the name of each file that describes a set."""
+    sums = read_sums(store.read(MANIFEST_SUMS)) if store.exists(MANIFEST_SUMS) else {}
+    if not sums:
+        yield "missing", MANIFEST_SUMS
+    for path in list_about(manifest):
+        if not store.exists(path):
+            yield "missing", path
+        elif sums and _sha256(store.read(path)) != sums.get(path):
+            yield "changed", path
+
+
+def is_finished(state: OutputState, *, exactly: bool = False) -> bool:
+    """Return whether all files that describe the set of the plans and records exist, as they were written.
+
+    A copy of a finished set is also finished, unless `exactly` is set.
+    """
+    if not state.is_finished(exactly=exactly):
+        return False
+    with suppress(FileNotFoundError, OutputError):
+        return next(check_about(state.root, read_manifest(state.root)), None) is None
+    return False
 
 
 def describe(state: OutputState) -> dict[str, Any]:

@@ -403,5 +403,5 @@ def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
         if len(first) > 1:
             named = ", ".join(f"{key!r} is {width} x {height}" for (width, height), key in first.items())
             raise ConfigError(
-                f"format npy: {named}; all images must have one size: choose an edition, or --size"
+                f"format npy: {named}; all images must have one size: choose an edition with a size"
             )

@@ -15,12 +15,14 @@ import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from robustgen.formats.base import WrittenFile
 
 Failure = dict[str, str]
 """An entry of `errors.jsonl`: ``key``, ``variant`` if only one variant failed, ``reason``."""
+COMPANIONS: Final = "companions"
+"""Name of the record of the files about a set as a whole, and of its refused images."""
 Origin = tuple[int, str]
 """Bytes of a source image, and its identity at the time of reading (empty if it could not be read)."""
 
@@ -40,7 +42,8 @@ class Record:
     failures : sequence of dict
         Failures of the images that the files lack.
     shared : str
-        Part of the content of the files that depends on the whole set; empty if there is none.
+        Part of the content of the files that depends on the whole set; empty if there is none. For files
+        about the set, the `identify` of what they describe.
     values : mapping of str to list
         Results for the images, as JSON values, of units that compute instead of writing files.
     """
@@ -75,6 +78,18 @@ def find_folder(path: str, folders: Container[str]) -> str:
     if slash and f"{outer}/{inner}" in folders:
         return f"{outer}/{inner}"
     return outer if rest and outer in folders else ""
+
+
+def name_mirror(folder: str) -> str:
+    """Return the name of the record of the mirrored files in the `folder` of a variant."""
+    return f"mirror-{folder.replace('/', '-')}"
+
+
+def identify(keys: Iterable[str], folders: Iterable[str], failures: Iterable[Failure] = ()) -> str:
+    """Return a digest of the images, variants and failures that files about a whole set describe."""
+    failed = (f"{failure['key']}\0{failure.get('variant', '')}" for failure in failures)
+    text = "\0\0".join("\0".join(sorted(part)) for part in (keys, folders, failed))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def to_bytes(record: Record) -> bytes:

@@ -8,22 +8,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from robustgen.dataset.manifest import finish, list_sums, source_digest
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE
+from robustgen.dataset.estimate import check_space
+from robustgen.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import Outcome, Production, check_identity, measure_image
-from robustgen.dataset.records import Coverage, Failure, Record, to_bytes
+from robustgen.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
+from robustgen.files.name_lists import read_sums
 from robustgen.formats.base import SetListing, WrittenFile
 from robustgen.formats.units import WorkUnit
 
-_COMPANIONS = "companions"
 # Number of source images compared with the recorded identities before the work begins.
 _LOOKED_AT = 4
 
@@ -118,10 +119,10 @@ def run(
 
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
-    """Return the numbers of the unfinished `shards` of `plan`; 1 if only the manifest is missing."""
+    """Return the numbers of the unfinished `shards` of `plan`; 1 if only files about the set are missing."""
     state = OutputState(plan.store, beside=plan.has_state_beside)
     waiting = _SetRun(plan, state, (1, shards)).list_waiting()
-    return waiting or [1] * (not plan.store.exists(MANIFEST))
+    return waiting or [1] * (not is_finished(state))
 
 
 @contextmanager
@@ -163,6 +164,7 @@ class _SetRun:
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         # The identities of source images when their outputs were created; empty if unknown.
         self._identities = dict.fromkeys(plan.keys, "")
+        self._is_unchanged = state.is_finished()
 
     def carry_out(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
@@ -182,10 +184,14 @@ class _SetRun:
             plan.source.make_ready()
             plan.recipe.make_ready()
             self._check_identities()
+            missing = sum(unit.count_outputs() for unit in pending)
+            check_space(plan, missing, sum(self._sizes.values()) / len(self._sizes))
         state.add_plan(manifest, parameters)
-        if pending or void:
+        if void or pending:
             # An existing manifest must describe all records, even if this run is killed.
             plan.store.delete(MANIFEST)
+            self._is_unchanged = False
+            void.append(COMPANIONS)
         for name in void:
             discard(state, name)
         if pending:
@@ -387,15 +393,11 @@ class _SetRun:
             beside, not_repeated = plan.mirror.list_files()
             refused += not_repeated
             for folder in folders:
-                name, record = f"mirror-{folder.replace('/', '-')}", plan.mirror.make_record(folder, beside)
-                self._put_files(name, record, partial(plan.mirror.copy, plan.store, folder))
+                record = plan.mirror.make_record(folder, beside)
+                self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
 
         def list_failed() -> set[tuple[str, str]]:
-            found = self._failures
-            if self._pending:
-                # Other runs may have written records since the start.
-                made = (record for _, record in state.read_records() if record and record.images)
-                found = [failure for record in made for failure in record.failures]
+            found = self._failures if self._is_unchanged else self._summary.failures
             return {(each["key"], each.get("variant", "")) for each in found}
 
         listing = SetListing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
@@ -404,8 +406,8 @@ class _SetRun:
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
         record = Record({}, folders, written, refused)
-        self._put_files(_COMPANIONS, record, lambda path: plan.store.put(path, files[path]))
-        if state.fingerprint() != state.finished or not plan.store.exists(MANIFEST):
+        self._put_files(COMPANIONS, record, lambda path: plan.store.put(path, files[path]))
+        if not is_finished(state, exactly=not self._is_unchanged):
             waiting = self.list_waiting() if is_sharded else []
             if not waiting:
                 plan.store.delete(MANIFEST)
@@ -423,6 +425,11 @@ class _SetRun:
             tuple(plan.source.remarks()),
         )
 
+    @cached_property
+    def _summary(self) -> Summary:
+        """Return the content of all records after the work, which other runs may have done."""
+        return Summary(self._state)
+
     def list_waiting(self) -> list[int]:
         """Return the numbers of the unfinished shards."""
         ended = Coverage()
@@ -436,8 +443,13 @@ class _SetRun:
 
     def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""
-        store, state = self._plan.store, self._state
-        held = state.read_record(name) or Record()
+        store, state, held = self._plan.store, self._state, self._state.read_record(name) or Record()
+        # Shards that are merged know only their own failures, which matter only to files.
+        if record.files or name != COMPANIONS:
+            made = self._is_unchanged and held.shared
+            record = replace(
+                record, shared=made or self._summary.identify(name, record.variants, self._plan.keys)
+            )
         if to_bytes(held) == to_bytes(record) and self._is_whole(record):
             return
         store.delete(MANIFEST)
@@ -458,13 +470,17 @@ def discard(state: OutputState, name: str) -> None:
 def clear(state: OutputState) -> None:
     """Delete everything that runs of any version recorded in an output, and nothing else."""
     folders, root = {""}, state.root
+    for _, record in state.read_records(any_version=True):
+        for file in record.files if record else ():
+            parts = file.path.split("/")[:-1]
+            folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
+    about = read_sums(root.read(MANIFEST_SUMS)) if root.exists(MANIFEST_SUMS) else ()
+    # Records come last, so that a run that is killed here can be repeated.
+    for path in (MANIFEST, ERRORS, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES)):
+        if path.rpartition("/")[0] in folders:
+            root.delete(path)
     for name, record in state.read_records(any_version=True):
         for file in record.files if record else ():
             root.delete(file.path)
-            parts = file.path.split("/")[:-1]
-            folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
         state.delete_record(name)
-    for path in (*list_sums(root), *list_sums(root, FRAMES), MANIFEST, ERRORS):
-        if path.rpartition("/")[0] in folders:
-            root.delete(path)
     state.clear()

@@ -4,7 +4,7 @@
     .robustgen/plans/<number>-<digest>.json  the content of dataset.json for each plan executed here
     .robustgen/records/<unit>.json  records, see `robustgen.dataset.records`
     .robustgen/claims/<unit>        a hint: who is working on a unit, so that others start elsewhere
-    .robustgen/finished             digest of the plans and records behind the checksums and dataset.json
+    .robustgen/finished             digests of the plans and records behind the checksums and dataset.json
     .robustgen/source-index         listing of the source's archives, see `robustgen.sources`
 
 If the folders at the root of an output are classes, a state folder would count as a class too. The state of
@@ -119,7 +119,7 @@ class OutputState:
         """Return the text of a hint; empty if there is none."""
         try:
             return self.store.read(path).decode()
-        except (FileNotFoundError, UnicodeDecodeError):
+        except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
             return ""
 
     def agree(self, settings: Mapping[str, Any]) -> None:
@@ -132,16 +132,18 @@ class OutputState:
         """
         wanted = json.loads(json.dumps(settings))
         self._expect("")
-        try:
-            self.store.put("settings.json", _to_bytes({"schema": SCHEMA} | wanted), exclusive=True)
-            self.is_ours = True
-        except (FileExistsError, NotADirectoryError):
-            if not self.exists:
-                raise OutputError(
-                    f"{self.location}: is in the way of robustgen's state folder; move it, "
-                    "or choose another --output"
-                ) from None
-            self._compare(self.settings(), wanted)
+        # A finished set may be read-only.
+        if not (held := self.settings()):
+            try:
+                self.store.put("settings.json", _to_bytes({"schema": SCHEMA} | wanted), exclusive=True)
+                self.is_ours = True
+            except (FileExistsError, NotADirectoryError):
+                if not (held := self.settings()):
+                    raise OutputError(
+                        f"{self.location}: is in the way of robustgen's state folder; move it, "
+                        "or choose another --output"
+                    ) from None
+        self._compare(held, wanted)
         self._expect(f"{self.location}/settings.json")
 
     def _expect(self, location: str) -> None:
@@ -268,22 +270,26 @@ class OutputState:
 
     # --- the end
 
-    def fingerprint(self) -> str:
-        """Return a digest of the names, sizes and times of all plans and records."""
-        entries = (entry for folder in ("plans", "records") for entry in self.store.list(folder))
-        names = [f"{entry.path} {entry.size} {entry.stamp}" for entry in entries]
-        return hashlib.sha256("\0".join(names).encode()).hexdigest()
+    def fingerprints(self) -> tuple[str, str]:
+        """Return digests of all plans and records: of names and sizes, as copies have, and of times too."""
+        entries = [entry for folder in ("plans", "records") for entry in self.store.list(folder)]
+        names = "\0".join(f"{entry.path} {entry.size}" for entry in entries)
+        times = "\0".join(entry.stamp for entry in entries)
+        return _digest(names.encode()), _digest(f"{names}\0{times}".encode())
 
-    @property
-    def finished(self) -> str:
-        """Return the fingerprint that the manifest was written for; empty if there is none."""
-        return self._read_text("finished")
+    def is_finished(self, *, exactly: bool = False) -> bool:
+        """Return whether the manifest was written for these plans and records; `exactly`: not for a copy."""
+        return self.fingerprints()[exactly] in self._read_text("finished").split()
 
-    def mark_finished(self, fingerprint: str) -> None:
-        """Delete all claims, and write the fingerprint of the plans and records behind the manifest."""
+    def mark_unfinished(self) -> None:
+        """Delete the fingerprints of an earlier manifest."""
+        self.store.delete("finished")
+
+    def mark_finished(self, fingerprints: Sequence[str]) -> None:
+        """Delete all claims, and write the fingerprints of the plans and records behind the manifest."""
         # Claims first: a run that finds `finished` deletes none.
         self.delete_claims()
-        self.store.put("finished", fingerprint.encode())
+        self.store.put("finished", " ".join(fingerprints).encode())
 
     def delete_claims(self) -> None:
         """Delete all claims, after the last unit."""

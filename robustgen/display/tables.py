@@ -188,8 +188,8 @@ def _list_lines(table: Table, width: int) -> Iterator[str]:
         yield "  ".join(pieces).rstrip()
     for row in table.grid:
         cells = [
-            cell.ljust(room) if place < table.names else cell.rjust(room)
-            for place, (cell, room) in enumerate(zip(row, widths, strict=True))
+            cell.ljust(room) if index < table.names else cell.rjust(room)
+            for index, (cell, room) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
 

@@ -52,6 +52,13 @@ def _replace_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def format_constant(value: object) -> str:
+    """Return a constant of a corruption: ``"0.5"``, ``"3"``, ``"exact"``, ``"0.1, 0.9"``."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(format_constant, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def format_name(name: str) -> str:
     """Return ``"glass blur"`` for ``glass_blur``."""
     return name.replace("_", " ")

@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,8 +29,8 @@ from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
-from robustgen.evaluation.predicting import Predictor, choose_saved
-from robustgen.evaluation.predictions import Saved, digest_of
+from robustgen.evaluation.predicting import Predictor, check_single_labels, choose_saved
+from robustgen.evaluation.predictions import digest_of
 from robustgen.evaluation.rendering import Rendered, render
 from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
 from robustgen.execution import count_cores
@@ -39,13 +39,11 @@ from robustgen.formats import FORMATS
 from robustgen.formats.base import stack_images
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import cut
-from robustgen.models import preprocessing as presets
 from robustgen.models.base import Model
 from robustgen.models.classifier import Classifier
-from robustgen.models.opening import open_model
-from robustgen.models.preprocessing import PRESETS, Preprocessing
+from robustgen.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.settings.config import Config
-from robustgen.settings.models import Runtime
+from robustgen.settings.models import ModelInput, Outputs
 from robustgen.sources.base import class_of
 
 _VIDEO: Final = ".mp4"
@@ -76,30 +74,6 @@ class EvaluateResult:
     noun: str
     failures: dict[str, str]
     seconds: float
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """Settings of the models.
-
-    Attributes
-    ----------
-    preprocessing : str, optional
-        A preset or a YAML file; default the model's own, or the one for the edition.
-    flags : mapping
-        Fields of `Preprocessing`, as text, which override it.
-    save : {"logits", "top5"}, optional
-        As in `predict`.
-    batch : int
-        Images or frames per batch.
-    runtime : Runtime
-    """
-
-    preprocessing: str | None = None
-    flags: Mapping[str, Any] = field(default_factory=dict)
-    save: Saved | None = None
-    batch: int = 64
-    runtime: Runtime = field(default_factory=Runtime)
 
 
 # --- the images ----------------------------------------------------------------------------------
@@ -155,11 +129,10 @@ def _size(plan: Plan, key: str) -> int:
 def evaluate(
     config: Config,
     kind: Kind,
-    models: Sequence[str | Model],
-    output: str | Path,
-    options: ModelOptions | None = None,
-    *,
-    overwrite: bool = False,
+    models: Sequence[Model],
+    output: str,
+    options: Outputs,
+    taken: ModelInput,
 ) -> EvaluateResult:
     """Predict a set with `models` without writing it.
 
@@ -168,13 +141,12 @@ def evaluate(
     config : Config
         As for make-c or make-p.
     kind : {"c", "p"}
-    models : sequence of str or Model
-        As in `open_model`, or opened.
+    models : sequence of Model
     output : path or URL
         Folder with a subfolder of predictions for each model.
-    options : ModelOptions, optional
-    overwrite : bool
-        Remove other predictions of robustgen.
+    options : Outputs
+    taken : ModelInput
+        Input of the models, if it is not that of the models or of the edition.
 
     Raises
     ------
@@ -182,32 +154,30 @@ def evaluate(
         Models, images and output do not match.
     """
     started = time.monotonic()
-    options = options or ModelOptions()
-    opened = [open_model(each, options.runtime) if isinstance(each, str) else each for each in models]
-    folders = tuple(f"{open_store(output).location}/{name}" for name in _name_folders(opened))
+    folders = tuple(f"{open_store(output).location}/{name}" for name in _name_folders(models))
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
+    check_single_labels(plan.source.class_labels, plan.source.location)
     edition = str(plan.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"
-    classifiers = [
-        Classifier(
-            model,
-            presets.load_preprocessing(options.preprocessing, options.flags, default, model.preprocessing),
-        )
-        for model in opened
-    ]
+    given = taken.preprocessing, taken.overrides()
+    chosen = [load_preprocessing(*given, default, model.preprocessing) for model in models]
+    classifiers = [Classifier(*each) for each in zip(models, chosen, strict=True)]
     keys = _list_keys(plan)
     first = _render_first(plan, keys, classifiers)
     checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
-    described = _describe(plan, keys)
+    sizes = {key: _size(plan, key) for key in plan.keys}
+    described = _describe(plan, keys, sizes)
     with ExitStack() as stack:
         candidates = []
         for folder, (predictor, labels) in zip(folders, checked, strict=True):
             settings = described | predictor.settings()
-            opened_store = open_prediction_store(folder, plan.source.location, settings, overwrite=overwrite)
+            opened_store = open_prediction_store(
+                folder, plan.source.location, settings, sizes, overwrite=options.overwrite
+            )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
-        run = _EvaluationRun(plan, kind, keys, candidates, options.batch)
+        run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, time.monotonic() - started)
@@ -238,14 +208,14 @@ def _try_out(
     keys: Mapping[str, str],
     classifier: Classifier,
     first: Rendered,
-    options: ModelOptions,
+    options: Outputs,
 ) -> tuple[Predictor, dict[str, int]]:
     """Run a model on the image `first`, to check now that they match; return also the labels."""
     variant, root = plan.variants[0], plan.source.location
     pixels = first.pixels[variant.folder][_view(classifier)]
     folders = _list_classes(plan, keys, classifier.preprocessing.classes)
     classes = classifier.count_classes(pixels, root, None if folders is None else len(folders))
-    predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), options.batch)
+    predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), options.batch_size)
     labels = _label(plan, keys, folders)
     predictor.check_labels(np.array([*labels.values()]), root)
     predictor.predict(pixels[None], [keys[first.key]], variant)
@@ -259,13 +229,12 @@ def _name_folders(models: Sequence[Model]) -> list[str]:
     return [name if plain.count(name) == 1 else f"{name}-{i}" for i, name in enumerate(plain, 1)]
 
 
-def _describe(plan: Plan, keys: Mapping[str, str]) -> dict[str, Any]:
+def _describe(plan: Plan, keys: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, Any]:
     """Return everything that decides the images, for `predictions.json`."""
     settings = {**plan.settings()}
     # The variants are omitted: the rest decides their pixels, and variants can be added.
     del settings["parameters"]
     own = {name: plan.choices.get(name) for name in _CHOICES}
-    sizes = {key: _size(plan, key) for key in plan.keys}
     return {
         "kind": plan.recipe.title,
         "dataset": plan.dataset,

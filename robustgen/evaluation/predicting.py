@@ -6,9 +6,8 @@ the output. Several runs can share the units. The run that finds a variant compl
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +27,7 @@ from robustgen.models import preprocessing as presets
 from robustgen.models.classifier import Classifier, is_finite
 from robustgen.models.opening import open_model
 from robustgen.models.preprocessing import Pixels
-from robustgen.settings.models import Runtime
+from robustgen.settings.models import ModelInput, Predicting, Runtime
 
 # Editions of published sets, which have no manifest, by format.
 _USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}
@@ -179,37 +178,15 @@ class _PredictionRun:
         self._store.finish(variant, self._units, named, labels, self._predictor.entries)
 
 
-def predict(
-    dataset: str | Path,
-    model: str,
-    output: str | Path,
-    *,
-    preprocessing: str | None = None,
-    flags: Mapping[str, Any] | None = None,
-    save: Saved | None = None,
-    batch: int = 64,
-    runtime: Runtime | None = None,
-    overwrite: bool = False,
-) -> PredictResult:
+def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> PredictResult:
     """Predict all variants of a set that are not predicted yet.
 
     Parameters
     ----------
-    dataset, output : path or URL
-        A C or P set, and the folder of the predictions.
-    model : str
-        As in `open_model`.
-    preprocessing : str, optional
-        A preset or a YAML file; default the one for the set.
-    flags : mapping, optional
-        Fields of `Preprocessing`, as text, which override it.
-    save : {"logits", "top5"}, optional
-        What to store; default logits for a C set and top5 for a P set, whose logits would need much space.
-    batch : int
-        Images or frames per batch.
-    runtime : Runtime, optional
-    overwrite : bool
-        Remove other predictions in `output`.
+    options : Predicting
+    taken : ModelInput
+        Input of the model, if it is not that of the model or of the set.
+    runtime : Runtime
 
     Raises
     ------
@@ -217,26 +194,38 @@ def predict(
         Model, set and output do not match.
     """
     started = time.monotonic()
-    data = open_dataset(dataset)
+    data = open_dataset(options.dataset)
+    check_single_labels(data.class_labels, data.root)
     # Without an edition, the one of published sets with this layout.
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
     default = edition if edition in presets.PRESETS else "imagenet"
-    opened = open_model(model, runtime or Runtime())
-    chosen = presets.load_preprocessing(preprocessing, flags or {}, default, opened.preprocessing)
+    opened = open_model(options.model, runtime)
+    given = taken.preprocessing, taken.overrides()
+    chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
     if chosen.classes:
-        data = open_dataset(dataset, chosen.classes)
+        data = open_dataset(options.dataset, chosen.classes)
     if chosen.clahe and EQUALISED in data.manifest:
-        raise ConfigError(f"{dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
+        raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
     classifier = Classifier(opened, chosen)
     classes = classifier.count_classes(data.load(data.variants[0], 0), data.root, data.classes)
-    named = preprocessing or (f"of {model}" if opened.preprocessing else default)
-    predictor = Predictor(classifier, classes, choose_saved(save, data.kind, classes), batch)
+    named = taken.preprocessing or (f"of {options.model}" if opened.preprocessing else default)
+    saved = choose_saved(options.save, data.kind, classes)
+    predictor = Predictor(classifier, classes, saved, options.batch_size)
     settings = _describe_dataset(data) | predictor.settings()
-    with open_prediction_store(output, data.root, settings, overwrite=overwrite) as store:
+    with open_prediction_store(options.output, data.root, settings, overwrite=options.overwrite) as store:
         run = _PredictionRun(data, predictor, store)
         run.carry_out()
     kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
     return PredictResult(run.made, kept, name_contents(data.kind), time.monotonic() - started, named)
+
+
+def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
+    """Raise a SourceError if the images at `root` have several labels each, as those of ChestMNIST."""
+    if class_labels is not None and class_labels.shape[1] > 1:
+        raise SourceError(
+            f"{root}: its images have several labels each, which prediction files cannot hold; make the set, "
+            "and compute metrics.multi_label_balanced_error as docs/benchmarks/medmnist-c.md shows"
+        )
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:

@@ -31,7 +31,7 @@ from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.names import STATE
 from robustgen.dataset.opening import check_folder
 from robustgen.dataset.state import read_described
-from robustgen.errors import ArgumentError, OutputError, SourceError
+from robustgen.errors import ArgumentError, OutputError, SourceError, UnfinishedError
 from robustgen.files.storage import Store, measure, open_store
 from robustgen.formats.base import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
@@ -275,13 +275,9 @@ class PredictionFile:
         if not self.has_logits and self.shapes.get("top5", (*self.outputs, 5)) != (*self.outputs, 5):
             raise ArgumentError(f"top5 has the shape {self.shapes['top5']}, not {(*self.outputs, 5)}")
 
-    @property
-    def _of_sequences(self) -> bool:
-        return len(self.outputs) == 2
-
     def _check_labels(self) -> None:
         labels = self.labels
-        if labels is None and self._of_sequences:
+        if labels is None and len(self.outputs) == 2:
             return
         if labels is None or labels.dtype.kind not in "iu" or labels.ndim != 1:
             raise ArgumentError("has no list of integer labels")
@@ -449,8 +445,8 @@ def open_predictions(root: str | Path) -> Predictions:
     except OutputError as error:
         raise SourceError(str(error)) from error
     folders = [path.removesuffix(".npz") for path in list_files(store)]
-    if not folders and is_unfinished(store):
-        raise SourceError(f"{store.location}: the run is unfinished; the same command resumes it")
+    if {*folders} <= {CLEAN} and (is_unfinished(store) or (settings and not folders)):
+        raise UnfinishedError(f"{store.location}: the run is unfinished; the same command resumes it")
     kind = _kind(store.location, folders)
     variants = {folder: parse_variant(folder, kind) for folder in folders}
     files = {

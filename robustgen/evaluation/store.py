@@ -254,7 +254,12 @@ def _list_parts(record: Record) -> dict[str, WrittenFile]:
 
 @contextmanager
 def open_prediction_store(
-    location: str | Path, source: str, settings: Mapping[str, Any], *, overwrite: bool = False
+    location: str | Path,
+    source: str,
+    settings: Mapping[str, Any],
+    sizes: Mapping[str, int] | None = None,
+    *,
+    overwrite: bool = False,
 ) -> Iterator[PredictionStore]:
     """Open the folder for predictions with these `settings`.
 
@@ -265,6 +270,8 @@ def open_prediction_store(
         Source of the images, which must not contain the folder.
     settings : mapping
         Content of `predictions.json`.
+    sizes : mapping of str to int, optional
+        Size of each source image, to say what has changed.
     overwrite : bool
         Remove earlier predictions, if robustgen wrote all files in the folder.
 
@@ -276,11 +283,11 @@ def open_prediction_store(
     with open_output(location, source) as root:
         if overwrite:
             _remove_own(OutputState(root))
-        _agree(root, settings)
+        _agree(root, settings, sizes or {})
         yield PredictionStore(root)
 
 
-def _agree(root: Store, settings: Mapping[str, Any]) -> None:
+def _agree(root: Store, settings: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
     """Write `predictions.json`, or compare `settings` with the existing one."""
     data = (json.dumps({"schema": SCHEMA} | {**settings}, indent=1, sort_keys=True) + "\n").encode()
     try:
@@ -292,9 +299,27 @@ def _agree(root: Store, settings: Mapping[str, Any]) -> None:
         try:
             return root.put(ABOUT, data, exclusive=True)
         except FileExistsError:
-            return _agree(root, settings)
+            return _agree(root, settings, sizes)
     if other := _find_difference(held, {"schema": SCHEMA} | {**settings}):
-        raise OutputError(f"{root.location}: contains predictions of another {other}; {_REMEDY}")
+        what = f"another {other}"
+        if other in ("digest", "source_digest", "keys"):
+            what = _describe_images(root, held.get("keys") == settings.get("keys"), sizes)
+        raise OutputError(f"{root.location}: contains predictions of {what}; {_REMEDY}")
+
+
+def _describe_images(root: Store, same_names: bool, sizes: Mapping[str, int]) -> str:
+    """Return in which images a folder of predictions differs from those with the given `sizes`."""
+    records = (record for _, record in OutputState(root).read_records() if record)
+    known = {key: size for record in records for key, (size, _) in record.images.items()}
+    found = {
+        "of other sizes": [key for key in known if sizes.get(key, known[key]) != known[key]],
+        "that are missing now": [key for key in known if key not in sizes],
+        # The records of an unfinished run do not have all images.
+        "that are new": [key for key in sizes if key not in known] if predictions.list_files(root) else [],
+    }
+    parts = [f"{len(keys)} {what}, for instance {min(keys)!r}" for what, keys in found.items() if keys]
+    what = "the same names, but other files" if same_names else "other images"
+    return f"{what} ({' and '.join(parts)})" if parts and sizes and known else what
 
 
 def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:

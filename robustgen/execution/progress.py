@@ -46,6 +46,10 @@ class Reporter:
         if self.address is not None:
             self._send(_COMPILING)
 
+    def tell_over(self) -> None:
+        """Report that the run is over."""
+        self._send("0")
+
     def _send(self, text: str) -> None:
         assert self.address is not None
         worker = f"{socket.gethostname()}:{os.getpid()}"
@@ -87,6 +91,8 @@ class Progress:
 
     def __exit__(self, *error: object) -> None:
         self._over.set()
+        # Wake the thread, which would wait for half a second.
+        self.reporter.tell_over()
         self._thread.join()
         self._socket.close()
         self._show(max(self._shown, self._finished))

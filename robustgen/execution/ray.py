@@ -38,7 +38,8 @@ class RayCluster(Cluster):
             from ray import exceptions
         except ImportError as error:
             raise MissingDependencyError("ray needs a library: pip install 'robustgen[ray]'") from error
-        self.address, self._ray = address or "auto", ray
+        # In `--on ray://head:10001`, Ray's own prefix stands for ours.
+        self.address, self._ray = f"ray:{address}" if address[:2] == "//" else address or "auto", ray
         self.deaths = (
             exceptions.WorkerCrashedError,
             exceptions.NodeDiedError,

@@ -276,7 +276,7 @@ class Arrays(Dataset):
                 raise SourceError(f"{self.root}/{file}: {reason}")
             self._starts |= {variant: place * images for place, variant in enumerate(variants)}
         self._keys = self._read_keys()
-        self._places = {key: place for place, key in enumerate(self._keys)}
+        self._places = {key: index for index, key in enumerate(self._keys)}
         self._labels = self._read_labels()
 
     def _file(self, variant: Variant) -> str:

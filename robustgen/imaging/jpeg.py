@@ -71,7 +71,8 @@ def encode_jpeg(
 def decode_jpeg(data: bytes, *, library: Libjpeg = "turbo") -> Rgb:
     """Return the pixels, uint8 (H, W, 3), of a JPEG file from `encode_jpeg`."""
     if library == "ijg":
-        return _decode_by_ijg(data)
+        pixels = read_by_ijg(data)
+        return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
     pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
     return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
 
@@ -131,11 +132,6 @@ def _encode_by_ijg(image: Rgb, quality: int, optimise: bool, subsampling: Subsam
     with tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
         picture.write_spatial(file.name, qt=quality, flags=flags)
         return file.read()
-
-
-def _decode_by_ijg(data: bytes) -> Rgb:
-    pixels = read_by_ijg(data)
-    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
 
 
 def read_by_ijg(data: bytes) -> NDArray[np.uint8]:

@@ -1,11 +1,15 @@
 """Last step before a set is published: the user's own fields in `croissant.json`."""
 
+import hashlib
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 from robustgen.dataset.croissant import CROISSANT, add_fields, encode_croissant, make_croissant
+from robustgen.dataset.manifest import encode_sums
+from robustgen.dataset.names import MANIFEST_SUMS
 from robustgen.dataset.opening import check_folder
+from robustgen.files.name_lists import read_sums
 from robustgen.files.storage import open_store
 from robustgen.inspection.verify import read_finished
 
@@ -32,5 +36,8 @@ def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     check_folder(store)
     texts = {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items()}
     content = add_fields(make_croissant(read_finished(store), store), texts)
-    store.put(CROISSANT, encode_croissant(content))
+    data = encode_croissant(content)
+    sums = read_sums(store.read(MANIFEST_SUMS)) | {CROISSANT: hashlib.sha256(data).hexdigest()}
+    store.put(CROISSANT, data)
+    store.put(MANIFEST_SUMS, encode_sums(sums))
     return content

@@ -85,17 +85,13 @@ class Formula:
         """
         if not self.normalised:
             return 1.0
-        if name not in baseline:
-            raise ArgumentError(f"the baseline has no value for {name!r}; it has: {', '.join(baseline)}")
-        given = np.asarray(baseline[name])
+        given = np.asarray(baseline_value(baseline, name))
         levels = SEVERITIES if given.ndim else 1
         rows = level_values(np.atleast_1d(given), f"the baseline of {name}", levels, LARGEST[self.quantity])
         found = float(self.combine(rows, clean))
         if found <= 0 and self.clean is not None:
             raise ArgumentError(f"the baseline's error on {name} does not exceed its clean error")
-        if found == 0:
-            raise ArgumentError(f"the baseline of {name} is 0; nothing can be divided by it")
-        return found
+        return check_positive(found, name)
 
 
 def level_values(value: ArrayLike, name: str, severities: int = SEVERITIES, most: float = 1.0) -> Floats:

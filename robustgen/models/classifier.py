@@ -50,6 +50,11 @@ class Classifier:
         named, own = self.preprocessing.classes, f"{self.model.name} has {classes} classes"
         if named and len(named) != classes:
             raise ConfigError(f"the class list has {len(named)} names, {own}")
+        if folders == 1 < classes:
+            raise ConfigError(
+                f"{root}: all images are in one folder, {own}: name the folder above the class folders, or "
+                "pass --labels; detectors, for data sets such as COCO, need --annotations"
+            )
         if folders not in (None, classes):
             raise ConfigError(
                 f"{root} has {folders} class folders, {own}: "

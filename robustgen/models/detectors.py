@@ -1,7 +1,6 @@
 """Detectors: those of torchvision with given weights, and user functions."""
 
 import hashlib
-import importlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,12 +10,19 @@ from typing import Any, Final
 import numpy as np
 
 from robustgen.dataset.outputs import file_digest
-from robustgen.errors import ConfigError, MissingDependencyError
+from robustgen.errors import ConfigError
 from robustgen.files.storage import locate
 from robustgen.imaging.pixels import Rgb
 from robustgen.models.base import first_line
 from robustgen.models.masks import encode_mask
-from robustgen.models.pytorch import choose_device, import_torch, read_weights
+from robustgen.models.pytorch import (
+    choose_device,
+    find_function,
+    import_library,
+    import_torch,
+    name_model_in_errors,
+    read_weights,
+)
 from robustgen.settings.models import Runtime
 
 FORMS: Final = "torchvision:NAME@FILE or module:function"
@@ -80,12 +86,12 @@ class TorchvisionDetector(Detector):
         left, top, right, bottom = arrays["boxes"].astype(np.float64).T
         boxes = np.stack([left, top, right - left, bottom - top], axis=1).round(3)
         detections = []
-        for place, (box, label, score) in enumerate(
+        for index, (box, label, score) in enumerate(
             zip(boxes.tolist(), arrays["labels"].tolist(), arrays["scores"].tolist(), strict=True)
         ):
             detections.append({"category_id": int(label), "bbox": box, "score": score})
             if "masks" in arrays:
-                detections[-1]["segmentation"] = encode_mask(arrays["masks"][place, 0] >= _MASK_THRESHOLD)
+                detections[-1]["segmentation"] = encode_mask(arrays["masks"][index, 0] >= _MASK_THRESHOLD)
         return detections
 
     def settings(self) -> dict[str, str]:
@@ -109,11 +115,8 @@ class FunctionDetector(Detector):
 
     def detect(self, image: Rgb) -> list[Detection]:
         """Return the detections, as `Detector.detect`."""
-        try:
+        with name_model_in_errors(self.name):
             found = self._function(image)
-        # A user function may raise anything.
-        except Exception as error:
-            raise ConfigError(f"--model {self.name}: {type(error).__name__}: {first_line(error)}") from error
         if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
             raise ConfigError(
                 f"--model {self.name}: must return a list of detections, not {type(found).__name__}"
@@ -144,12 +147,7 @@ def open_detector(name: str, runtime: Runtime) -> Detector:
 
 
 def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:
-    try:
-        models = importlib.import_module("torchvision").models
-    except ImportError as error:
-        raise MissingDependencyError(
-            "such a model needs torchvision: pip install 'robustgen[torch]'"
-        ) from error
+    models = import_library("torchvision", "torch").models
     known, _, checkpoint = name.partition("@")
     listed = models.list_models(models.detection)
     if known not in listed:
@@ -171,14 +169,8 @@ def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:
 
 
 def _open_function(name: str) -> FunctionDetector:
-    place, _, function = name.partition(":")
-    # The current folder, as in `python -m`; installed commands do not add it.
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(place), function)
-    except Exception as error:
-        raise ConfigError(f"--model {name}: {type(error).__name__}: {first_line(error)}") from error
+    with name_model_in_errors(name):
+        found = find_function(name)
     if not callable(found):
         raise ConfigError(f"--model {name}: is {type(found).__name__}, not a function")
     return FunctionDetector(name, found)

@@ -71,16 +71,12 @@ class Preprocessing:
         first = layout == "NCHW"
         n, height, width, _ = pixels.shape
         out = np.empty((n, 3, height, width) if first else pixels.shape, dtype)
-        tables = self._tables(dtype)
+        mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
+        # The value of each of the 256 levels in each channel.
+        tables = ((self.pixel_scale * np.arange(256.0) - mean) / std).astype(dtype)
         for image, place in zip(pixels, out, strict=True):
             look_up_channels(image, tables, place if first else place.transpose(2, 0, 1))
         return out
-
-    def _tables(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return the value of each of the 256 levels in each channel, (3, 256)."""
-        mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
-        tables: NDArray[Any] = ((self.pixel_scale * np.arange(256.0) - mean) / std).astype(dtype)
-        return tables
 
     def resize(self, pixels: Pixels) -> Pixels:
         """Return an image (H, W, 3) or frames (T, H, W, 3) at `input_size`."""

@@ -10,7 +10,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -91,7 +91,9 @@ class TorchModel(Model):
         """Return the logits of a batch, as `Model.run`."""
         torch = import_torch()
         try:
-            with torch.inference_mode(), self._precision(torch):
+            device = self._device.partition(":")[0]
+            half = torch.bfloat16 if device == "cpu" else torch.float16
+            with torch.inference_mode(), torch.autocast(device, dtype=half, enabled=self._mixed):
                 logits = self._module(torch.from_numpy(images).to(self._device))
                 # Half precision is converted: it makes NumPy's other functions slow.
                 return np.asarray(self._check_output(logits, torch).float().cpu().numpy())
@@ -102,11 +104,6 @@ class TorchModel(Model):
                     torch.cuda.empty_cache()
                 raise OutOfDeviceMemoryError from error
             raise
-
-    def _precision(self, torch: Any) -> AbstractContextManager[Any]:
-        device, context = self._device.partition(":")[0], nullcontext[Any]()
-        kind = torch.bfloat16 if device == "cpu" else torch.float16
-        return torch.autocast(device, dtype=kind) if self._mixed else context
 
     def _check_output(self, output: Any, torch: Any) -> Any:
         # Models of Hugging Face return their logits under this name.
@@ -121,10 +118,11 @@ class TorchModel(Model):
 
 def import_torch() -> Any:
     """Return the module torch; raise a MissingDependencyError if it is not installed."""
-    return _import("torch", "torch")
+    return import_library("torch", "torch")
 
 
-def _import(library: str, extra: str) -> Any:
+def import_library(library: str, extra: str) -> Any:
+    """Return a module that belongs to an `extra`; raise a MissingDependencyError if it is not installed."""
     try:
         return importlib.import_module(library)
     except ImportError as error:
@@ -176,7 +174,7 @@ def read_weights(path: Path) -> dict[str, Any]:
     torch = import_torch()
     try:
         if path.suffix == ".safetensors":
-            return dict(_import("safetensors.torch", "timm").load_file(path))
+            return dict(import_library("safetensors.torch", "timm").load_file(path))
         content = torch.load(path, map_location="cpu", weights_only=True)
     except MissingDependencyError:
         raise
@@ -214,6 +212,28 @@ def _count_outputs(weights: Mapping[str, Any]) -> int:
 def _suggest(name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=_NAMED)
     return f" (did you mean {' or '.join(near)}?)" if near else ""
+
+
+# --- user functions ------------------------------------------------------------------------------
+
+
+@contextmanager
+def name_model_in_errors(name: str) -> Iterator[None]:
+    """Turn any error of a user function into a ConfigError that names the model."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"--model {name}: {type(error).__name__}: {first_line(error)}") from error
+
+
+def find_function(name: str) -> Any:
+    """Import ``package.module:function``; also from the current folder, as `python -m` does."""
+    place, _, function = name.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return getattr(importlib.import_module(place), function)
 
 
 # --- forms of names ------------------------------------------------------------------------------
@@ -274,7 +294,7 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
 
 def open_timm(name: str, runtime: Runtime) -> TorchModel:
     """Return ``timm:NAME`` with timm's pretrained weights, or ``timm:NAME@checkpoint.pth``."""
-    timm = _import("timm", "timm")
+    timm = import_library("timm", "timm")
     known, _, checkpoint = name.partition("@")
     if known.partition(".")[0] not in timm.list_models():
         hint = _suggest(known, timm.list_models())
@@ -301,7 +321,7 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
 
 def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
     """Return ``torchvision:NAME@weights.pth``."""
-    torchvision = _import("torchvision", "torch")
+    torchvision = import_library("torchvision", "torch")
     known, _, checkpoint = name.partition("@")
     listed = torchvision.models.list_models(torchvision.models)
     if known not in listed:
@@ -329,16 +349,8 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
 def open_factory(name: str, runtime: Runtime) -> TorchModel:
     """Return ``package.module:factory``, a function that returns a module, or (module, its preprocessing)."""
     torch = import_torch()
-    place, _, function = name.partition(":")
-    # The current folder, as in `python -m`; installed commands do not add it.
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        factory = getattr(importlib.import_module(place), function)
-        made = factory()
-    # A user function may raise anything.
-    except Exception as error:
-        raise ConfigError(f"--model {name}: {type(error).__name__}: {first_line(error)}") from error
+    with name_model_in_errors(name):
+        made = find_function(name)()
     module, own = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise ConfigError(f"--model {name}: returns {type(module).__name__}, not a torch.nn.Module")

@@ -156,7 +156,10 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     for cached in (_open_set, _index_keys):
         cached.cache_clear()
     root = open_store(choices.source or "")
-    manifest = _read_manifest(root)
+    check_folder(root)
+    manifest = read_manifest_of(root)
+    if EQUALISED in manifest:
+        raise SourceError(f"{root.location}: is already the result of CLAHE")
     dataset = _open_c_set(root, manifest)
     source: Items[Any] = _SetImages(root.location) if dataset else ImageFolder(root.location)
     keys = select_keys(source, choices)
@@ -171,15 +174,6 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
         known |= {"benchmark": manifest.get("kind"), "origin": manifest.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
     return assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
-
-
-def _read_manifest(root: Store) -> dict[str, Any]:
-    """Return the content of the source's manifest, if it has one."""
-    check_folder(root)
-    manifest = read_manifest_of(root)
-    if EQUALISED in manifest:
-        raise SourceError(f"{root.location}: is already the result of CLAHE")
-    return manifest
 
 
 def _open_c_set(root: Store, manifest: dict[str, Any]) -> Dataset | None:
@@ -202,20 +196,16 @@ def _open_c_set(root: Store, manifest: dict[str, Any]) -> Dataset | None:
             raise
         return None
     if dataset.kind == "p":
-        _check_single_images(dataset)
+        variant = dataset.variants[0]
+        path = dataset.path(variant, dataset.keys(variant)[0])
+        if path is None or path.endswith(VIDEO):
+            raise SourceError(f"{root.location}: contains sequences; use robustgen predict --clahe instead")
         return None
     # The folders of an unpacked archive may not be those that make-c uses.
     is_moved = isinstance(dataset, Tree) and any(
         variant.folder != own for variant, own in dataset.folders.items()
     )
     return None if is_moved else dataset
-
-
-def _check_single_images(dataset: Dataset) -> None:
-    variant = dataset.variants[0]
-    path = dataset.path(variant, dataset.keys(variant)[0])
-    if path is None or path.endswith(VIDEO):
-        raise SourceError(f"{dataset.root}: contains sequences; use robustgen predict --clahe instead")
 
 
 def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, ...], quality: int) -> Writer:

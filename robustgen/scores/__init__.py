@@ -10,10 +10,9 @@ published         published values
 reporting         one report of several models
 layouts           its layouts: table, markdown, LaTeX, CSV, JSON
 gate              conditions that it must not fulfil
-terminal_tables   its tables, fitted to a terminal
 plotting          its chart
 score_page        its page, with calibration and gallery
-unknown_classes   `robustgen score --ood`
+unknown_classes   `robustgen score-ood`
 detection         `robustgen score-detection`
 segmentation      `robustgen score-segmentation`
 result_grid       files for each corruption and severity

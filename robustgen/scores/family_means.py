@@ -11,7 +11,7 @@ from robustgen import metrics
 from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.metrics.balanced_errors import balance_mistakes
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class FamilyMean:
         return fmean(self.errors[place][name] / self.published[name] for name in self.names)
 
 
-def compute_family_means(models: Sequence[Scores], edition: str = "") -> list[FamilyMean]:
+def compute_family_means(models: Sequence[ModelScores], edition: str = "") -> list[FamilyMean]:
     """Return the means of all other families of which every model has a corruption.
 
     `edition` is that of the images, which decides the corruptions of a family.
@@ -92,7 +92,7 @@ def compute_family_means(models: Sequence[Scores], edition: str = "") -> list[Fa
     return [*_group_by_family(others, models, edition)] if others else []
 
 
-def _group_by_family(others: Sequence[str], models: Sequence[Scores], edition: str) -> Any:
+def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], edition: str) -> Any:
     from robustgen.benchmarks.corruptions import FAMILIES
 
     for family in FAMILIES.values():
@@ -134,11 +134,11 @@ def _group_by_family(others: Sequence[str], models: Sequence[Scores], edition: s
 _Found = tuple[list[FamilyScore], list[str]]
 
 
-def _score_nothing(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
+def _score_nothing(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     return [], []
 
 
-def _score_medmnist(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
+def _score_medmnist(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     """Return BE and rBE, and the clean balanced error."""
     if edition not in MEDMNIST:
         return [], ["BE and rBE need the edition of the images, such as pathmnist, which is unknown"]
@@ -169,7 +169,7 @@ def _score_medmnist(names: Sequence[str], models: Sequence[Scores], edition: str
     ], []
 
 
-def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -> _Found:
+def _score_laion(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     """Return the accuracy over sixteen superclasses, averaged over severities and distortions."""
     values = list[float | None]()
     for model in models:
@@ -192,7 +192,7 @@ def _score_laion(names: Sequence[str], models: Sequence[Scores], edition: str) -
 
 
 _MULTI_LABEL: Final = "chestmnist"
-_SCORES: Final[Mapping[str, Callable[[Sequence[str], Sequence[Scores], str], _Found]]] = {
+_SCORES: Final[Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str], _Found]]] = {
     "medmnist-c": _score_medmnist,
     "laion-c": _score_laion,
 }

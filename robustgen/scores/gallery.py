@@ -11,7 +11,7 @@ from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant
 from robustgen.display.sheets import fit_picture
 from robustgen.formats.base import Dataset, parse_variant
 from robustgen.imaging.pixels import Rgb
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 
 IMAGES: Final = 8
 """Number of images of each kind."""
@@ -54,17 +54,18 @@ class Gallery:
     lone: list[Exhibit]
 
 
-def choose_images(models: Sequence[Scores], dataset: Dataset) -> Gallery:
+def choose_images(models: Sequence[ModelScores], dataset: Dataset, keys: Sequence[str]) -> Gallery:
     """Choose the most informative images of a C set, and read them.
 
     Parameters
     ----------
-    models : sequence of Scores
+    models : sequence of ModelScores
         The best first.
     dataset : Dataset
-        The set, with the same keys.
+        The set.
+    keys : sequence of str
+        Sorted keys of the predicted images, which may be a part of it.
     """
-    keys = sorted(dataset.keys(dataset.variants[0]))
     flipped = [
         _show(dataset, keys[image], folder, models[0])
         for image, folder in find_first_flips(models[0], IMAGES)
@@ -76,7 +77,7 @@ def choose_images(models: Sequence[Scores], dataset: Dataset) -> Gallery:
     return Gallery(flipped, lone)
 
 
-def find_first_flips(model: Scores, count: int) -> Iterator[tuple[int, str]]:
+def find_first_flips(model: ModelScores, count: int) -> Iterator[tuple[int, str]]:
     """Yield indices of images that are right when clean and wrong at low severities, and the variants.
 
     An image is ranked by its lowest wrong severity of each corruption, summed over the corruptions.
@@ -94,7 +95,7 @@ def find_first_flips(model: Scores, count: int) -> Iterator[tuple[int, str]]:
             yield image, f"{name}/{model.levels[int(lowest.min())]:g}"
 
 
-def find_lone_successes(models: Sequence[Scores], count: int) -> Iterator[tuple[int, int, str]]:
+def find_lone_successes(models: Sequence[ModelScores], count: int) -> Iterator[tuple[int, int, str]]:
     """Yield the index of a model, of an image that only it gets right in most variants, and one of these."""
     if len(models) < 2:
         return
@@ -114,11 +115,11 @@ def find_lone_successes(models: Sequence[Scores], count: int) -> Iterator[tuple[
                 yield index, image, folders[best]
 
 
-def _right(model: Scores, folders: Sequence[str]) -> NDArray[np.bool_]:
+def _right(model: ModelScores, folders: Sequence[str]) -> NDArray[np.bool_]:
     return ~np.stack([model.mistakes[folder] for folder in folders]).astype(bool)
 
 
-def _show(dataset: Dataset, key: str, folder: str, model: Scores) -> Exhibit:
+def _show(dataset: Dataset, key: str, folder: str, model: ModelScores) -> Exhibit:
     clean = _read(dataset, CLEAN_VARIANT, key) if CLEAN_VARIANT in dataset.variants else None
     return Exhibit(key, folder, model.model, clean, _read(dataset, parse_variant(folder, "c"), key))
 

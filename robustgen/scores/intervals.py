@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from robustgen.metrics import bootstrap_means, images_needed, percentile_interval
 from robustgen.metrics.checks import Floats
 from robustgen.scores.measures import Measure
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 
 MEAN: Final = "mean"
 """The column of a measure's mean, in addition to those of the operations."""
@@ -59,13 +59,13 @@ class Resampling:
 
     Parameters
     ----------
-    models : sequence of Scores
+    models : sequence of ModelScores
         On the same images.
     measures : mapping of Measure to sequence of str
         And the operations in its mean.
     """
 
-    def __init__(self, models: Sequence[Scores], measures: Mapping[Measure, Sequence[str]]) -> None:
+    def __init__(self, models: Sequence[ModelScores], measures: Mapping[Measure, Sequence[str]]) -> None:
         self._models, self._measures = models, measures
         self._replicates = [
             self._columns(index, model.reduce(_resample)) for index, model in enumerate(models)
@@ -76,7 +76,7 @@ class Resampling:
             pairs = zip(columns, low.tolist(), high.tolist(), strict=True)
             self._intervals.append({column: Interval(*ends) for column, *ends in pairs})
 
-    def _columns(self, index: int, samples: Scores) -> dict[Column, Floats]:
+    def _columns(self, index: int, samples: ModelScores) -> dict[Column, Floats]:
         """Return the replicates of every value of a model, computed as if samples were images."""
         columns: dict[Column, Floats] = {
             Column("", folder): errors for folder, errors in samples.mistakes.items()
@@ -126,7 +126,7 @@ class Resampling:
         return found
 
 
-def plan_images(model: Scores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:
+def plan_images(model: ModelScores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:
     """Return how many images determine the mean of a measure to plus or minus `half_width`."""
     rows = np.mean([measure.contributions(model, name) for name in averaged], axis=0)
     return images_needed(rows, half_width)

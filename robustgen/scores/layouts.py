@@ -81,7 +81,8 @@ def list_tables(report: Report, summary: bool = False, columns: Sequence[str] = 
     if columns and measures:
         yield _tabulate_columns(report, measures, columns)
     elif summary:
-        yield _tabulate_means(report, measures)
+        if measures:
+            yield _tabulate_means(report, measures)
         yield _tabulate_operations(report)
     else:
         for measure in report.measures:
@@ -90,7 +91,7 @@ def list_tables(report: Report, summary: bool = False, columns: Sequence[str] = 
     if report.differences() and not columns:
         yield _tabulate_differences(report)
     yield from list_family_tables(report, summary)
-    if report.published:
+    if report.published and measures:
         yield _tabulate_published(report)
 
 

@@ -10,7 +10,7 @@ from robustgen.metrics import COMMON_CORRUPTIONS, COMMON_PERTURBATIONS
 from robustgen.metrics.checks import Floats
 from robustgen.metrics.formulas import FORMULAS, Formula
 from robustgen.scores.baselines import Baseline
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,19 +41,19 @@ class Measure:
         """Return its name in CSV and JSON."""
         return self.formula.key
 
-    def contributions(self, model: Scores, name: str) -> Floats:
+    def contributions(self, model: ModelScores, name: str) -> Floats:
         """Return the share of each image, sequence or sample of `model` in its value of an operation."""
         values, clean = model.measured(self.formula, name)
         return self.formula.combine(values, clean) / self.divisors[name]
 
-    def average(self, model: Scores, names: Sequence[str]) -> float:
+    def average(self, model: ModelScores, names: Sequence[str]) -> float:
         """Return the mean of a model's values over some operations."""
         means = model.means
         return float(np.mean([self.contributions(means, name) for name in names]))
 
 
 def make_measures(
-    models: Sequence[Scores], baseline: Baseline | None, partial: bool = False
+    models: Sequence[ModelScores], baseline: Baseline | None, partial: bool = False
 ) -> list[Measure]:
     """Return all measures for the scores of `models`, all of one kind.
 
@@ -68,7 +68,7 @@ def make_measures(
     return [measure for measure in made if any(measure.values)]
 
 
-def _measure(formula: Formula, models: Sequence[Scores], baseline: Baseline, partial: bool) -> Measure:
+def _measure(formula: Formula, models: Sequence[ModelScores], baseline: Baseline, partial: bool) -> Measure:
     reduced = [model.means for model in models]
     names = [_select(formula, model, baseline, partial) for model in models]
     of_baseline = getattr(baseline, formula.quantity)
@@ -83,7 +83,7 @@ def _measure(formula: Formula, models: Sequence[Scores], baseline: Baseline, par
     return Measure(formula, title, divisors, values, measure.baseline)
 
 
-def _select(formula: Formula, model: Scores, baseline: Baseline, partial: bool) -> list[str]:
+def _select(formula: Formula, model: ModelScores, baseline: Baseline, partial: bool) -> list[str]:
     """Return the operations of `model` for which the formula is defined."""
     if not (model.complete or formula.any_severities) or (formula.clean and model.clean_error is None):
         return []

@@ -1,4 +1,4 @@
-"""The chart of `robustgen score --output`: errors against severity, or flip probabilities."""
+"""The chart of `robustgen score --output chart.png`: errors against severity, or flip probabilities."""
 
 from pathlib import Path
 from statistics import fmean
@@ -6,7 +6,7 @@ from typing import Any
 
 from robustgen.display.charts import COLOURS, draw_chart
 from robustgen.scores.reporting import Report
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 
 
 def plot(report: Report, path: Path) -> None:
@@ -35,7 +35,7 @@ def _draw_errors(figure: Any, report: Report) -> None:
         panels[0].legend(frameon=False)
 
 
-def _draw_model(axes: Any, model: Scores, names: list[str], colour: str, *, alone: bool) -> None:
+def _draw_model(axes: Any, model: ModelScores, names: list[str], colour: str, *, alone: bool) -> None:
     """Draw the mean of a category, and each corruption if there is only one model; severity 0 is clean."""
     there = [name for name in names if name in model.errors]
     if alone:
@@ -52,7 +52,7 @@ def _draw_model(axes: Any, model: Scores, names: list[str], colour: str, *, alon
         axes.legend(frameon=False, fontsize=8)
 
 
-def _curve(model: Scores, names: list[str]) -> tuple[list[float], list[float]]:
+def _curve(model: ModelScores, names: list[str]) -> tuple[list[float], list[float]]:
     errors = [100 * fmean(each) for each in zip(*(model.errors[name] for name in names), strict=True)]
     if model.clean_error is None:
         return [*model.levels], errors

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind
@@ -11,7 +12,7 @@ from robustgen.scores.family_means import FamilyMean, compute_family_means
 from robustgen.scores.intervals import Difference, Interval, Resampling
 from robustgen.scores.measures import Measure, make_measures
 from robustgen.scores.published import PublishedModel
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Report:
 
     Attributes
     ----------
-    models : list of Scores
+    models : list of ModelScores
     baseline : Baseline or None
     difficulty : int
     notes : list of str
@@ -35,9 +36,13 @@ class Report:
         Creator of the images, for these.
     settings : mapping
         Content of `predictions.json` of the first model; empty without this file.
+    folders : sequence of path or URL
+        The predictions of the models.
+    unfinished : sequence of path or URL
+        Folders that are not scored, because their predictions are incomplete.
     """
 
-    models: list[Scores]
+    models: list[ModelScores]
     baseline: Baseline | None
     difficulty: int
     notes: list[str]
@@ -46,6 +51,8 @@ class Report:
     published: Sequence[PublishedModel] = ()
     origin: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    folders: Sequence[str | Path] = ()
+    unfinished: Sequence[str | Path] = ()
 
     @property
     def kind(self) -> Kind:
@@ -84,7 +91,7 @@ class Report:
         """Return the common operations that every model has, which the means include."""
         return tuple(name for name in self.benchmark.common if all(name in row for row in measure.values))
 
-    def mean(self, measure: Measure, model: Scores) -> float | None:
+    def mean(self, measure: Measure, model: ModelScores) -> float | None:
         """Return the mean over `averaged`."""
         names = self.averaged(measure)
         return measure.average(model, names) if names else None

@@ -37,7 +37,7 @@ def find_cells(pattern: str, option: str) -> dict[Cell, Path]:
     cells = {(m["corruption"], int(m["severity"])): Path(path) for m, path in found if m}
     if not cells:
         raise SourceError(f"{option} {pattern}: there are no such files")
-    known = {name: place for place, name in enumerate(IMAGENET_C.names)}
+    known = {name: index for index, name in enumerate(IMAGENET_C.names)}
     return dict(sorted(cells.items(), key=lambda pair: (known.get(pair[0][0], len(known)), pair[0])))
 
 
@@ -60,8 +60,8 @@ def check_cells(cells: Mapping[Cell, object], option: str, partial: bool) -> lis
         [*absent, *(variant for variant in missing if variant.partition("/")[0] not in absent)]
     )
     if missing and not partial:
-        raise SourceError(f"{option}: incomplete, lacks {listed} (--partial scores the rest)")
-    return [f"incomplete, lacks {listed}; means are over the rest"] * bool(missing)
+        raise SourceError(f"{option}: incomplete: {listed} missing (--partial scores the rest)")
+    return [f"incomplete: {listed} missing; means are over the rest"] * bool(missing)
 
 
 def averaged_cells(cells: Mapping[Cell, object]) -> list[Cell]:

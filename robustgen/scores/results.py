@@ -19,7 +19,7 @@ from robustgen.metrics.superclasses import IMAGENET_CLASSES
 
 
 @dataclass(frozen=True)
-class Scores:
+class ModelScores:
     """Mistakes of one model, image by image, computed from its predictions.
 
     Attributes
@@ -54,11 +54,11 @@ class Scores:
     superclass_mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def means(self) -> "Scores":
+    def means(self) -> "ModelScores":
         """Return the scores with means over images in place of the images."""
         return self.reduce(lambda columns: {name: np.mean(each) for name, each in columns.items()})
 
-    def reduce(self, function: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]]) -> "Scores":
+    def reduce(self, function: Callable[[Mapping[str, NDArray[Any]]], Mapping[str, Any]]) -> "ModelScores":
         """Return the scores after applying `function` to the values of images, such as means of samples."""
         return replace(
             self,
@@ -125,7 +125,7 @@ class Scores:
         return "severities" if self.complete else f"{word} {', '.join(map(str, self.levels))} only"
 
 
-def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Scores:
+def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> ModelScores:
     """Reduce all predictions of one model to errors, or to flip probabilities and top-5 distances.
 
     Raises
@@ -137,10 +137,9 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Sc
     return read(predictions, model, difficulty)
 
 
-def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
+def _read_corruptions(predictions: Predictions, model: str, _: int) -> ModelScores:
     files = predictions.files
     mistakes = {folder: _find_mistakes(file) for folder, file in files.items()}
-    missing = tuple(folder for folder in _list_wanted(predictions) if folder not in mistakes)
     first = next(iter(files.values()))
     assert first.labels is not None
     superclass_mistakes = {
@@ -148,11 +147,11 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> Scores:
         for folder, file in files.items()
         if file.variant.name.startswith("laion-c:") and file.has_logits and file.classes == IMAGENET_CLASSES
     }
-    return Scores(
+    return ModelScores(
         model,
         "c",
         len(predictions.keys),
-        missing,
+        list_missing(predictions),
         mistakes=mistakes,
         labels=first.labels[_sort_places(first)],
         superclass_mistakes=superclass_mistakes,
@@ -165,8 +164,19 @@ def has_common(predictions: Predictions) -> bool:
     return not names or any(name in IMAGENET_C.names for name in names)
 
 
-def _list_wanted(predictions: Predictions) -> list[str]:
-    """Return the folders of a complete set: common corruptions, or of other families the available ones."""
+def list_missing(predictions: Predictions, difficulty: int = 1) -> tuple[str, ...]:
+    """Return the folders of a complete set that the predictions lack.
+
+    These are of the common operations, or of other families the available corruptions.
+    """
+    return tuple(
+        folder for folder in _list_wanted(predictions, difficulty) if folder not in predictions.files
+    )
+
+
+def _list_wanted(predictions: Predictions, difficulty: int) -> list[str]:
+    if predictions.kind == "p":
+        return [_variant_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS]
     if has_common(predictions):
         pairs = [(name, level) for name in IMAGENET_C.common for level in IMAGENET_C.levels]
     else:
@@ -208,7 +218,7 @@ def _sort_places(file: PredictionFile) -> NDArray[np.intp]:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
 
 
-def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> Scores:
+def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -> ModelScores:
     # Noises have harder sequences; for the others, frames further apart are compared.
     variants = {name: _variant_at(name, difficulty) for name in _perturbations(predictions)}
     found = {
@@ -220,9 +230,8 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
     if len(distances) < len(flips):
         # Their means would be over other perturbations than those of other columns.
         distances = {}
-    wanted = (_variant_at(name, difficulty) for name in metrics.COMMON_PERTURBATIONS)
-    missing = tuple(variant for variant in wanted if variant not in predictions.files)
-    return Scores(model, "p", len(predictions.keys), missing, flips=flips, distances=distances)
+    missing = list_missing(predictions, difficulty)
+    return ModelScores(model, "p", len(predictions.keys), missing, flips=flips, distances=distances)
 
 
 def _perturbations(predictions: Predictions) -> list[str]:

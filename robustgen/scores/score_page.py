@@ -1,4 +1,4 @@
-"""The page of `robustgen score --output`: one self-contained page with its numbers as JSON."""
+"""`robustgen score --output page.html`: one self-contained page with its numbers as JSON."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,7 +61,9 @@ def write_page(
                 name: _shorten(each) for name, each in flip_curves(opened, report.difficulty).items()
             }
         assert model.model == entry["name"]
-    gallery = _choose_gallery(report, dataset) if dataset and report.kind == "c" else None
+    gallery = None
+    if dataset and report.kind == "c":
+        gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
     context = {"lead": _lead(report), "notes": report.notes, "families": [*list_family_tables(report)]}
     page = render_page("scores.html", data=data, gallery=gallery, **context)
     save(path, page, f"--output {path}")
@@ -77,10 +79,10 @@ def _lead(report: Report) -> str:
     return f"{models} on {', '.join(titles)}, {count}{base if measured else ''}"
 
 
-def _choose_gallery(report: Report, dataset: str | Path) -> Gallery:
+def _choose_gallery(report: Report, dataset: str | Path, keys: Sequence[str]) -> Gallery:
     averaged = [measure for measure in report.measures if report.averaged(measure)]
     ranked = sorted(report.models, key=lambda model: (averaged and report.mean(averaged[0], model)) or 0)
-    return choose_images(ranked, open_dataset(dataset))
+    return choose_images(ranked, open_dataset(dataset), keys)
 
 
 # --- data ----------------------------------------------------------------------------------------

@@ -5,24 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C
+import numpy as np
+
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Kind
 from robustgen.dataset.opening import open_dataset
-from robustgen.display.text import escape
-from robustgen.errors import ArgumentError, ConfigError, SourceError
-from robustgen.evaluation.predictions import (
-    Predictions,
-    is_unfinished,
-    open_predictions,
-)
+from robustgen.display.text import escape, format_count
+from robustgen.errors import ArgumentError, ConfigError, SourceError, UnfinishedError
+from robustgen.evaluation.predictions import Predictions, digest_of, is_unfinished, open_predictions
 from robustgen.formats.base import describe_difference
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
 from robustgen.scores.measures import Measure
 from robustgen.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.scores.reporting import Report
-from robustgen.scores.results import Scores, has_common, read_scores
+from robustgen.scores.results import ModelScores, has_common, list_missing, read_scores
 
 _IMAGENET_CLASSES: Final = 1000
+# Accuracy on clean images below which labels must be wrong, if there are so many.
+_MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
 # Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
 
@@ -61,11 +61,13 @@ def score(
     RobustgenError
         A file is missing, malformed, or does not match; the message says which.
     """
-    opened = [open_predictions(folder) for folder in folders]
+    notes: list[str] = []
+    found = _open_finished(folders, partial, difficulty, notes)
+    unfinished = [folder for folder in folders if folder not in found]
+    folders, opened = [*found], [*found.values()]
     _check_mixture(opened)
     if dataset:
-        _check_keys(opened[0], dataset)
-    notes: list[str] = []
+        _check_keys(opened[0], dataset, notes)
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
     # AlexNet's numbers on ImageNet are irrelevant to other families.
     chosen = _choose_baseline(baseline, opened, difficulty, notes if is_common else [])
@@ -73,11 +75,12 @@ def score(
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
+        _doubt_labels(each, model, notes)
     models = _choose_levels(models, chosen, notes if is_common else [])
     _say_averaged(opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
-    published = _choose_published(models, difficulty, notes) if compare_with and is_common else []
+    published = choose_published(models, difficulty, notes) if compare_with and is_common else []
     report = Report(
         models,
         chosen,
@@ -88,13 +91,43 @@ def score(
         published,
         _describe_origin(opened[0]),
         opened[0].settings,
+        folders,
+        unfinished,
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]
-    measured = any(report.averaged(measure) for measure in _take_measures(report, baseline))
-    if not (measured or report.families):
+    shared = any(set.intersection(*map(set, each.values)) for each in _take_measures(report, baseline))
+    if not (shared or report.families):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report
+
+
+def _open_finished(
+    folders: Sequence[str | Path], partial: bool, difficulty: int, notes: list[str]
+) -> dict[str | Path, Predictions]:
+    """Open the folders with complete predictions, and name the others in a note.
+
+    If none is complete, all are returned, for the message about the first one.
+    """
+    opened, reasons = dict[str | Path, Predictions](), dict[str | Path, str]()
+    errors = list[UnfinishedError]()
+    for folder in folders:
+        try:
+            opened[folder] = open_predictions(folder)
+        except UnfinishedError as error:
+            errors.append(error)
+            reasons[folder] = f"{folder}"
+            continue
+        if not partial and (missing := list_missing(opened[folder], difficulty)):
+            reasons[folder] = f"{folder} (lacks {_shorten_missing(opened[folder].kind, missing)})"
+    finished = {folder: each for folder, each in opened.items() if folder not in reasons}
+    if not opened:
+        raise errors[0]
+    if finished and reasons:
+        notes.append(
+            f"not scored, because unfinished: {', '.join(reasons.values())}; the same command resumes a run"
+        )
+    return finished or opened
 
 
 def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
@@ -124,15 +157,21 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
             raise SourceError(f"{other.root}: not the images of {first.root}: {reason}")
         own, known = (each.settings.get("source_digest") for each in (other, first))
         if own and known and own != known:
-            raise SourceError(f"{other.root}: made from other source images than {first.root}")
+            same = "of the same names, but of other sizes"
+            raise SourceError(f"{other.root}: made from other source images than {first.root}: {same}")
 
 
-def _check_keys(predictions: Predictions, dataset: str | Path) -> None:
+def _check_keys(predictions: Predictions, dataset: str | Path, notes: list[str]) -> None:
     data = open_dataset(dataset)
     if data.kind != predictions.kind:
         raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
     wanted = tuple(sorted(data.keys(data.variants[0])))
-    if predictions.keys != wanted:
+    asked = predictions.settings.get("keys") == digest_of(next(iter(predictions.files.values())).keys)
+    if asked and {*predictions.keys} < {*wanted}:
+        # Of a sample, or of the first images.
+        count, all_ = len(predictions.keys), format_count(len(wanted), data.benchmark.noun)
+        notes.append(f"the predictions are of {count:,} of the {all_} of {dataset}, as their command chose")
+    elif predictions.keys != wanted:
         reason = describe_difference(predictions.keys, wanted, "keys")
         raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
 
@@ -171,20 +210,34 @@ def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None
 
 
 def _check_complete(
-    folder: str | Path, predictions: Predictions, model: Scores, partial: bool, notes: list[str]
+    folder: str | Path, predictions: Predictions, model: ModelScores, partial: bool, notes: list[str]
 ) -> None:
     if model.kind == "c" and model.clean_error is None:
         notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
     if not model.missing:
         return
-    missing = _shorten_missing(model)
+    missing = _shorten_missing(model.kind, model.missing)
     if not partial:
         resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
-        raise SourceError(f"{folder}: incomplete, lacks {missing} ({resume}--partial scores the rest)")
-    notes.append(f"{folder}: incomplete, lacks {missing}; means are over the rest")
+        raise SourceError(f"{folder}: incomplete: {missing} missing ({resume}--partial scores the rest)")
+    notes.append(f"{folder}: incomplete: {missing} missing; means are over the rest")
 
 
-def _choose_levels(models: list[Scores], baseline: Baseline | None, notes: list[str]) -> list[Scores]:
+def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]) -> None:
+    """Add a note if a model is no better on clean images than a guess."""
+    if model.clean_error is None or model.labels is None or model.count < _FEWEST_IMAGES:
+        return
+    classes = predictions.classes or np.unique(model.labels).size
+    if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
+        notes.append(
+            f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
+            "labels must be wrong: check the order of the classes (--classes) and the preprocessing"
+        )
+
+
+def _choose_levels(
+    models: list[ModelScores], baseline: Baseline | None, notes: list[str]
+) -> list[ModelScores]:
     """Return the models with the severities that errors are averaged over: five, or those that all have."""
     if models[0].kind == "p" or any(model.errors for model in models):
         return models
@@ -215,15 +268,18 @@ def _describe_origin(predictions: Predictions) -> str:
     return f"created by robustgen, edition {escape(manifest['edition'])}"
 
 
-def _choose_published(models: Sequence[Scores], difficulty: int, notes: list[str]) -> list[PublishedModel]:
+def choose_published(
+    models: Sequence[ModelScores], difficulty: int, notes: list[str]
+) -> list[PublishedModel]:
     """Return the published models of the kind, if their values have the same severities."""
     if not models[0].complete or difficulty > 1:
         notes.append("published values are for five severities and difficulty 1: none is compared")
         return []
-    return read_models(models[0].kind)
+    # RobustBench's AlexNet is that of the paper, on fewer images.
+    return [each for each in read_models(models[0].kind) if each.model != "AlexNet (RobustBench)"]
 
 
-def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str]) -> None:
+def _say_undivided(models: Sequence[ModelScores], baseline: Baseline, notes: list[str]) -> None:
     """Add a note on the common operations without a baseline value."""
     common = BENCHMARKS[models[0].kind].common
     known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}
@@ -233,9 +289,12 @@ def _say_undivided(models: Sequence[Scores], baseline: Baseline, notes: list[str
         notes.append(f"{baseline.name} has no value for {', '.join(lacking)}: not normalised")
 
 
-def _shorten_missing(model: Scores) -> str:
+def _shorten_missing(kind: Kind, missing: Sequence[str]) -> str:
     """Return the missing variants; a corruption without any variant by its name."""
-    lacking = {variant.partition("/")[0] for variant in model.missing} if model.kind == "c" else set()
-    absent = [name for name in IMAGENET_C.common if name in lacking - model.severities.keys()]
-    single = [variant for variant in model.missing if variant.partition("/")[0] not in absent]
+    absent = [
+        name
+        for name in (IMAGENET_C.common if kind == "c" else ())
+        if all(IMAGENET_C.variant(name, level).folder in missing for level in IMAGENET_C.levels)
+    ]
+    single = [variant for variant in missing if variant.partition("/")[0] not in absent]
     return ", ".join(absent + single)

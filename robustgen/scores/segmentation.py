@@ -16,6 +16,7 @@ from robustgen.benchmarks.kinds import CLEAN
 from robustgen.display import tables
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.evaluation.processes import map_files
+from robustgen.execution import count_cores
 from robustgen.formats.base import describe_difference
 from robustgen.imaging.label_maps import read_label_map
 from robustgen.metrics.bootstrap import draw_weights, percentile_interval
@@ -37,8 +38,8 @@ from robustgen.scores.result_grid import (
     read_reference,
     tabulate_severities,
 )
+from robustgen.settings.scoring import SegmentationScoring
 
-REPLICATES: Final = 100
 # Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.
 _CITYSCAPES: Final = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
 CITYSCAPES_CLASSES: Final = len(_CITYSCAPES)
@@ -66,9 +67,9 @@ class LabelFormat:
         Maps that contain Cityscapes' 34 label ids instead of its 19 train ids.
     """
 
-    classes: int = CITYSCAPES_CLASSES
-    ignored: int = IGNORED
-    label_ids: str = "none"
+    classes: int
+    ignored: int
+    label_ids: str
 
     def read(self, path: Path, of: str) -> NDArray[Any]:
         """Return the classes of the pixels of a file, a ``"truth"`` or one of the ``"results"``."""
@@ -235,75 +236,45 @@ class SegmentationReport:
         }
 
 
-def score_segmentation(
-    truth: Path,
-    results: str,
-    clean: Path,
-    *,
-    labels: LabelFormat | None = None,
-    reference: Path | None = None,
-    partial: bool = False,
-    replicates: int = REPLICATES,
-    model: str = "model",
-    jobs: int = 1,
-) -> SegmentationReport:
+def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
     """Score the label maps that one model predicts.
 
-    Parameters
-    ----------
-    truth : Path
-        Folder of label maps, PNG files in any subfolders.
-    results : str
-        Path of folders with the predicted maps, with ``{corruption}`` and ``{severity}``. Files are matched
-        by name, without folders and without the suffixes of Cityscapes.
-    clean : Path
-        Folder of the maps predicted on the clean images.
-    labels : LabelFormat, optional
-        Default Cityscapes' 19 train ids.
-    reference : Path, optional
-        Output of ``--format json`` for the reference model of mCD and rCD.
-    partial : bool
-        Whether to score incomplete sets.
-    replicates : int
-        Number of bootstrap samples; 0 for no intervals.
-    model : str
-        Name of the model in CSV and JSON.
-    jobs : int
-        Number of processes that read images.
+    Maps are matched by name, without folders and without the suffixes of Cityscapes.
 
     Raises
     ------
     RobustgenError
         A file is missing or malformed, or files do not match; the message says which.
     """
-    cells = find_cells(results, "--results")
-    notes = check_cells(cells, "--results", partial)
+    cells = find_cells(options.results, "--results")
+    notes = check_cells(cells, "--results", options.partial)
     averaged = averaged_cells(cells)
     if not averaged:
-        raise SourceError(f"--results {results}: the corruptions have no severity in common")
-    known = read_reference(reference, averaged) if reference else None
+        raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
+    known = read_reference(options.reference, averaged) if options.reference else None
     if not known:
         notes.append("no --reference: mCD and rCD need another model's results")
-    maps = _find_maps(truth, labels or LabelFormat())
+    labels = LabelFormat(options.classes, options.ignore, options.label_ids)
+    maps = _find_maps(options.truth, labels)
     names = sorted(maps)
-    folders = [clean, *cells.values()]
-    found = [_find_maps(folder, labels or LabelFormat()) for folder in folders]
+    folders = [options.clean, *cells.values()]
+    found = [_find_maps(folder, labels) for folder in folders]
     for folder, files in zip(folders, found, strict=True):
         if files.keys() != maps.keys():
             reason = describe_difference(tuple(sorted(files)), tuple(names), "maps")
-            raise SourceError(f"{folder}: not the images of {truth}: {reason}")
-    counter = _Counter(maps, found, labels or LabelFormat())
-    weights = draw_weights(len(names), replicates)
+            raise SourceError(f"{folder}: not the images of {options.truth}: {reason}")
+    counter = _Counter(maps, found, labels)
+    weights = draw_weights(len(names), options.replicates)
     total: NDArray[np.int64] = np.zeros(1, np.int64)
     drawn: NDArray[np.int64] = np.zeros(1, np.int64)
-    for place, counts in enumerate(map_files(counter, names, jobs)):
+    for place, counts in enumerate(map_files(counter, names, options.jobs or count_cores())):
         total = total + counts
-        if replicates:
+        if options.replicates:
             drawn = drawn + counts[:, None] * weights[:, place, None, None]
     places = [None, *cells]
-    samples = dict(zip(places, drawn, strict=True)) if replicates else {}
+    samples = dict(zip(places, drawn, strict=True)) if options.replicates else {}
     return SegmentationReport(
-        model, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, samples
+        options.name, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, samples
     )
 
 

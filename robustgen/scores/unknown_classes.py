@@ -1,6 +1,6 @@
-"""`robustgen score --ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
+"""`robustgen score-ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +17,7 @@ from robustgen.evaluation.predictions import PredictionFile, prefix_errors
 from robustgen.files.storage import locate
 from robustgen.metrics import DetectionRates, confidences, detection_rates, top1_mistakes
 from robustgen.metrics.checks import Floats, logits_of
+from robustgen.settings.scoring import UnknownClassScoring
 
 CONFIDENCES: Final[Mapping[str, Callable[[NDArray[Any]], Floats]]] = {
     "msp": confidences,
@@ -68,34 +69,25 @@ class UnknownClassesReport:
         )
 
 
-def score_unknown_classes(
-    known: Sequence[Path], unknown: Sequence[Path], confidence: str = "msp"
-) -> UnknownClassesReport:
+def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
     """Compare the confidences of one model on images of its classes and on others.
 
-    Parameters
-    ----------
-    known : sequence of Path
-        Files of predictions on ID images, taken together: ``clean.npz``, and ``fog/3.npz`` for the full
-        spectrum.
-    unknown : sequence of Path
-        Files of predictions on OOD images, one per set.
-    confidence : str
-        One of `CONFIDENCES`.
+    Files of known classes are taken together; each file of unknown classes is a set.
 
     Raises
     ------
     SourceError
         A file is missing, malformed, or has no logits; the message names it.
     """
-    files = [_open(path) for path in known]
+    files, confidence = [_open(path) for path in options.known], options.confidence
     classes = files[0].classes
     for file in files:
         file.check()
-    others = {str(path): _open(path) for path in unknown}
+    others = {str(path): _open(path) for path in options.unknown}
     for file in [*files, *others.values()]:
         if file.classes != classes:
-            raise SourceError(f"{file.location}: {file.classes} classes, where {known[0]} has {classes}")
+            first = options.known[0]
+            raise SourceError(f"{file.location}: {file.classes} classes, where {first} has {classes}")
     values = np.concatenate([_confidence(file, confidence) for file in files])
     wrong = np.concatenate([_mistakes(file) for file in files])
     rates = {name: detection_rates(values, _confidence(file, confidence)) for name, file in others.items()}

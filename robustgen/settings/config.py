@@ -193,17 +193,16 @@ Quality = Annotated[Whole, Field(ge=1), AfterValidator(_check_quality)]
 class Video(Options):
     """Video compression of `make-p`; the defaults are the published settings."""
 
-    preset: Annotated[str, known("preset", catalogue.video_presets)] = Field(
-        "veryslow", description="preset of x264, from veryslow to ultrafast: slower ones give smaller files"
-    )
-    crf: float | None = Field(
-        None, ge=0, le=51, description="constant rate factor of all sequences; default as published"
-    )
-    pixel_format: Annotated[str, known("pixel format", catalogue.pixel_formats)] = Field(
-        "yuv444p", description="yuv444p (published), yuv420p, or rgb24 (exact colours)"
-    )
-    lossless: StrictBool = Field(False, description="rate factor 0")
-    playable: StrictBool = Field(False, description="yuv420p, which browsers play")
+    preset: Annotated[str, known("preset", catalogue.video_presets)] = "veryslow"
+    """preset of x264, from veryslow to ultrafast: slower ones give smaller files"""
+    crf: float | None = Field(None, ge=0, le=51)
+    """constant rate factor of all sequences; default as published"""
+    pixel_format: Annotated[str, known("pixel format", catalogue.pixel_formats)] = "yuv444p"
+    """yuv444p (published), yuv420p, or rgb24 (exact colours)"""
+    lossless: StrictBool = False
+    """rate factor 0"""
+    playable: StrictBool = False
+    """yuv420p, which browsers play"""
 
 
 # --- models --------------------------------------------------------------------------------------
@@ -214,50 +213,36 @@ SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Gr
 class Choices(Options):
     """Choices common to all kinds of run."""
 
-    dataset: SetName | None = Field(
-        None, description="name of the data set, for the default output; default that of the source"
-    )
-    source: Annotated[Location | None, Flag(SOURCE, "PATH", usual=True)] = Field(
-        None, description="folder, archive, shards or URL of the source images"
-    )
-    source_kind: Annotated[str, known("kind of source", catalogue.source_kinds)] = Field(
-        "auto", description="layout of the source; auto recognises it"
-    )
-    split: Annotated[str | None, Flag(SOURCE, "NAME")] = Field(
-        None, description="split of the source, such as train; default the published one, or all"
-    )
-    labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = Field(
-        None, description="file of labels for a flat source, or the archive of ImageNet's devkit"
-    )
-    labels_are_classes: StrictBool = Field(
-        False,
-        description="treat numbers from 1 to 1000 in labels as your own classes, not as the devkit's",
-    )
-    image_columns: Words | None = Field(None, description="image columns of a table; default image")
-    image_root: Location | None = Field(
-        None, description="folder of the image paths in a table; default that of the table"
-    )
-    follow_links: Annotated[tuple[Location, ...], BeforeValidator(split_list)] = Field(
-        (), description="folders outside the source to which its links may lead"
-    )
-    limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = Field(
-        None, description="use only the first N images"
-    )
-    sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = Field(
-        None, description="use a class-balanced random sample of N images (see --seed)"
-    )
-    subset: Annotated[str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE")] = Field(
-        None, description="use only images whose keys match, such as 'val/*', or that the file lists"
-    )
-    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N", usual=True)] = Field(
-        0, description="seed, a non-negative whole number"
-    )
-    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = Field(
-        "out/{dataset}-{kind}", description="output folder or URL; {kind} is c or p"
-    )
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = Field(
-        None, description="worker processes; default all: one per core"
-    )
+    dataset: SetName | None = None
+    """name of the data set, for the default output; default that of the source"""
+    source: Annotated[Location | None, Flag(SOURCE, "PATH", usual=True)] = None
+    """folder, archive, shards or URL of the source images"""
+    source_kind: Annotated[str, known("kind of source", catalogue.source_kinds)] = "auto"
+    """layout of the source; auto recognises it"""
+    split: Annotated[str | None, Flag(SOURCE, "NAME")] = None
+    """split of the source, such as train; default the published one, or all"""
+    labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
+    """file of labels for a flat source, or the archive of ImageNet's devkit"""
+    labels_are_classes: StrictBool = False
+    """treat numbers from 1 to 1000 in labels as your own classes, not as the devkit's"""
+    image_columns: Words | None = None
+    """image columns of a table; default image"""
+    image_root: Location | None = None
+    """folder of the image paths in a table; default that of the table"""
+    follow_links: Annotated[tuple[Location, ...], BeforeValidator(split_list)] = ()
+    """folders outside the source to which its links may lead"""
+    limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
+    """use only the first N images"""
+    sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
+    """use a class-balanced random sample of N images (see --seed)"""
+    subset: Annotated[str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE")] = None
+    """use only images whose keys match, such as 'val/*', or that the file lists"""
+    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N", usual=True)] = 0
+    """seed, a non-negative whole number"""
+    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = "out/{dataset}-{kind}"
+    """output folder or URL; {kind} is c or p"""
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = None
+    """worker processes; default all: one per core"""
 
     def require_source(self) -> None:
         """Raise a ConfigError if no source is named."""
@@ -283,42 +268,32 @@ class Config(Choices):
 
     edition: Annotated[
         EditionName, Flag(CONTENT, "NAME[@SIZE]", usual=True, complete=catalogue.edition_names)
-    ] = Field(
-        "folder", description="preparation and constants (robustgen list); imagenet@384 for another size"
-    )
+    ] = "folder"
+    """preparation and constants (robustgen list); imagenet@384 for another size"""
     corruptions: Annotated[
         Corruptions, Flag(CONTENT, "NAMES", usual=True, kinds="c", complete=catalogue.corruption_words)
-    ] = Field(
-        "common",
-        validate_default=True,
-        description="names (a,b), a family, or common, extra, all (robustgen list)",
-    )
+    ] = Field("common", validate_default=True)
+    """names (a,b), a family, or common, extra, all (robustgen list)"""
     severities: Annotated[Severities, Flag(CONTENT, "N,N", usual=True, kinds="c")] = Field(
-        "1-5",
-        validate_default=True,
-        description="1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5",
+        "1-5", validate_default=True
     )
+    """1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5"""
     perturbations: Annotated[
         Perturbations, Flag(CONTENT, "NAMES", usual=True, kinds="p", complete=catalogue.perturbation_words)
-    ] = Field(
-        "common", validate_default=True, description="names (a,b), or common, extra, all (robustgen list)"
-    )
+    ] = Field("common", validate_default=True)
+    """names (a,b), or common, extra, all (robustgen list)"""
     difficulty: Annotated[Difficulties, Flag(CONTENT, "N,N", usual=True, kinds="p")] = Field(
-        "1",
-        validate_default=True,
-        description="difficulties of the noise sequences, 1 to 3, such as 1,3 or all",
+        "1", validate_default=True
     )
-    quality: Annotated[Quality, Flag(OUTPUT, "N", kinds="c")] = Field(
-        85, description="quality of the JPEG files, at most 95; for edition laion-c 100"
-    )
-    libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT)] = Field(
-        "turbo",
-        description="decoder and encoder of JPEG; ijg: libjpeg 9c, as in the published files",
-    )
-    require_classes: StrictBool = Field(True, description="require class folders or labels for ImageNet")
-    clean: Annotated[StrictBool, Flag(OUTPUT, usual=True, kinds="c")] = Field(
-        True, description="write the clean images too"
-    )
+    """difficulties of the noise sequences, 1 to 3, such as 1,3 or all"""
+    quality: Annotated[Quality, Flag(OUTPUT, "N", kinds="c")] = 85
+    """quality of the JPEG files, at most 95; for edition laion-c 100"""
+    libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT)] = "turbo"
+    """decoder and encoder of JPEG; ijg: libjpeg 9c, as in the published files"""
+    require_classes: StrictBool = True
+    """require class folders or labels for ImageNet"""
+    clean: Annotated[StrictBool, Flag(OUTPUT, usual=True, kinds="c")] = True
+    """write the clean images too"""
     format: Annotated[
         FormatName | None, Flag(OUTPUT, "NAME[:ENCODING]", usual=True, complete=catalogue.formats)
     ] = Field(
@@ -326,32 +301,28 @@ class Config(Choices):
         description="output format, see [formats](../use/formats.md), with the encoding of the images in "
         "shards as in webdataset:png; default as published",
     )
-    shard_size: Count = Field(1000, description="images per shard of webdataset and parquet")
+    shard_size: Count = 1000
+    """images per shard of webdataset and parquet"""
     mirror: Annotated[Literal["link", "copy"] | None, none_if("none")] = Field(
         None,
         description="repeat other files of the source in every variant, as hard links or copies, with "
         "format original; or none",
     )
-    video: Video = Field(Video(), description="encoder settings of make-p; default as published")
+    video: Video = Video()
+    """encoder settings of make-p; default as published"""
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(
         None,
         description="image size whose constants are used; the last four are"
         " [robustgen's own](../use/calibrate.md); default the edition's",
     )
-    motion_blur: Literal["exact", "imagemagick"] = Field(
-        "exact", description="robustgen's own implementation, or the library"
-    )
+    motion_blur: Literal["exact", "imagemagick"] = "exact"
+    """robustgen's own implementation, or the library"""
     ingredients: Annotated[Ingredients, Flag(CONTENT, "NAME=PLACE[,KEY=VALUE]", kinds="cp", name="with")] = (
-        Field(
-            {},
-            alias="with",
-            description="frost, ink, tiles or depth that corruptions need beside the images; repeatable",
-        )
+        Field({}, alias="with")
     )
-    parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(_check_overrides)] = Field(
-        {},
-        description="your own constants, {corruption: {severity: {parameter: value}}}; default as published",
-    )
+    """frost, ink, tiles or depth that corruptions need beside the images; repeatable"""
+    parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(_check_overrides)] = Field({})
+    """your own constants, {corruption: {severity: {parameter: value}}}; default as published"""
 
     @model_validator(mode="before")
     @classmethod

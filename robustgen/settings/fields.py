@@ -1,7 +1,7 @@
 """Description of a choice: base class of the models, flags, and types of values.
 
-A field of a model is the only description of a choice: its type, default, limits and sentence. Keys of YAML
-files, flags, help, completion and the tables of the docs derive from it.
+A field of a model is the only description of a choice: its type, default and limits, and the sentence below
+it. Keys of YAML files, flags, help, completion and the tables of the docs derive from it.
 """
 
 import os
@@ -79,7 +79,11 @@ class Options(BaseModel):
     """Base of all models: immutable, without unknown keys; knows which fields the command line gave."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, arbitrary_types_allowed=True
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
     )
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

@@ -27,87 +27,71 @@ SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Gr
 class Verifying(Options):
     """A check of a finished output."""
 
-    directory: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="the output")
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = Field(
-        None, description="threads; default all: one per core"
-    )
-    deep: Annotated[str | None, Flag(CONTENT, "N|all", usual=True)] = Field(
-        None, description="regenerate N images from the source and compare the bytes"
-    )
-    source: Annotated[Location | None, Flag(SOURCE, "PATH", usual=True)] = Field(
-        None, description="path or URL of the source, for --deep, if it or the set has moved"
-    )
-    against: Annotated[str | None, Flag(CONTENT, "OTHER", usual=True)] = Field(
-        None, description="compare with another output, or with a dataset digest"
-    )
-    allow_failures: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
-        False, description="exit with status 0 if only failed images are missing"
-    )
-    as_json: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="json")] = Field(
-        False, description="print all findings and counts as one JSON object"
-    )
+    directory: Annotated[str, Flag(SOURCE, argument=True)]
+    """the output"""
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
+    """threads; default all: one per core"""
+    deep: Annotated[str | None, Flag(CONTENT, "N|all", usual=True)] = None
+    """regenerate N images from the source and compare the bytes"""
+    source: Annotated[Location | None, Flag(SOURCE, "PATH", usual=True)] = None
+    """path or URL of the source, for --deep, if it or the set has moved"""
+    against: Annotated[str | None, Flag(CONTENT, "OTHER", usual=True)] = None
+    """compare with another output, or with a dataset digest"""
+    allow_failures: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
+    """exit with status 0 if only failed images are missing"""
+    as_json: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="json")] = False
+    """print all findings and counts as one JSON object"""
 
 
 class Listing(Options):
     """Content of `list`."""
 
-    name: Annotated[str | None, Flag(SOURCE, argument=True, complete=catalogue.all_words)] = Field(
-        None, description="operation, group, family, edition or data set"
-    )
-    as_json: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="json")] = Field(
-        False, description="print everything as JSON"
-    )
-    keys: Annotated[Location | None, Flag(SOURCE, "SOURCE", usual=True)] = Field(
-        None, description="list the image keys of a source, for --subset"
-    )
-    labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = Field(
-        None, description="file of labels, if the source has no class folders"
-    )
-    labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = Field(
-        False, description="treat numbers in --labels as your own classes"
-    )
+    name: Annotated[str | None, Flag(SOURCE, argument=True, complete=catalogue.all_words)] = None
+    """operation, group, family, edition or data set"""
+    as_json: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="json")] = False
+    """print everything as JSON"""
+    keys: Annotated[Location | None, Flag(SOURCE, "SOURCE", usual=True)] = None
+    """list the image keys of a source, for --subset"""
+    labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
+    """file of labels, if the source has no class folders"""
+    labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
+    """treat numbers in --labels as your own classes"""
 
 
 class Describing(Options):
     """Fields of croissant.json."""
 
-    directory: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="the output")
-    rai: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = Field(
-        None,
-        description="YAML or JSON file of fields that only you know: creator, url, datePublished, "
-        "rai:dataBiases, ...",
-    )
+    directory: Annotated[str, Flag(SOURCE, argument=True)]
+    """the output"""
+    rai: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = None
+    """YAML or JSON file of fields that only you know: creator, url, datePublished, rai:dataBiases, ..."""
 
 
 class Fetching(Options):
     """Files from the packages of others."""
 
-    names: Annotated[tuple[str, ...], Flag(SOURCE, argument=True, complete=lambda: ("frost", "ink"))] = Field(
-        (), description="files to download: frost (default), ink"
-    )
-    wheel: Annotated[str | None, Flag(SOURCE, "FILE", usual=True)] = Field(
-        None, description="read the files from this wheel instead of downloading it"
-    )
+    names: Annotated[tuple[str, ...], Flag(SOURCE, argument=True, complete=lambda: ("frost", "ink"))] = ()
+    """files to download: frost (default), ink"""
+    wheel: Annotated[str | None, Flag(SOURCE, "FILE", usual=True)] = None
+    """read the files from this wheel instead of downloading it"""
 
 
 class Warming(Options):
     """Compilation in advance."""
 
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = Field(
-        None, description="worker processes; default all: one per core"
-    )
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = None
+    """worker processes; default all: one per core"""
 
 
 class Reporting(Options):
     """A page about a set."""
 
-    directory: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="the set")
-    output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
-        None, description="output file; default DIRECTORY-report.html"
-    )
-    images: Annotated[Count, Field(le=12), Flag(CONTENT, "N", usual=True)] = Field(
-        3, description="number of images"
-    )
+    directory: Annotated[str, Flag(SOURCE, argument=True)]
+    """the set"""
+    output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = None
+    """output file; default DIRECTORY-report.html"""
+    images: Annotated[Count, Field(le=12), Flag(CONTENT, "N", usual=True)] = 3
+    """number of images"""
 
 
 def _read_margins(texts: Any) -> dict[str, float]:
@@ -127,92 +111,75 @@ def _read_margins(texts: Any) -> dict[str, float]:
 class Comparing(Options):
     """A comparison of two sets."""
 
-    a: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="a set")
-    b: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="another set")
-    sample: Annotated[Count | None, none_if("all"), Flag(CONTENT, "N|all", usual=True)] = Field(
-        200, description="images per severity or perturbation"
-    )
-    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = Field(
-        0, description="seed of the choice of images"
-    )
-    corruptions: Annotated[Words, Flag(CONTENT, "NAMES", complete=catalogue.corruption_words)] = Field(
-        (), description="compare only these corruptions of C sets: a,b"
-    )
-    severities: Annotated[Severities | None, Flag(CONTENT, "N,N")] = Field(
-        None, description="compare only these severities, for instance 1,3"
-    )
-    perturbations: Annotated[Words, Flag(CONTENT, "NAMES", complete=catalogue.perturbation_words)] = Field(
-        (), description="compare only these perturbations of P sets: a,b"
-    )
-    partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = Field(
-        False, description="ignore corruptions present in only one of the two sets"
-    )
-    clean: Annotated[str | None, Flag(SOURCE, "DIR")] = Field(
-        None, description="prepared clean images for a set that has none"
-    )
+    a: Annotated[str, Flag(SOURCE, argument=True)]
+    """a set"""
+    b: Annotated[str, Flag(SOURCE, argument=True)]
+    """another set"""
+    sample: Annotated[Count | None, none_if("all"), Flag(CONTENT, "N|all", usual=True)] = 200
+    """images per severity or perturbation"""
+    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 0
+    """seed of the choice of images"""
+    corruptions: Annotated[Words, Flag(CONTENT, "NAMES", complete=catalogue.corruption_words)] = ()
+    """compare only these corruptions of C sets: a,b"""
+    severities: Annotated[Severities | None, Flag(CONTENT, "N,N")] = None
+    """compare only these severities, for instance 1,3"""
+    perturbations: Annotated[Words, Flag(CONTENT, "NAMES", complete=catalogue.perturbation_words)] = ()
+    """compare only these perturbations of P sets: a,b"""
+    partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = False
+    """ignore corruptions present in only one of the two sets"""
+    clean: Annotated[str | None, Flag(SOURCE, "DIR")] = None
+    """prepared clean images for a set that has none"""
     margin: Annotated[dict[str, float], BeforeValidator(_read_margins), Flag(CONTENT, "METRIC=X")] = Field(
-        (),
-        validate_default=True,
-        description="mean difference to tolerate, e.g. psnr=0.2, ssim=0.01, size=2; repeatable",
+        (), validate_default=True
     )
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = Field(
-        None, description="threads; default all: one per core"
-    )
-    format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = Field(
-        "table", description="form of the result"
-    )
-    output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
-        None, description="also write an HTML page"
-    )
+    """mean difference to tolerate, e.g. psnr=0.2, ssim=0.01, size=2; repeatable"""
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
+    """threads; default all: one per core"""
+    format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = "table"
+    """form of the result"""
+    output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = None
+    """also write an HTML page"""
 
 
 class Calibrating(Options):
     """A measurement of the strength of corruptions."""
 
-    sample: Annotated[Count, Flag(SOURCE, "N", usual=True)] = Field(20, description="number of images")
-    for_size: Annotated[Whole | None, Flag(CONTENT, "PIXELS", usual=True)] = Field(
-        None, description="propose constants for square images of this size, and write them to --output"
-    )
-    format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = Field(
-        "table", description="form of the result"
-    )
-    output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
-        None, description="also write a chart (.png, .svg, .pdf); with --for-size the YAML file of constants"
-    )
+    sample: Annotated[Count, Flag(SOURCE, "N", usual=True)] = 20
+    """number of images"""
+    for_size: Annotated[Whole | None, Flag(CONTENT, "PIXELS", usual=True)] = None
+    """propose constants for square images of this size, and write them to --output"""
+    format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = "table"
+    """form of the result"""
+    output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = None
+    """also write a chart (.png, .svg, .pdf); with --for-size the YAML file of constants"""
 
 
 class Previewing(Options):
     """A drawing of an image with its corruptions or perturbations."""
 
-    image: Annotated[Path | None, Flag(SOURCE, argument=True)] = Field(None, description="the image")
-    index: Annotated[Whole | None, Field(ge=0), Flag(SOURCE, "N")] = Field(
-        None, description="index of the image in the source, from 0"
-    )
-    grid: Annotated[StrictBool, Flag(OUTPUT, usual=True)] = Field(
-        False, description="show all at one severity (default 3), five in a row, as in the paper"
-    )
-    frames: Annotated[Count | None, Flag(OUTPUT, "N")] = Field(
-        None, description="number of evenly spaced frames; default 6"
-    )
-    cell: Annotated[Whole | None, Flag(OUTPUT, "PIXELS")] = Field(
-        None, description="side of a square picture; default 112"
-    )
-    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = Field(
-        90, description="quality of .jpg and .webp"
-    )
+    image: Annotated[Path | None, Flag(SOURCE, argument=True)] = None
+    """the image"""
+    index: Annotated[Whole | None, Field(ge=0), Flag(SOURCE, "N")] = None
+    """index of the image in the source, from 0"""
+    grid: Annotated[StrictBool, Flag(OUTPUT, usual=True)] = False
+    """show all at one severity (default 3), five in a row, as in the paper"""
+    frames: Annotated[Count | None, Flag(OUTPUT, "N")] = None
+    """number of evenly spaced frames; default 6"""
+    cell: Annotated[Whole | None, Flag(OUTPUT, "PIXELS")] = None
+    """side of a square picture; default 112"""
+    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 90
+    """quality of .jpg and .webp"""
     output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
         None,
         description="sheet (.png, .jpg, .webp), page with every corruption (.html), or with --perturbations "
         "an animation (.gif, .mp4); default out/preview.png",
     )
-    show: Annotated[StrictBool | None, Flag(OUTPUT)] = Field(
-        None, description="show it in the terminal; default if supported"
-    )
+    show: Annotated[StrictBool | None, Flag(OUTPUT)] = None
+    """show it in the terminal; default if supported"""
 
 
 class ShowingConfig(Options):
     """Form of `config`."""
 
-    as_schema: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="schema")] = Field(
-        False, description="print the JSON Schema of a config file"
-    )
+    as_schema: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="schema")] = False
+    """print the JSON Schema of a config file"""

@@ -58,8 +58,10 @@ Tiles = Annotated[Count, Field(le=64)]
 class ClaheKeys(Options):
     """Parameters of CLAHE; higher limits clip nothing, and more tiles have few pixels."""
 
-    clip_limit: ClipLimit = Field(2.0, description="limit of the contrast")
-    tiles: Tiles = Field(8, description="tiles along each side")
+    clip_limit: ClipLimit = 2.0
+    """limit of the contrast"""
+    tiles: Tiles = 8
+    """tiles along each side"""
 
 
 def _read_clahe(value: Any) -> Any:
@@ -73,30 +75,26 @@ def _read_clahe(value: Any) -> Any:
 class InputKeys(Options):
     """From pixels to the input of a model: the keys of a preprocessing file."""
 
-    mean: Annotated[Colour | None, BeforeValidator(_read_colour), Flag(INPUT, "R,G,B")] = Field(
-        None, description="mean: the model input is (pixel-scale * pixel - mean) / std"
-    )
+    mean: Annotated[Colour | None, BeforeValidator(_read_colour), Flag(INPUT, "R,G,B")] = None
+    """mean: the model input is (pixel-scale * pixel - mean) / std"""
     std: Annotated[
         tuple[Positive, Positive, Positive] | None, BeforeValidator(_read_colour), Flag(INPUT, "R,G,B")
-    ] = Field(None, description="standard deviation, see --mean")
-    pixel_scale: Annotated[Positive | None, Flag(INPUT, "X")] = Field(
-        None, description="factor for pixels from 0 to 255; default 1/255"
-    )
-    layout: Annotated[Layout | None, BeforeValidator(_upper), Flag(INPUT)] = Field(
-        None, description="axes of the model input; default from the model"
-    )
-    input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = Field(
-        None, description="resize images to this size in pixels"
-    )
-    clahe: Annotated[ClaheKeys | None, BeforeValidator(_read_clahe), Flag(INPUT, switch=True)] = Field(
-        None, description="apply CLAHE to the images first"
-    )
-    interpolation: Literal["bilinear", "bicubic"] = Field("bilinear", description="method of resizing")
+    ] = None
+    """standard deviation, see --mean"""
+    pixel_scale: Annotated[Positive | None, Flag(INPUT, "X")] = None
+    """factor for pixels from 0 to 255; default 1/255"""
+    layout: Annotated[Layout | None, BeforeValidator(_upper), Flag(INPUT)] = None
+    """axes of the model input; default from the model"""
+    input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
+    """resize images to this size in pixels"""
+    clahe: Annotated[ClaheKeys | None, BeforeValidator(_read_clahe), Flag(INPUT, switch=True)] = None
+    """apply CLAHE to the images first"""
+    interpolation: Literal["bilinear", "bicubic"] = "bilinear"
+    """method of resizing"""
     classes: Annotated[
         tuple[str, ...] | None, BeforeValidator(read_classes), Flag(INPUT, "NAME|FILE", usual=True)
-    ] = Field(
-        None, description="class folders in the order of the model's outputs: imagenet, a file, or a list"
-    )
+    ] = None
+    """class folders in the order of the model's outputs: imagenet, a file, or a list"""
 
     @model_validator(mode="after")
     def _check_together(self) -> "Self":
@@ -111,9 +109,8 @@ class InputKeys(Options):
 class ModelInput(InputKeys):
     """From pixels to the input of a model, as given on the command line."""
 
-    preprocessing: Annotated[str | None, Flag(INPUT, "NAME|FILE", usual=True)] = Field(
-        None, description="a preset (imagenet, cifar-10, cifar-100) or a YAML file; default the model's own"
-    )
+    preprocessing: Annotated[str | None, Flag(INPUT, "NAME|FILE", usual=True)] = None
+    """a preset (imagenet, cifar-10, cifar-100) or a YAML file; default the model's own"""
 
     def overrides(self) -> dict[str, Any]:
         """Return the given keys, which override a preset or a file."""
@@ -123,44 +120,37 @@ class ModelInput(InputKeys):
 class Runtime(Options):
     """Device and precision of models."""
 
-    device: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(
-        "auto",
-        description="device: cuda, mps, cpu, auto (the first available), or a provider of ONNX Runtime",
-    )
-    mixed_precision: Annotated[StrictBool, Flag(MODEL)] = Field(
-        False, description="half precision where it is safe; PyTorch only"
-    )
-    threads: Annotated[Count | None, Flag(MODEL, "N")] = Field(
-        None, description="threads of the model; default one per core"
-    )
-    trust_model: Annotated[StrictBool, Flag(MODEL)] = Field(
-        False, description="load a .pt2 even if it can run any code"
-    )
+    device: Annotated[str, Flag(MODEL, "NAME", usual=True)] = "auto"
+    """device: cuda, mps, cpu, auto (the first available), or a provider of ONNX Runtime"""
+    mixed_precision: Annotated[StrictBool, Flag(MODEL)] = False
+    """half precision where it is safe; PyTorch only"""
+    threads: Annotated[Count | None, Flag(MODEL, "N")] = None
+    """threads of the model; default one per core"""
+    trust_model: Annotated[StrictBool, Flag(MODEL)] = False
+    """load a .pt2 even if it can run any code"""
 
 
 class Outputs(Options):
     """Kept part of the outputs of models."""
 
-    save: Annotated[Literal["logits", "top5"] | None, Flag(OUTPUT)] = Field(
-        None, description="outputs to keep; default logits for C sets, top5 for P sets"
-    )
-    batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(64, description="images per batch")
-    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
-        False, description="remove other predictions from the output"
-    )
-    quiet: Annotated[StrictBool, Flag(RUNNING)] = Field(
-        False, description="print only failures, no progress and no result"
-    )
+    save: Annotated[Literal["logits", "top5"] | None, Flag(OUTPUT)] = None
+    """outputs to keep; default logits for C sets, top5 for P sets"""
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = 64
+    """images per batch"""
+    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
+    """remove other predictions from the output"""
+    quiet: Annotated[StrictBool, Flag(RUNNING)] = False
+    """print only failures, no progress and no result"""
 
 
 class Predicting(Outputs):
     """A model on a set."""
 
-    dataset: Annotated[str, Flag(MODEL, argument=True)] = Field(description="the set")
+    dataset: Annotated[str, Flag(MODEL, argument=True)]
+    """the set"""
     model: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(description=_NAMES)
-    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
-        description="folder or URL for the .npz files"
-    )
+    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)]
+    """folder or URL for the .npz files"""
 
 
 class Evaluating(Outputs):
@@ -169,12 +159,9 @@ class Evaluating(Outputs):
     model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = Field(
         description=f"{_NAMES}; repeatable"
     )
-    annotations: Annotated[Path | None, Flag(MODEL, "FILE")] = Field(
-        None, description="COCO annotations of the source, to run detectors"
-    )
-    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
-        description="folder or URL; one subfolder per model"
-    )
-    baseline: Annotated[str | None, Flag(OUTPUT, "NAME|FILE")] = Field(
-        None, description="baseline of the tables: alexnet, none, or a file"
-    )
+    annotations: Annotated[Path | None, Flag(MODEL, "FILE")] = None
+    """COCO annotations of the source, to run detectors"""
+    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)]
+    """folder or URL; one subfolder per model"""
+    baseline: Annotated[str | None, Flag(OUTPUT, "NAME|FILE")] = None
+    """baseline of the tables: alexnet, none, or a file"""

@@ -41,30 +41,24 @@ def _check_depth(depth: int) -> int:
 class AugMixChoices(Choices):
     """Choices of make-augmix."""
 
-    edition: Annotated[EditionName, Flag(CONTENT, "NAME", complete=edition_names)] = Field(
-        "folder", description="preparation of the images"
-    )
-    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = Field(
-        85, description="quality of JPEG files"
-    )
-    copies: Annotated[Count, Field(le=MOST_COPIES), Flag(CONTENT, "N", usual=True)] = Field(
-        2, description="augmented copies of every image"
-    )
+    edition: Annotated[EditionName, Flag(CONTENT, "NAME", complete=edition_names)] = "folder"
+    """preparation of the images"""
+    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 85
+    """quality of JPEG files"""
+    copies: Annotated[Count, Field(le=MOST_COPIES), Flag(CONTENT, "N", usual=True)] = 2
+    """augmented copies of every image"""
     severity: Annotated[
         float, Field(ge=LEVELS[0], le=LEVELS[1], allow_inf_nan=False), Flag(CONTENT, "X", usual=True)
-    ] = Field(3.0, description="strength of the operations, 0.1 to 10")
-    width: Annotated[Count, Field(le=MOST_STEPS), Flag(CONTENT, "N")] = Field(
-        3, description="number of chains"
-    )
-    depth: Annotated[Whole, AfterValidator(_check_depth), Flag(CONTENT, "N")] = Field(
-        -1, description="operations per chain; -1: 1 to 3 at random"
-    )
-    alpha: Annotated[float, Field(ge=ALPHAS[0], le=ALPHAS[1], allow_inf_nan=False), Flag(CONTENT, "X")] = (
-        Field(1.0, description="parameter of the distributions of the weights")
-    )
-    operations: Annotated[Literal["augmix", "all"], Flag(CONTENT, usual=True)] = Field(
-        "augmix", description="operations to draw from; all adds those close to ImageNet-C"
-    )
+    ] = 3.0
+    """strength of the operations, 0.1 to 10"""
+    width: Annotated[Count, Field(le=MOST_STEPS), Flag(CONTENT, "N")] = 3
+    """number of chains"""
+    depth: Annotated[Whole, AfterValidator(_check_depth), Flag(CONTENT, "N")] = -1
+    """operations per chain; -1: 1 to 3 at random"""
+    alpha: Annotated[float, Field(ge=ALPHAS[0], le=ALPHAS[1], allow_inf_nan=False), Flag(CONTENT, "X")] = 1.0
+    """parameter of the distributions of the weights"""
+    operations: Annotated[Literal["augmix", "all"], Flag(CONTENT, usual=True)] = "augmix"
+    """operations to draw from; all adds those close to ImageNet-C"""
 
 
 # --- preprocess clahe ----------------------------------------------------------------------------
@@ -73,21 +67,27 @@ class AugMixChoices(Choices):
 class ClaheChoices(Choices):
     """Choices of preprocess clahe."""
 
-    clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X")] = Field(2.0, description="limit of the contrast")
-    tiles: Annotated[Tiles, Flag(CONTENT, "N")] = Field(8, description="tiles along each side")
-    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = Field(
-        95, description="quality of JPEG files"
-    )
-    edition: str | None = Field(None, description="edition of the source, as its manifest says")
-    benchmark: str | None = Field(None, description="kind of the source, as its manifest says")
-    origin: str | None = Field(None, description="digest of the images that the source was made from")
+    clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X")] = 2.0
+    """limit of the contrast"""
+    tiles: Annotated[Tiles, Flag(CONTENT, "N")] = 8
+    """tiles along each side"""
+    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 95
+    """quality of JPEG files"""
+    edition: str | None = None
+    """edition of the source, as its manifest says"""
+    benchmark: str | None = None
+    """kind of the source, as its manifest says"""
+    origin: str | None = None
+    """digest of the images that the source was made from"""
 
 
 class ClaheCommand(Options):
     """Places of a data set before and after CLAHE."""
 
-    source: Annotated[str, Flag(SOURCE, argument=True, name="SRC")] = Field(description="the data set")
-    destination: Annotated[str, Flag(OUTPUT, argument=True, name="DST")] = Field(description="the output")
+    source: Annotated[str, Flag(SOURCE, argument=True, name="SRC")]
+    """the data set"""
+    destination: Annotated[str, Flag(OUTPUT, argument=True, name="DST")]
+    """the output"""
 
 
 # --- make-icons ----------------------------------------------------------------------------------
@@ -147,32 +147,33 @@ def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
 class IconChoices(Choices):
     """Choices of make-icons."""
 
-    dataset: SetName | None = Field("icons", description="name of the data set")
-    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = Field(
-        "out/icons", description="output folder or URL"
-    )
+    dataset: SetName | None = "icons"
+    """name of the data set"""
+    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = "out/icons"
+    """output folder or URL"""
     style: Annotated[
         dict[str, Location],
         _pairs("NAME=DIR"),
         AfterValidator(_check_style_names),
         Flag(SOURCE, "NAME=DIR", usual=True),
-    ] = Field(description="pictures of a style; repeatable")
-    licence: Annotated[dict[str, str], _pairs("NAME=TEXT"), Flag(SOURCE, "NAME=TEXT")] = Field(
-        {}, description="licence of a style's pictures; repeatable"
-    )
-    size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", usual=True)] = Field(
-        64, description="width and height in pixels"
-    )
-    background: Annotated[str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR")] = Field(
-        "#ffffff", description="white, black or #rrggbb"
-    )
+    ]
+    """pictures of a style; repeatable"""
+    licence: Annotated[dict[str, str], _pairs("NAME=TEXT"), Flag(SOURCE, "NAME=TEXT")] = Field({})
+    """licence of a style's pictures; repeatable"""
+    size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", usual=True)] = 64
+    """width and height in pixels"""
+    background: Annotated[str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR")] = "#ffffff"
+    """white, black or #rrggbb"""
     classes: Annotated[
         Location | None, AfterValidator(lambda path: path and make_absolute(path)), Flag(CONTENT, "FILE")
-    ] = Field(None, description="YAML file of other classes: {class: [code points]}")
+    ] = None
+    """YAML file of other classes: {class: [code points]}"""
     per_class: Annotated[
         Count | None, BeforeValidator(lambda value: None if value == "all" else value), Flag(CONTENT, "N|all")
-    ] = Field(40, description="emoji of a class in each style at most")
-    skin_tones: Annotated[StrictBool, Flag(CONTENT)] = Field(True, description="include skin tone variants")
+    ] = 40
+    """emoji of a class in each style at most"""
+    skin_tones: Annotated[StrictBool, Flag(CONTENT)] = True
+    """include skin tone variants"""
 
 
 # --- make-subtypes -------------------------------------------------------------------------------
@@ -181,17 +182,14 @@ class IconChoices(Choices):
 class SubtypeChoices(Options):
     """Choices of make-subtypes."""
 
-    imagenet22k: Annotated[Path, Flag(SOURCE, argument=True)] = Field(description="a folder for each noun")
-    wordnet: Annotated[Path, Flag(SOURCE, "DIR", usual=True)] = Field(
-        Path("/usr/share/wordnet"),
-        description="folder with WordNet 3.0's data.noun; by default that of Debian's wordnet-base",
-    )
-    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
-        "out/subtypes", description="output folder"
-    )
-    links: Annotated[StrictBool, Flag(OUTPUT, usual=True)] = Field(
-        False, description="also create folders of links: <split>/<type>/<id>"
-    )
+    imagenet22k: Annotated[Path, Flag(SOURCE, argument=True)]
+    """a folder for each noun"""
+    wordnet: Annotated[Path, Flag(SOURCE, "DIR", usual=True)] = Path("/usr/share/wordnet")
+    """folder with WordNet 3.0's data.noun; by default that of Debian's wordnet-base"""
+    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = "out/subtypes"
+    """output folder"""
+    links: Annotated[StrictBool, Flag(OUTPUT, usual=True)] = False
+    """also create folders of links: <split>/<type>/<id>"""
 
 
 # --- filter-a, filter-o --------------------------------------------------------------------------
@@ -200,59 +198,47 @@ class SubtypeChoices(Options):
 class Filtering(ModelInput):
     """Choices of the searches for natural adversarial examples."""
 
-    candidates: Annotated[str, Flag(SOURCE, argument=True)] = Field(description="a folder for each class")
-    model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = Field(
-        (), description="a file (model.onnx, model.pt2), timm:NAME[@FILE], ...; repeatable"
-    )
-    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)] = Field(
-        description="folder or URL for the shortlist and the page"
-    )
-    classes: Annotated[tuple[str, ...], Flag(MODEL, "NAME|FILE", usual=True)] = Field(
-        (), description="class folders in the order of the outputs; once, or once per model"
-    )
-    only: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = Field(
-        None, description="the relevant classes, one per line"
-    )
-    names: Annotated[Path | None, Flag(OUTPUT, "FILE")] = Field(
-        None, description="class names for the page: n01440764 tench ..."
-    )
-    preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = Field(  # type: ignore[assignment]
-        (),
-        description="preparation: imagenet (default), cifar-10, ..., or a YAML file; once, or one per model",
-    )
-    resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = Field(
-        None, description="shorter side before the crop; default input size / 0.875"
-    )
-    outputs: Annotated[Literal["logits", "probabilities"] | None, Flag(MODEL)] = Field(
-        None, description="kind of the models' outputs; default detected"
-    )
-    limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = Field(
-        None, description="use only the first N candidates"
-    )
-    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
-        False, description="replace results created with different settings"
-    )
-    accept: Annotated[tuple[Path, ...], Flag(CONTENT, "LIST", usual=True)] = Field(
-        (), description="write the final tree of the images in this list from the review page; repeatable"
-    )
+    candidates: Annotated[str, Flag(SOURCE, argument=True)]
+    """a folder for each class"""
+    model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = ()
+    """a file (model.onnx, model.pt2), timm:NAME[@FILE], ...; repeatable"""
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = 2
+    """images per batch"""
+    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)]
+    """folder or URL for the shortlist and the page"""
+    classes: Annotated[tuple[str, ...], Flag(MODEL, "NAME|FILE", usual=True)] = ()
+    """class folders in the order of the outputs; once, or once per model"""
+    only: Annotated[Path | None, Flag(CONTENT, "FILE", usual=True)] = None
+    """the relevant classes, one per line"""
+    names: Annotated[Path | None, Flag(OUTPUT, "FILE")] = None
+    """class names for the page: n01440764 tench ..."""
+    preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = ()  # type: ignore[assignment]
+    """preparation: imagenet (default), cifar-10, ..., or a YAML file; once, or one per model"""
+    resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = None
+    """shorter side before the crop; default input size / 0.875"""
+    outputs: Annotated[Literal["logits", "probabilities"] | None, Flag(MODEL)] = None
+    """kind of the models' outputs; default detected"""
+    limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
+    """use only the first N candidates"""
+    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
+    """replace results created with different settings"""
+    accept: Annotated[tuple[Path, ...], Flag(CONTENT, "LIST", usual=True)] = ()
+    """write the final tree of the images in this list from the review page; repeatable"""
 
 
 class AdversarialFiltering(Filtering):
     """Choices of filter-a."""
 
-    batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(2, description="images per batch")
-    max_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = Field(
-        0.15, description="limit for the true class"
-    )
-    per_confusion: Annotated[Count, Flag(CONTENT, "N", usual=True)] = Field(
-        15, description="images per confused pair"
-    )
+    max_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = 0.15
+    """limit for the true class"""
+    per_confusion: Annotated[Count, Flag(CONTENT, "N", usual=True)] = 15
+    """images per confused pair"""
 
 
 class OutlyingFiltering(Filtering):
     """Choices of filter-o."""
 
-    batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(16, description="images per batch")
-    min_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = Field(
-        0.9, description="limit for the prediction"
-    )
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = 16
+    """images per batch"""
+    min_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = 0.9
+    """limit for the prediction"""

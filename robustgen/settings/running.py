@@ -44,46 +44,37 @@ def _check_shard(text: str | None) -> str | None:
 
 
 class Running(Options):
-    """Choices of how a plan is run."""
+    """Execution of a plan."""
 
-    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
-        False, description="start over if the output has other content"
-    )
-    allow_failures: Annotated[StrictBool, Flag(RUNNING)] = Field(
-        False, description="exit with status 0 even if images failed"
-    )
-    dry_run: Annotated[StrictBool, Flag(RUNNING, usual=True)] = Field(
-        False, description="print the plan and an estimate; create nothing"
-    )
-    plan: Annotated[str | None, Flag(RUNNING, "FILE")] = Field(
-        None, description="write the plan for `robustgen run`; create nothing"
-    )
-    quiet: Annotated[StrictBool, Flag(RUNNING)] = Field(
-        False, description="print only failures, no progress and no result"
-    )
-    log_json: Annotated[str | None, Flag(RUNNING, "FILE")] = Field(
-        None, description="append one line of JSON per work unit: images, seconds, failures"
-    )
+    overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
+    """start over if the output has other content"""
+    allow_failures: Annotated[StrictBool, Flag(RUNNING)] = False
+    """exit with status 0 even if images failed"""
+    dry_run: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
+    """print the plan and an estimate; create nothing"""
+    plan: Annotated[str | None, Flag(RUNNING, "FILE")] = None
+    """write the plan for `robustgen run`; create nothing"""
+    quiet: Annotated[StrictBool, Flag(RUNNING)] = False
+    """print only failures, no progress and no result"""
+    log_json: Annotated[str | None, Flag(RUNNING, "FILE")] = None
+    """append one line of JSON per work unit: images, seconds, failures"""
     on: Annotated[str | None, Flag(RUNNING, "EXECUTOR")] = Field(
         None,
         description="executor of the work: dask:ADDRESS, ray[:ADDRESS], or "
         "slurm:partition=cpu,shards=N[,wait] with further options of sbatch; default this machine",
     )
-    shard: Annotated[str | None, AfterValidator(_check_shard), Flag(RUNNING, "I/N")] = Field(
-        None, description="process only part I of N; auto reads both from a SLURM array"
-    )
+    shard: Annotated[str | None, AfterValidator(_check_shard), Flag(RUNNING, "I/N")] = None
+    """process only part I of N; auto reads both from a SLURM array"""
 
 
 class PlanRun(Running):
     """A plan in a file, and where it is run."""
 
-    plan_file: Annotated[str, Flag(RUNNING, argument=True, name="PLAN")] = Field(description="the plan")
-    source: Annotated[Location | None, Flag(RUNNING, "PATH", usual=True)] = Field(
-        None, description="path or URL of the source on this machine, if different"
-    )
-    output: Annotated[Location | None, Flag(RUNNING, "DIR", usual=True)] = Field(
-        None, description="output folder or URL on this machine, if different"
-    )
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = Field(
-        None, description="worker processes; default all: one per core"
-    )
+    plan_file: Annotated[str, Flag(RUNNING, argument=True, name="PLAN")]
+    """the plan"""
+    source: Annotated[Location | None, Flag(RUNNING, "PATH", usual=True)] = None
+    """path or URL of the source on this machine, if different"""
+    output: Annotated[Location | None, Flag(RUNNING, "DIR", usual=True)] = None
+    """output folder or URL on this machine, if different"""
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = None
+    """worker processes; default all: one per core"""

@@ -42,126 +42,96 @@ Condition = Annotated[Threshold, BeforeValidator(_read_threshold)]
 class Tables(Options):
     """Form of the tables."""
 
-    format: Annotated[Layout, Flag(OUTPUT, usual=True)] = Field("table", description="form of the tables")
+    format: Annotated[Layout, Flag(OUTPUT, usual=True)] = "table"
+    """form of the tables"""
 
 
 class CellScoring(Options):
     """Scores of files for each corruption and severity."""
 
-    partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = Field(
-        False, description="score incomplete sets too; print the missing parts"
-    )
-    replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = Field(
-        100, description="bootstrap samples of images for 95 % intervals; 0 for none"
-    )
+    partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = False
+    """score incomplete sets too; print the missing parts"""
+    replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 100
+    """bootstrap samples of images for 95 % intervals; 0 for none"""
 
 
 class Scoring(CellScoring):
     """Scores of predictions."""
 
-    replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = Field(
-        1000, description="bootstrap samples of images for 95 % intervals; 0 for none"
-    )
-    format: Annotated[ScoreLayout, Flag(OUTPUT, usual=True)] = Field(
-        "table", description="form of the tables; model-index is for a Hugging Face model card"
-    )
-    predictions: Annotated[tuple[str, ...], Flag(SOURCE, argument=True)] = Field(
-        description="folders of predictions"
-    )
-    baseline: Annotated[str | None, Flag(CONTENT, "NAME|FILE", usual=True)] = Field(
-        None, description="baseline: alexnet (default for ImageNet), none, or a file"
-    )
-    difficulty: Annotated[Whole, Field(ge=1, le=3), Flag(CONTENT, "N")] = Field(
-        1, description="difficulty of perturbations"
-    )
-    plan: Annotated[float | None, Field(gt=0, allow_inf_nan=False), Flag(CONTENT, "WIDTH")] = Field(
-        None, description="print how many images a mean known to +- WIDTH needs, in the unit of the table"
-    )
-    compare_with: Annotated[Literal["published"] | None, Flag(CONTENT, usual=True)] = Field(
-        None, description="compare with published models"
-    )
-    dataset: Annotated[str | None, Flag(SOURCE, "DIR")] = Field(
-        None, description="check the keys of the predictions against this set"
-    )
-    verbose: Annotated[StrictBool, Flag(OUTPUT)] = Field(
-        False, description="print all tables of the papers; default for tables in pipes"
-    )
-    columns: Annotated[tuple[Columns, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = Field(
-        (), description="columns of a single table: means, noise, blur, weather, digital, extra"
-    )
-    fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = Field(
-        (), description="condition that ends the command with status 1, such as 'mCE > 70'; repeatable"
-    )
-    output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = Field(
-        (), description="also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"
-    )
+    replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 1000
+    """bootstrap samples of images for 95 % intervals; 0 for none"""
+    format: Annotated[ScoreLayout, Flag(OUTPUT, usual=True)] = "table"
+    """form of the tables; model-index is for a Hugging Face model card"""
+    predictions: Annotated[tuple[str, ...], Flag(SOURCE, argument=True)]
+    """folders of predictions"""
+    baseline: Annotated[str | None, Flag(CONTENT, "NAME|FILE", usual=True)] = None
+    """baseline: alexnet (default for ImageNet), none, or a file"""
+    difficulty: Annotated[Whole, Field(ge=1, le=3), Flag(CONTENT, "N")] = 1
+    """difficulty of perturbations"""
+    plan: Annotated[float | None, Field(gt=0, allow_inf_nan=False), Flag(CONTENT, "WIDTH")] = None
+    """print how many images a mean known to +- WIDTH needs, in the unit of the table"""
+    compare_with: Annotated[Literal["published"] | None, Flag(CONTENT, usual=True)] = None
+    """compare with published models"""
+    dataset: Annotated[str | None, Flag(SOURCE, "DIR")] = None
+    """check the keys of the predictions against this set"""
+    verbose: Annotated[StrictBool, Flag(OUTPUT)] = False
+    """print all tables of the papers; default for tables in pipes"""
+    columns: Annotated[tuple[Columns, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = ()
+    """columns of a single table: means, noise, blur, weather, digital, extra"""
+    fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = ()
+    """condition that ends the command with status 1, such as 'mCE > 70'; repeatable"""
+    output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
+    """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
 
 
 class UnknownClassScoring(Tables):
     """Scores of the detection of unknown classes."""
 
-    known: Annotated[tuple[Path, ...], Flag(SOURCE, "FILE", usual=True, name="id")] = Field(
-        description="predictions of known classes; repeatable"
-    )
-    unknown: Annotated[tuple[Path, ...], Flag(SOURCE, "FILE", usual=True, name="ood")] = Field(
-        description="predictions of unknown classes; repeatable"
-    )
-    confidence: Annotated[Literal["msp", "max-logit", "energy"], Flag(CONTENT, usual=True)] = Field(
-        "msp", description="confidence; msp is the maximum softmax probability"
-    )
+    known: Annotated[tuple[Path, ...], Flag(SOURCE, "FILE", usual=True, name="id")]
+    """predictions of known classes; repeatable"""
+    unknown: Annotated[tuple[Path, ...], Flag(SOURCE, "FILE", usual=True, name="ood")]
+    """predictions of unknown classes; repeatable"""
+    confidence: Annotated[Literal["msp", "max-logit", "energy"], Flag(CONTENT, usual=True)] = "msp"
+    """confidence; msp is the maximum softmax probability"""
 
 
 class DetectionScoring(CellScoring, Tables):
     """Scores of detectors."""
 
-    annotations: Annotated[Path, Flag(SOURCE, "FILE", usual=True)] = Field(
-        description="COCO annotations of the images"
-    )
-    results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)] = Field(
-        description="COCO result files, such as 'preds/{corruption}/{severity}.json'"
-    )
-    clean: Annotated[Path, Flag(SOURCE, "FILE", usual=True)] = Field(
-        description="COCO results on the clean images"
-    )
-    type: Annotated[tuple[Literal["bbox", "segm"], ...], Flag(CONTENT)] = Field(
-        (), description="boxes or masks; repeatable; default the types in the results"
-    )
-    name: Annotated[str, Flag(OUTPUT, "NAME")] = Field(
-        "model", description="name of the detector in CSV and JSON"
-    )
-    compare_with: Annotated[Literal["published"] | None, Flag(CONTENT)] = Field(
-        None, description="compare with MMDetection's detectors"
-    )
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = Field(
-        None, description="processes; default all: one per core"
-    )
+    annotations: Annotated[Path, Flag(SOURCE, "FILE", usual=True)]
+    """COCO annotations of the images"""
+    results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)]
+    """COCO result files, such as 'preds/{corruption}/{severity}.json'"""
+    clean: Annotated[Path, Flag(SOURCE, "FILE", usual=True)]
+    """COCO results on the clean images"""
+    type: Annotated[tuple[Literal["bbox", "segm"], ...], Flag(CONTENT)] = ()
+    """boxes or masks; repeatable; default the types in the results"""
+    name: Annotated[str, Flag(OUTPUT, "NAME")] = "model"
+    """name of the detector in CSV and JSON"""
+    compare_with: Annotated[Literal["published"] | None, Flag(CONTENT)] = None
+    """compare with MMDetection's detectors"""
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
+    """processes; default all: one per core"""
 
 
 class SegmentationScoring(CellScoring, Tables):
     """Scores of segmentation models."""
 
-    truth: Annotated[Path, Flag(SOURCE, "DIR", usual=True)] = Field(
-        description="label maps of the images, PNG files"
-    )
-    results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)] = Field(
-        description="folders of predicted maps, such as 'preds/{corruption}/{severity}'"
-    )
-    clean: Annotated[Path, Flag(SOURCE, "DIR", usual=True)] = Field(
-        description="maps predicted on the clean images"
-    )
-    classes: Annotated[Count, Field(le=65535), Flag(CONTENT, "N")] = Field(
-        19, description="number of classes"
-    )
-    ignore: Annotated[Whole, Flag(CONTENT, "LABEL")] = Field(255, description="label of pixels to ignore")
-    label_ids: Annotated[Literal["none", "truth", "results", "both"], Flag(CONTENT)] = Field(
-        "none", description="maps that contain Cityscapes' 34 label ids instead of its 19 train ids"
-    )
-    reference: Annotated[Path | None, Flag(CONTENT, "FILE")] = Field(
-        None, description="JSON file of the reference model for mCD and rCD"
-    )
-    name: Annotated[str, Flag(OUTPUT, "NAME")] = Field(
-        "model", description="name of the model in CSV and JSON"
-    )
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = Field(
-        None, description="processes; default all: one per core"
-    )
+    truth: Annotated[Path, Flag(SOURCE, "DIR", usual=True)]
+    """label maps of the images, PNG files"""
+    results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)]
+    """folders of predicted maps, such as 'preds/{corruption}/{severity}'"""
+    clean: Annotated[Path, Flag(SOURCE, "DIR", usual=True)]
+    """maps predicted on the clean images"""
+    classes: Annotated[Count, Field(le=65535), Flag(CONTENT, "N")] = 19
+    """number of classes"""
+    ignore: Annotated[Whole, Flag(CONTENT, "LABEL")] = 255
+    """label of pixels to ignore"""
+    label_ids: Annotated[Literal["none", "truth", "results", "both"], Flag(CONTENT)] = "none"
+    """maps that contain Cityscapes' 34 label ids instead of its 19 train ids"""
+    reference: Annotated[Path | None, Flag(CONTENT, "FILE")] = None
+    """JSON file of the reference model for mCD and rCD"""
+    name: Annotated[str, Flag(OUTPUT, "NAME")] = "model"
+    """name of the model in CSV and JSON"""
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
+    """processes; default all: one per core"""

@@ -38,69 +38,55 @@ class Drawing(Options):
         Literal[Setting, "csid"] | None,
         BeforeValidator(lambda name: "correlated" if name == "dirichlet" else name),
         Flag(STREAM, "NAME", usual=True, complete=lambda: (*SETTINGS, "dirichlet", "csid")),
-    ] = Field(None, description="order of the images (docs/use/streams.md); csid is for OpenOOD")
-    shuffle: Annotated[StrictBool, Flag(STREAM, usual=True)] = Field(
-        False, description="draw the order of the corruptions"
-    )
-    abrupt: Annotated[StrictBool, Flag(STREAM)] = Field(
-        False, description="gradual: start at the highest severity, as CoTTA's code"
-    )
-    repeat: Annotated[Count, Field(le=MOST_VISITS), Flag(STREAM, "N", usual=True)] = Field(
-        1, description="pass N times through all corruptions; in PeTTA 20"
-    )
-    law: Annotated[Law | None, Flag(STREAM)] = Field(
-        None, description="correlated: law of the paper; default rotta"
-    )
-    concentration: Annotated[float | None, Field(ge=0.001, le=1000), Flag(STREAM, "X")] = Field(
-        None, description="correlated: parameter of the Dirichlet distribution; default 0.1"
-    )
-    slots: Annotated[Count | None, Field(le=MOST_SLOTS), Flag(STREAM, "N")] = Field(
-        None, description="correlated: pieces of each class; default one per class, with rotta at most 100"
-    )
-    class_correlation: Annotated[Probability | None, Flag(STREAM, "P")] = Field(
-        None, description="markov: probability that a class stays; default 0.95"
-    )
-    domain_correlation: Annotated[Probability | None, Flag(STREAM, "P")] = Field(
-        None, description="markov: probability that a corruption stays; default 0.85"
-    )
-    class_imbalance: Annotated[Imbalance | None, Flag(STREAM, "X")] = Field(
-        None, description="markov: ratio of first to last class; default 1"
-    )
-    domain_imbalance: Annotated[Imbalance | None, Flag(STREAM, "X")] = Field(
-        None, description="markov: ratio of first to last corruption; default 1"
-    )
-    most_samples: Annotated[Count | None, Flag(STREAM, "N")] = Field(
-        None, description="markov: images of the most frequent class with the most frequent corruption"
-    )
-    format: Annotated[Literal["jsonl", "imglist"], Flag(OUTPUT, usual=True)] = Field(
-        "jsonl", description="form of the lines; imglist: path and label, for OpenOOD"
-    )
-    files: Annotated[Literal["jpeg", "png", "original"], Flag(OUTPUT)] = Field(
-        "jpeg", description="imglist: format of the set that the paths belong to"
-    )
-    output: Annotated[str | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
-        None, description="output file; default out/stream-SETTING.jsonl, or .txt"
-    )
+    ] = None
+    """order of the images (docs/use/streams.md); csid is for OpenOOD"""
+    shuffle: Annotated[StrictBool, Flag(STREAM, usual=True)] = False
+    """draw the order of the corruptions"""
+    abrupt: Annotated[StrictBool, Flag(STREAM)] = False
+    """gradual: start at the highest severity, as CoTTA's code"""
+    repeat: Annotated[Count, Field(le=MOST_VISITS), Flag(STREAM, "N", usual=True)] = 1
+    """pass N times through all corruptions; in PeTTA 20"""
+    law: Annotated[Law, Flag(STREAM)] = "rotta"
+    """correlated: law of the paper"""
+    concentration: Annotated[float, Field(ge=0.001, le=1000), Flag(STREAM, "X")] = 0.1
+    """correlated: parameter of the Dirichlet distribution"""
+    slots: Annotated[Count | None, Field(le=MOST_SLOTS), Flag(STREAM, "N")] = None
+    """correlated: pieces of each class; default one per class, with rotta at most 100"""
+    class_correlation: Annotated[Probability, Flag(STREAM, "P")] = 0.95
+    """markov: probability that a class stays"""
+    domain_correlation: Annotated[Probability, Flag(STREAM, "P")] = 0.85
+    """markov: probability that a corruption stays"""
+    class_imbalance: Annotated[Imbalance, Flag(STREAM, "X")] = 1
+    """markov: ratio of first to last class"""
+    domain_imbalance: Annotated[Imbalance, Flag(STREAM, "X")] = 1
+    """markov: ratio of first to last corruption"""
+    most_samples: Annotated[Count | None, Flag(STREAM, "N")] = None
+    """markov: images of the most frequent class with the most frequent corruption"""
+    format: Annotated[Literal["jsonl", "imglist"], Flag(OUTPUT, usual=True)] = "jsonl"
+    """form of the lines; imglist: path and label, for OpenOOD"""
+    files: Annotated[Literal["jpeg", "png", "original"], Flag(OUTPUT)] = "jpeg"
+    """imglist: format of the set that the paths belong to"""
+    output: Annotated[str | None, Flag(OUTPUT, "FILE", usual=True)] = None
+    """output file; default out/stream-SETTING.jsonl, or .txt"""
 
 
 class CccPlaying(Options):
     """Choices of `stream ccc`."""
 
-    accuracy_table: Annotated[str, Flag(STREAM, "FILE", usual=True)] = Field(
-        description="accuracies of all pairs: .pickle, .npz, .json, or a file of `stream measure`"
-    )
-    baseline: Annotated[float, Flag(STREAM, "X", usual=True)] = Field(20, description="target accuracy in %")
-    speed: Annotated[Count, Flag(STREAM, "N", usual=True)] = Field(1000, description="images per cell")
-    length: Annotated[Count, Flag(STREAM, "N", usual=True)] = Field(7_500_000, description="number of images")
-    format: Annotated[Literal["jsonl", "webdataset"], Flag(OUTPUT, usual=True)] = Field(
-        "jsonl", description="lines that name the images, or the images themselves"
-    )
-    output: Annotated[str | None, Flag(OUTPUT, "PATH", usual=True)] = Field(
-        None, description="output; default out/stream-ccc.jsonl, for webdataset the folder out/ccc"
-    )
-    overwrite: Annotated[StrictBool, Flag(RUNNING)] = Field(
-        False, description="start over if the output has other content"
-    )
+    accuracy_table: Annotated[str, Flag(STREAM, "FILE", usual=True)]
+    """accuracies of all pairs: .pickle, .npz, .json, or a file of `stream measure`"""
+    baseline: Annotated[float, Flag(STREAM, "X", usual=True)] = 20
+    """target accuracy in %"""
+    speed: Annotated[Count, Flag(STREAM, "N", usual=True)] = 1000
+    """images per cell"""
+    length: Annotated[Count, Flag(STREAM, "N", usual=True)] = 7_500_000
+    """number of images"""
+    format: Annotated[Literal["jsonl", "webdataset"], Flag(OUTPUT, usual=True)] = "jsonl"
+    """lines that name the images, or the images themselves"""
+    output: Annotated[str | None, Flag(OUTPUT, "PATH", usual=True)] = None
+    """output; default out/stream-ccc.jsonl, for webdataset the folder out/ccc"""
+    overwrite: Annotated[StrictBool, Flag(RUNNING)] = False
+    """start over if the output has other content"""
 
 
 def _read_grid(value: Any) -> Any:
@@ -117,17 +103,17 @@ def _read_grid(value: Any) -> Any:
 class AccuracyMeasuring(ModelInput):
     """Choices of `stream measure`."""
 
-    model: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(description="model, as for evaluate")
-    batch_size: Annotated[Count, Flag(MODEL, "N")] = Field(64, description="images per batch")
+    model: Annotated[str, Flag(MODEL, "NAME", usual=True)]
+    """model, as for evaluate"""
+    batch_size: Annotated[Count, Flag(MODEL, "N")] = 64
+    """images per batch"""
     grid: Annotated[tuple[float, ...], BeforeValidator(_read_grid), Flag(STREAM, "X,X", usual=True)] = Field(
-        "0,1,2,3,4,5", validate_default=True, description="severities to measure, from 0 to 5"
+        "0,1,2,3,4,5", validate_default=True
     )
-    baseline: Annotated[float, Flag(STREAM, "X")] = Field(
-        40, description="target accuracy in % that the table has to contain"
-    )
-    output: Annotated[str, Flag(OUTPUT, "FILE", usual=True)] = Field(
-        "out/ccc-accuracies.json", description="output file"
-    )
-    overwrite: Annotated[StrictBool, Flag(RUNNING)] = Field(
-        False, description="start over if the output has other content"
-    )
+    """severities to measure, from 0 to 5"""
+    baseline: Annotated[float, Flag(STREAM, "X")] = 40
+    """target accuracy in % that the table has to contain"""
+    output: Annotated[str, Flag(OUTPUT, "FILE", usual=True)] = "out/ccc-accuracies.json"
+    """output file"""
+    overwrite: Annotated[StrictBool, Flag(RUNNING)] = False
+    """start over if the output has other content"""

@@ -19,7 +19,7 @@ from robustgen.sources.copies import Copies
 from robustgen.sources.places import COMPRESSED, Place, SourceFile
 
 # Version of the cached file's layout.
-_LAYOUT: Final = 5
+_LAYOUT: Final = 6
 
 
 @dataclass

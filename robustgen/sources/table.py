@@ -107,9 +107,11 @@ class Table(IndexedSource):
             both = f"some cells contain images, others name files ({key!r}, {where})"
             raise SourceError(f"{self.location}: {both}; process these image_columns separately")
         if texts := [column for column, has_images in found.columns.items() if not has_images]:
-            raise SourceError(f"{self.location}: column {texts[0]!r} contains no images; see image_columns")
+            raise SourceError(
+                f"{self.location}: column {texts[0]!r} contains no images; see the key image_columns"
+            )
         for key, where in found.files.items():
-            with listing.refuse_damaged(key, f"{where}, below {images.location} (see image_root): "):
+            with listing.refuse_damaged(key, f"{where}, below {images.location} (see the key image_root): "):
                 listing.places[key] = _IN_FILE, 0, 0, images.size(key)
         if rows := found.without:
             more = ", ..." * (len(rows) > _MOST_NAMED)
@@ -125,7 +127,7 @@ class Table(IndexedSource):
             if missing := [column for column in columns if column not in there]:
                 known = ", ".join(there)
                 raise SourceError(
-                    f"{file.name}: no column {missing[0]!r} (columns: {known}); see image_columns"
+                    f"{file.name}: no column {missing[0]!r} (columns: {known}); see the key image_columns"
                 )
             for chunk in layout.read(content, columns):
                 for place, *cells in zip(chunk.places, *map(chunk.cells, columns), strict=True):

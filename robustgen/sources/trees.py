@@ -150,7 +150,7 @@ def list_archive(index: Index, number: int) -> SourceListing:
                 last = repr(entry.name)
                 if entry.isdir():
                     continue
-                found: tuple[int, ...] | str = number, entry.offset_data, entry.size
+                found: tuple[int, ...] | str = (number, *tar.locate_member(content, entry))
                 if not entry.isreg() or entry.issparse():
                     found = "a link" if entry.issym() or entry.islnk() else "not a regular file"
                 elif entry.offset_data + entry.size > size:
@@ -177,8 +177,9 @@ def _add(listing: SourceListing, raw_name: str, found: Any) -> None:
 
 
 def read_member(index: Index, place: Any) -> bytes:
-    """Read a file of an archive; `place` is file number, offset and size, and more for a zip."""
+    """Read a file of an archive; `place` is the number of the archive, and a `TarMember` or `ZipMember`."""
     number, *member = place
-    if len(member) == 2:
-        return index.read_part(number, *member)
-    return zipped.read_member(partial(index.read_part, number), zipped.ZipMember(*member))
+    read = partial(index.read_part, number)
+    if index.files[number].name.lower().endswith(".zip"):
+        return zipped.read_member(read, zipped.ZipMember(*member))
+    return tar.read_member(read, tar.TarMember(*member))

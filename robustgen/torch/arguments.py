@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Literal
 
-from robustgen.benchmarks.corruptions import FAMILIES
 from robustgen.benchmarks.editions import get_edition
 from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, Variant
 from robustgen.dataset.recipes import BenchmarkRecipe
@@ -12,9 +11,6 @@ from robustgen.errors import ArgumentError, ArgumentTypeError
 
 Quality = int | Literal["published"] | None
 """Quality of JPEG files: 1 to 95, "published" for that of the edition, or None for no JPEG."""
-
-# Without a common image size, families resolve to their corruptions for ImageNet.
-_USUAL_SCALE = 224
 
 
 def check_natural(name: str, value: Any) -> int:
@@ -42,18 +38,12 @@ def expand_groups(names: Iterable[str], scale: int | None) -> tuple[str, ...]:
     scale : int or None
         Scale that members of a family must have constants for; None for the usual 224.
     """
-    return tuple(dict.fromkeys(name for each in names for name in _expand(each, scale or _USUAL_SCALE)))
+    # Names alone need no pydantic.
+    from robustgen.settings.config import USUAL_SCALE, expand_families
 
-
-def _expand(name: str, scale: int) -> tuple[str, ...]:
     groups = {"common": IMAGENET_C.common, "extra": IMAGENET_C.extra, "all": IMAGENET_C.names}
-    if not isinstance(name, str) or name in groups:
-        return groups.get(name, (name,))
-    family, _, member = name.partition(":")
-    if member not in ("", "all") or (found := FAMILIES.get(family)) is None:
-        return (name,)
-    members = [each for each in found.corruptions.values() if each.common or member]
-    return tuple(each.name for each in members if scale in each.table) or tuple(each.name for each in members)
+    found = expand_families([*names], (scale or USUAL_SCALE,))
+    return tuple(dict.fromkeys(name for each in found for name in groups.get(each, (each,))))
 
 
 def find_variant(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:

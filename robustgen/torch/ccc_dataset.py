@@ -6,11 +6,10 @@ from typing import Any
 
 from PIL import Image
 
-from robustgen.errors import ArgumentTypeError
 from robustgen.imaging.decode import as_rgb
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
-from robustgen.related.streams.ccc import IMAGES, QUALITY, AccuracyTable, CccRun, CccStep, Cell, make_image
-from robustgen.torch.arguments import Quality
+from robustgen.related.streams.ccc import IMAGES, AccuracyTable, CccRun, CccStep, Cell, make_image
+from robustgen.torch.arguments import Quality, resolve_quality
 from robustgen.torch.pairs import MapStyle, split_pair
 
 
@@ -58,10 +57,8 @@ class CccDataset:
         jpeg: Quality = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        if jpeg not in ("published", None) and not (isinstance(jpeg, int) and 1 <= jpeg <= 95):
-            raise ArgumentTypeError(f"jpeg must be a quality from 1 to 95, 'published' or None, not {jpeg!r}")
         self.base, self.transform = base, transform
-        self.jpeg = QUALITY if jpeg == "published" else jpeg
+        self.jpeg = resolve_quality(jpeg, "imagenet")
         self.run = CccRun(table, len(base), baseline, speed, seed, images)
         # Checks now, not after a million images, that the table has all pairs.
         self.cells = self.run.cells

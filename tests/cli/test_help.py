@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -9,7 +11,6 @@ import pytest
 
 import robustgen
 from robustgen.cli import main
-from robustgen.cli.examples import EXAMPLES
 from tests.helpers import cli
 
 
@@ -27,14 +28,19 @@ def list_commands(group, before=""):
 COMMANDS = list_commands(main)
 
 
-def test_every_command_has_two_examples():
-    assert set(EXAMPLES) == set(COMMANDS)
-    assert all(len(set(examples)) == 2 for examples in EXAMPLES.values())
+def list_examples(name):
+    """Return the examples of a command, each as one line."""
+    return re.sub(r" \\\n *", " ", COMMANDS[name].examples).splitlines()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_two_examples(name):
+    assert len(set(list_examples(name))) == 2
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_can_be_given_as_they_stand(name):
-    for example in EXAMPLES[name]:
+    for example in list_examples(name):
         program, *words = shlex.split(example)
         own = name.split()
         assert program == "robustgen" and words[: len(own)] == own
@@ -43,7 +49,7 @@ def test_examples_can_be_given_as_they_stand(name):
 
 def test_help_ends_with_them():
     *_, first, second = cli("make-c", "--help").stdout.splitlines()
-    assert (first.strip(), second.strip()) == EXAMPLES["make-c"]
+    assert [first.strip(), second.strip()] == list_examples("make-c")
 
 
 # Flags of other programs that messages and comments name.
@@ -66,3 +72,38 @@ def test_messages_name_only_flags_that_exist():
         if flag not in known
     }
     assert unknown == set()
+
+
+# --- the front -----------------------------------------------------------------------------------
+
+
+def count_flags(name, flag):
+    """Return the number of flags that the help of a command shows, without those for help itself."""
+    shown = re.findall(r"^  (-.*?)(?:  |$)", cli(*name.split(), flag).stdout, re.MULTILINE)
+    return len([each for each in shown if "--help" not in each])
+
+
+def test_make_c_shows_few_flags_in_named_groups():
+    assert count_flags("make-c", "--help") <= 18
+    assert count_flags("make-c", "--help-all") <= 33
+    titles = re.findall(r"^(\w.*):$", cli("make-c", "--help").stdout, re.MULTILINE)
+    assert titles == ["Source", "Content", "Output", "Running", "Help", "Examples"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_command_has_more_than_forty_flags(name):
+    has_more = any(each.name == "help_all" for each in COMMANDS[name].params)
+    assert count_flags(name, "--help-all" if has_more else "--help") <= 40
+
+
+def test_no_help_loads_numpy_or_numba():
+    calls = [["--help"], *([*name.split(), flag] for name in COMMANDS for flag in ("--help", "--help-all"))]
+    program = (
+        "import sys, contextlib, io; from robustgen.cli import main\n"
+        f"for call in {calls}:\n"
+        "    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
+        "        with contextlib.suppress(SystemExit): main(call)\n"
+        "print({'numpy', 'numba', 'cv2', 'scipy', 'PIL'} & sys.modules.keys())"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"

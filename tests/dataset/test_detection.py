@@ -94,7 +94,7 @@ def test_pycocotools_reads_an_variant_as_it_is(coco, tmp_path, how):
 def test_verify_knows_what_was_mirrored(coco, tmp_path):
     make_c(coco, tmp_path / "out", "--set", "mirror=copy")
     assert (
-        "8 files checked, 3 images made again, 0 findings"
+        "8 files checked, 3 images regenerated, 0 findings"
         in cli("verify", tmp_path / "out", "--deep", "all").stdout
     )
     held = json.loads((tmp_path / "out" / "dataset.json").read_text())
@@ -238,7 +238,7 @@ def test_sizes_are_kept_and_the_constants_are_those_of_224(tmp_path):
 def test_the_data_set_coco_c_is_the_whole_recipe(coco, tmp_path):
     few = ("--source", coco, "--corruptions", "contrast", "--severities", "2", "--jobs", "1")
     said = cli("make-c", "--dataset", "coco-c", *few, "--output", tmp_path / "out").stderr
-    assert said.splitlines()[0] == "3 images, 1 class, 2 outputs of each"
+    assert said.splitlines()[0] == "3 images, 2 outputs of each"
     assert "mirror: 1 file of " in said and "into each of 2 folders as hard links" in said
     flags = ("--edition", "coco-c", "--format", "original", "--set", "mirror=link")
     cli("make-c", *flags, *few, "--output", tmp_path / "spelled")

@@ -251,6 +251,7 @@ def test_no_room_for_records(many, tmp_path):
 
 def test_no_room_for_what_verify_writes(copied, output):
     (copied / "dataset.json").unlink()
+    (copied / ".robustgen" / "finished").unlink()
     with pytest.MonkeyPatch.context() as patch:
         Disk(patch, 300)
         result = cli("verify", copied, status=1)

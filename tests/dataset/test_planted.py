@@ -81,7 +81,7 @@ def test_a_link_in_the_state_folder_is_not_followed(photos, copied, victim, name
     place = copied / ".robustgen" / name
     shutil.rmtree(place, ignore_errors=True)
     place.symlink_to(victim)
-    for flags in (("--limit", "1"), ("--seed", "1", "--overwrite")):
+    for flags in (("--severities", "2"), ("--seed", "1", "--overwrite")):
         assert f"{place}: is a link" in cli_error(
             "make-c", "--source", photos, "--output", copied, *FEW, *flags
         )
@@ -109,9 +109,9 @@ def test_an_variant_that_is_a_link_is_refused(photos, copied, victim, overwrite)
 def test_a_class_folder_that_is_a_link_is_refused(photos, copied, victim):
     shutil.rmtree(copied / "contrast/1/cat")
     (copied / "contrast/1/cat").symlink_to(victim)
+    assert any("contrast/1/cat: is a link" in line for line in findings(copied))
     message = cli_error("make-c", "--source", photos, "--output", copied, *FEW)
     assert message.startswith(f"{copied / 'contrast/1/cat'}: is a link")
-    assert any("contrast/1/cat: is a link" in line for line in findings(copied))
 
 
 def forge_record(root, path, folder="contrast/1", digest="0" * 64):
@@ -279,8 +279,7 @@ def test_a_manifest_that_disagrees_with_the_state(copied, forge, says):
     held = manifest(copied)
     forge(held)
     (copied / "dataset.json").write_text(json.dumps(held))
-    (line,) = findings(copied)
-    assert line.startswith("changed ") and says in line
+    assert any(line.startswith("changed ") and says in line for line in findings(copied))
 
 
 def test_a_forged_list_of_failures(photos, tmp_path):
@@ -363,7 +362,7 @@ def test_deep_says_how_many_and_takes_a_source_that_has_moved(photos, tmp_path):
     make_c(source, tmp_path / "out", "--limit", "1")
     source.rename(tmp_path / "moved")
     said = cli("verify", tmp_path / "out", "--deep", "all", "--source", tmp_path / "moved").stdout
-    assert said.startswith("2 files checked, 1 image made again, 0 findings; digest ")
+    assert said.startswith("2 files checked, 1 image regenerated, 0 findings; digest ")
     assert "--source needs --deep" in cli_error("verify", tmp_path / "out", "--source", tmp_path / "moved")
 
 

@@ -17,10 +17,11 @@ from PIL import Image, JpegImagePlugin
 from robustgen import CORRUPTIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.dataset.estimate import estimate
 from robustgen.dataset.plan import plan_benchmark
-from robustgen.dataset.recipes import PerturbationRecipe, item_rng
+from robustgen.dataset.recipes import CorruptionRecipe, PerturbationRecipe, item_rng
 from robustgen.dataset.run import run
 from robustgen.dataset.selection import sample_keys
 from robustgen.display import progress
+from robustgen.files.storage.local import LocalStore
 from robustgen.imaging.video import read_sequence
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
@@ -899,8 +900,25 @@ def test_arrays_of_images_of_different_sizes_are_refused_at_once(photos, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def test_an_estimate_is_near_to_what_the_run_takes(tmp_path):
-    """Photographs of two sizes, judged by the processor's time, as other work goes on while tests run."""
+@pytest.fixture
+def worked(monkeypatch):
+    """The sizes of the images given to operations; a clock counts them instead of seconds."""
+    sizes = []
+    for recipe in (CorruptionRecipe, PerturbationRecipe):
+
+        def count(self, variant, key, image, *shared, make=recipe.make):
+            sizes.append(image.size)
+            return make(self, variant, key, image, *shared)
+
+        monkeypatch.setattr(recipe, "make", count)
+    monkeypatch.setattr(time, "process_time", lambda: sum(sizes) / 1e9)
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr("robustgen.dataset.estimate._FINISHING", 0.0)
+    return sizes
+
+
+def test_an_estimate_is_near_to_what_the_run_does(tmp_path, worked):
+    """Photographs of two sizes."""
     for i in range(6):
         put_photo(tmp_path / "src" / "a" / f"{i}.JPEG", height=300 - 150 * (i % 2), width=400, seed=i)
     choices = {
@@ -911,12 +929,47 @@ def test_an_estimate_is_near_to_what_the_run_takes(tmp_path):
     }
     planned = plan_benchmark(load(Config, None, choices), "c")
     judged = estimate(planned)
-    started = time.process_time()
+    assert not (tmp_path / "out").exists()
+    worked.clear()
     done = run(planned)
-    seconds = time.process_time() - started
-    assert judged.outputs == done.made
+    assert judged.outputs == done.made == len(worked)
     assert 2 / 3 < judged.size / done.size < 1.5
-    assert 2 / 3 < judged.seconds / seconds < 1.5
+    assert judged.seconds * 1e9 == pytest.approx(sum(worked))
+
+
+def test_an_estimate_counts_files_and_what_precedes_the_first(photos, tmp_path, worked, monkeypatch):
+    written, put = [], LocalStore.put
+
+    def count(self, *arguments, **options):
+        written.append(arguments)
+        return put(self, *arguments, **options)
+
+    monkeypatch.setattr(LocalStore, "put", count)
+    monkeypatch.setattr(time, "perf_counter", lambda: float(len(written)))
+    choices = {"source": str(photos), "output": str(tmp_path / "out"), "corruptions": "contrast"}
+    planned = plan_benchmark(load(Config, None, choices | {"jobs": 1}), "c")
+    judged = estimate(planned)
+    # A file of each output, and no image is created twice in the meantime.
+    assert round(judged.seconds) == judged.outputs == 30
+    assert judged.starting < 1 and judged.free > judged.disk
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_set_that_does_not_fit_is_refused_before_the_first_byte(photos, tmp_path, monkeypatch):
+    flags = ("--source", photos, "--output", tmp_path / "out", "--corruptions", "contrast", "--jobs", "1")
+    monkeypatch.setattr(LocalStore, "measure_free_space", lambda _: 50_000)
+    tried = cli("make-c", *flags, "--dry-run")
+    assert "50 kB are free" in tried.stdout
+    assert tried.stderr == "warning: the set will not fit on the file system of the output\n"
+    message = cli_error("make-c", *flags)
+    assert "the set needs about 123 kB, but only 50 kB are free" in message
+    assert not (tmp_path / "out").exists()
+    # Little is missing from a set that is nearly complete.
+    monkeypatch.setattr(LocalStore, "measure_free_space", lambda _: 10**9)
+    cli("make-c", *flags)
+    (tmp_path / "out/contrast/1/cat/a.JPEG").unlink()
+    monkeypatch.setattr(LocalStore, "measure_free_space", lambda _: 50_000)
+    assert cli("make-c", *flags).stdout.startswith("6 images in ")
 
 
 def test_an_estimate_of_shards_is_that_of_their_images(photos, tmp_path):
@@ -929,7 +982,7 @@ def test_an_estimate_of_shards_is_that_of_their_images(photos, tmp_path):
 
 
 @pytest.mark.slow("a photograph of three million pixels")
-def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path, monkeypatch):
+def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path, worked):
     put_photo(tmp_path / "src" / "a" / "large.JPEG", height=1500, width=2000)
     choices = {
         "source": str(tmp_path / "src"),
@@ -938,16 +991,9 @@ def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path, monkeypatch)
         "perturbations": "tilt",
     }
     planned = plan_benchmark(load(Config, None, choices), "p")
-    made = []
-
-    def make(recipe, variant, key, prepared, shared):
-        made.append(prepared.size)
-        return original(recipe, variant, key, prepared, shared)
-
-    original = PerturbationRecipe.make
-    monkeypatch.setattr(PerturbationRecipe, "make", make)
-    assert estimate(planned).size > 0
-    assert made and max(made) < 1500 * 2000 * 3 / 5
+    judged = estimate(planned)
+    assert max(worked) == 448 * 448 * 3
+    assert judged.seconds * 1e9 == pytest.approx(len(planned.variants) * 1500 * 2000 * 3)
 
 
 # --- constants and sizes that do not fit ------------------------------------------------------------

@@ -21,8 +21,9 @@ from robustgen.evaluation.store import choose_unit_size
 from robustgen.execution import progress
 from robustgen.models.onnx import OnnxModel
 from tests.digits import logarithm, put_cifar, put_folder, put_model
-from tests.helpers import PATIENCE, cli, cli_error, records_of, tree, wait_until
+from tests.helpers import PATIENCE, cli, cli_error, make_c, put_photo, records_of, tree, wait_until
 from tests.sources.test_archives import files_of, put_tar
+from tests.sources.test_array_sources import put_medmnist
 from tests.sources.test_shard_sources import put_parquet, put_shards
 
 IMAGES = 30
@@ -110,6 +111,38 @@ def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, 
     assert (expected["fog/1.npz"] == written["fog/1.npz"]) == bool(
         {"format=webdataset", "format=parquet"} & {*flags}
     )
+
+
+def test_images_without_classes_are_for_detectors(model, tmp_path):
+    put_photo(tmp_path / "coco" / "val2017" / "1.jpg")
+    make_c(tmp_path / "coco", tmp_path / "set", *FEW_C, "--dataset", "coco-c")
+    flags = ("--model", model, "--input-size", 32, "--output", tmp_path / "preds")
+    for command in (
+        ("evaluate", "--dataset", "coco-c", "--source", tmp_path / "coco"),
+        ("predict", tmp_path / "set"),
+    ):
+        line = cli_error(*command, *flags)
+        assert ": all images are in one folder, " in line and " has 10 classes: name the folder above" in line
+        assert line.endswith("detectors, for data sets such as COCO, need --annotations")
+
+
+def test_images_with_several_labels_are_refused(model, tmp_path):
+    path, _ = put_medmnist(tmp_path / "chestmnist_224.npz", grey=True, labels=14)
+    chest = (
+        "--dataset",
+        "chestmnist",
+        "--source",
+        path,
+        "--corruptions",
+        "medmnist-c:contrast_up",
+        "--jobs",
+        1,
+    )
+    cli("make-c", *chest, "--output", tmp_path / "set")
+    flags = ("--model", model, "--input-size", 32, "--output", tmp_path / "preds")
+    for command in (("evaluate", *chest), ("predict", tmp_path / "set")):
+        assert "its images have several labels each" in cli_error(*command, *flags)
+    assert not (tmp_path / "preds").exists()
 
 
 def test_the_baseline_is_read_before_the_work(digits, model, tmp_path):
@@ -241,6 +274,7 @@ def test_a_sample_is_the_one_that_make_c_draws(digits, model, tmp_path):
 def test_the_sizes_of_a_models_images_have_one_name(command):
     words = cli(command, "--help-all").stdout.split()
     assert "--input-size" in words and "--pixel-scale" in words
+    assert "--size" not in words and "--scale" not in words
 
 
 def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_path):
@@ -449,6 +483,26 @@ def test_other_choices_want_another_folder(digits, model, tmp_path):
     common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
     assert "contains predictions of another seed; choose" in cli_error(*common, "--seed", "1")
     cli(*common, "--seed", "1", "--overwrite")
+
+
+def test_other_images_are_named(digits, model, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
+    evaluate(source, model, tmp_path / "p", *flags, "--limit", "20")
+    common = ("evaluate", "--source", source, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
+    names = sorted(path.relative_to(source).as_posix() for path in source.rglob("*.png"))
+    root = f"{tmp_path / 'p' / 'digits'}: contains predictions of"
+    message = f"{root} other images (10 that are new, for instance '{names[20]}'); choose another --output"
+    assert cli_error(*common).startswith(message)
+    with (source / names[3]).open("ab") as file:
+        file.write(b"more")
+    line = cli_error(*common, "--limit", "20")
+    assert line.startswith(
+        f"{root} the same names, but other files (1 of other sizes, for instance '{names[3]}')"
+    )
+    (source / names[3]).unlink()
+    line = cli_error(*common, "--limit", "19")
+    assert f"(1 that are missing now, for instance '{names[3]}'); choose" in line
 
 
 # --- bad input -----------------------------------------------------------------------------------

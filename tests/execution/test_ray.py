@@ -90,8 +90,9 @@ def test_ray_conforms(ray_cluster):
 
 def test_a_cluster_that_does_not_answer_is_named(photos, tmp_path):
     pytest.importorskip("ray")
-    for address in ("127.0.0.1:1", "ray://127.0.0.1:1"):
-        flags = ("--source", photos, "--output", tmp_path / "out", "--on", f"ray:{address}")
+    for on in ("ray:127.0.0.1:1", "ray:ray://127.0.0.1:1", "ray://127.0.0.1:1"):
+        address = "ray://127.0.0.1:1" if "//" in on else "127.0.0.1:1"
+        flags = ("--source", photos, "--output", tmp_path / "out", "--on", on)
         assert cli_error("make-c", *flags).startswith(
             f"no Ray cluster answers at {address}; give the address"
         )

@@ -14,8 +14,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend.process import LokyProcess
 
 from robustgen.dataset.produce import ImageWork
-from robustgen.execution import processes
-from robustgen.execution import progress as watch
+from robustgen.execution import processes, progress
 from robustgen.execution.processes import Processes, ThisProcess
 from robustgen.files.storage import host
 from robustgen.inspection.conformance import check_executor
@@ -34,7 +33,7 @@ def undisturbed(many, tmp_path_factory):
 @pytest.fixture
 def soon_silent(monkeypatch):
     """Silence counts after a second and a half, instead of a minute."""
-    monkeypatch.setattr(watch, "SECONDS_OF_SILENCE", 1.5)
+    monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
 
 
 def make_c(source, output, *flags, status=0):
@@ -69,13 +68,13 @@ def test_executors_of_this_machine_conform(executor):
 @pytest.fixture
 def silence(monkeypatch):
     """Is set as soon as a silence has been described; machines differ in how long that takes."""
-    described, original = threading.Event(), watch.Progress.describe_silence
+    described, original = threading.Event(), progress.Progress.describe_silence
 
     def describe(self):
         described.set()
         return original(self)
 
-    monkeypatch.setattr(watch.Progress, "describe_silence", describe)
+    monkeypatch.setattr(progress.Progress, "describe_silence", describe)
     return described
 
 
@@ -244,14 +243,14 @@ def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
 
 
 def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, cluster, monkeypatch):
-    first, seen, listen = cluster.add_worker(), set(), watch.Progress._listen
+    first, seen, listen = cluster.add_worker(), set(), progress.Progress._listen
     second = []
 
     def note(self):
         listen(self)
         seen.update(int(worker.rpartition(":")[2]) for worker in self._heard)
 
-    monkeypatch.setattr(watch.Progress, "_listen", note)
+    monkeypatch.setattr(progress.Progress, "_listen", note)
 
     def join_then_kill_the_first():
         # Else it might do all the work before the second one is there.

@@ -231,7 +231,9 @@ def llava(tmp_path_factory):
 
 
 def test_files_that_a_table_names_lie_beside_it(llava, tmp_path):
-    result = make_c(llava / "questions.jsonl", tmp_path / "out", *FEW, "--set", f"image_root={llava}/images")
+    result = make_c(
+        llava / "questions.jsonl", tmp_path / "out", *FEW, "--set", f"image_root={llava / 'images'}"
+    )
     assert "1 row without an image kept: row 7 of questions.jsonl" in result.stderr
     made = tree(tmp_path / "out")
     for folder in FOLDERS:
@@ -247,7 +249,7 @@ def test_files_that_a_table_names_lie_beside_it(llava, tmp_path):
 
 
 def test_another_format_of_the_files_stands_in_the_table(llava, tmp_path):
-    flags = ("--set", f"image_root={llava}/images", "--format", "table:png", "--limit", "2")
+    flags = ("--set", f"image_root={llava / 'images'}", "--format", "table:png", "--limit", "2")
     make_c(llava / "questions.jsonl", tmp_path / "out", *FEW, *flags)
     rows = [
         json.loads(line)
@@ -314,11 +316,16 @@ BASE64 = as_text(encoded(0))
 @pytest.mark.parametrize(
     ("name", "content", "flags", "message"),
     [
-        ("t.jsonl", '{"picture": "x"}', (), "t.jsonl: no column 'image' (columns: picture); see image_"),
-        ("t.jsonl", '{"image": "x"}', (), "column 'image' contains no images; see image_columns"),
+        (
+            "t.jsonl",
+            '{"picture": "x"}',
+            (),
+            "t.jsonl: no column 'image' (columns: picture); see the key image_columns",
+        ),
+        ("t.jsonl", '{"image": "x"}', (), "column 'image' contains no images; see the key image_columns"),
         ("t.jsonl", '{"image": "x"', (), "t.jsonl: line 1: Expecting"),
         ("t.jsonl", "[1]", (), "t.jsonl: line 1: contains list, not an object"),
-        ("t.jsonl", '{"image": "a.jpg"}', (), "see image_root): No such file"),
+        ("t.jsonl", '{"image": "a.jpg"}', (), "see the key image_root): No such file"),
         (
             "t.jsonl",
             f'{{"image": "{BASE64}", "b": "a.jpg"}}',

@@ -16,8 +16,9 @@ from robustgen.inspection.compare import equivalence
 from robustgen.inspection.compare.comparison import compare_sets
 from robustgen.inspection.compare.equivalence import METRICS, correct_holm, measure_effect
 from robustgen.inspection.compare.pairing import Side
-from robustgen.inspection.compare.results import Scope, shorten_folders
+from robustgen.inspection.compare.results import shorten_folders
 from robustgen.metrics import COMMON_CORRUPTIONS
+from robustgen.settings.inspecting import Comparing
 from tests.helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, put_photo
 
 IMAGES = 14
@@ -55,6 +56,10 @@ def own_copy(tmp_path):
     return own_copy
 
 
+def compare(a, b, **choices):
+    return compare_sets(Comparing(a=str(a), b=str(b), **choices))
+
+
 def verdicts(found):
     return {operation.name: operation.verdict for operation in found.operations}
 
@@ -75,7 +80,7 @@ def as_published(root):
 
 def test_two_seeds_of_the_same_settings_raise_no_alarm(make):
     a, b = (make("--seed", seed, "--severities", "1,3,5") for seed in (0, 1))
-    found = compare_sets(a, b)
+    found = compare(a, b)
     same = FIXED_CORRUPTIONS & set(COMMON_CORRUPTIONS)
     verdict = verdicts(found)
     assert {name for name, each in verdict.items() if each == "identical"} == {"clean", *same}
@@ -84,7 +89,7 @@ def test_two_seeds_of_the_same_settings_raise_no_alarm(make):
     assert {verdict[name] for name in ("gaussian_noise", "shot_noise", "glass_blur")} == {"equivalent"}
     assert {verdict[name] for name in ("fog", "frost")} == {"too few images"}
     assert not found.equivalent and found.sentence.startswith("too few images to tell whether")
-    settled = compare_sets(a, b, scope=Scope(names=("gaussian_noise", "contrast")))
+    settled = compare(a, b, corruptions="gaussian_noise,contrast")
     assert settled.equivalent and settled.sentence.startswith("B is equivalent to A within the margin (")
 
 
@@ -92,7 +97,7 @@ FEW = ("--corruptions", "fog,brightness,gaussian_noise,glass_blur")
 
 
 def test_another_jpeg_quality_is_found_by_the_file_sizes(make):
-    found = compare_sets(make(*FEW), make(*FEW, "--quality", 40))
+    found = compare(make(*FEW), make(*FEW, "--quality", 40))
     assert set(verdicts(found).values()) == {"different"}
     size = found.operations[1].overall("size")
     assert size.significant and -80 < size.difference < -30
@@ -108,7 +113,7 @@ def test_other_constants_are_found_where_they_are(make, source, tmp_path):
     config = with_parameters(tmp_path / "my.yaml", "{gaussian_noise: {3: {sigma: 0.13}}}")
     other = tmp_path / "other"
     cli("make-c", "--config", config, "--source", source, *FEW, "--seed", 5, "--jobs", 1, "--output", other)
-    found = compare_sets(make(*FEW), other)
+    found = compare(make(*FEW), other)
     assert verdicts(found) == {
         "clean": "identical",
         "gaussian_noise": "different",
@@ -136,7 +141,7 @@ def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
         # Rounded where it was truncated: half of the values are one higher.
         rounded = np.minimum(pixels + rng.integers(0, 2, pixels.shape), 255).astype(np.uint8)
         Image.fromarray(rounded).save(path, quality=85)
-    found = compare_sets(a, b)
+    found = compare(a, b)
     assert verdicts(found)["contrast"] == "different"
     level = found.operations[1].overall("level")
     assert level.significant and level.difference == pytest.approx(0.5, abs=0.15)
@@ -146,7 +151,7 @@ def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
 def test_a_set_is_identical_to_its_copy_and_a_lone_pixel_is_seen(make, own_copy):
     a = make(*FEW)
     b = own_copy(a)
-    assert set(verdicts(compare_sets(a, b)).values()) == {"identical"}
+    assert set(verdicts(compare(a, b)).values()) == {"identical"}
     cli("compare", a, b, "--output", b.parent / "same.html")
     page = (b.parent / "same.html").read_text(encoding="utf-8")
     assert "there is nothing to test" in page and "<table" not in page and "All 0 tests" not in page
@@ -154,7 +159,7 @@ def test_a_set_is_identical_to_its_copy_and_a_lone_pixel_is_seen(make, own_copy)
     pixels = np.asarray(Image.open(path).convert("RGB")).copy()
     pixels[:8, :8] = 0
     Image.fromarray(pixels).save(path, quality=85)
-    found = compare_sets(a, b)
+    found = compare(a, b)
     assert verdicts(found)["fog"] == "equivalent"
     fog = next(each for each in found.operations if each.name == "fog")
     assert [variant.equal for variant in fog.variants] == [IMAGES, IMAGES - 1, IMAGES, IMAGES, IMAGES]
@@ -171,21 +176,21 @@ def test_the_result_is_the_same_for_any_number_of_threads(make):
 def test_sequences_are_compared_with_their_first_frames(make):
     flags = ("--perturbations", "brightness,gaussian_noise", "--limit", 10, "--format", "png")
     a, b = (make(*flags, "--seed", seed, command="make-p") for seed in (0, 1))
-    found = compare_sets(a, b)
+    found = compare(a, b)
     assert verdicts(found) == {"gaussian_noise": "equivalent", "brightness": "identical"}
     assert found.operations[0].overall("ms_ssim").images == 10
     flags = ("--perturbations", "gaussian_noise", "--difficulty", 2, "--limit", 10, "--format", "png")
     louder = make(*flags, "--seed", 1, command="make-p")
     (louder / "gaussian_noise_2").rename(louder / "gaussian_noise")
     as_published(louder)
-    changed = compare_sets(a, louder, scope=Scope(names=("gaussian_noise",)))
+    changed = compare(a, louder, corruptions="gaussian_noise")
     assert verdicts(changed) == {"gaussian_noise": "different"}
 
 
 def test_file_sizes_of_videos_and_of_frames_are_not_compared(make):
     flags = ("--perturbations", "brightness", "--limit", 5)
     a, b = (make(*flags, *form, command="make-p") for form in ((), ("--format", "png")))
-    found = compare_sets(a, b)
+    found = compare(a, b)
     assert {each.metric.key for each in found.operations[0].variants[0].effects} == {
         "level",
         "psnr",
@@ -194,7 +199,7 @@ def test_file_sizes_of_videos_and_of_frames_are_not_compared(make):
         "pixels",
     }
     assert any("file sizes are not compared" in note for note in found.notes)
-    assert not any("file sizes" in note for note in compare_sets(a, a).notes)
+    assert not any("file sizes" in note for note in compare(a, a).notes)
 
 
 def test_arrays_are_compared(tmp_path):
@@ -210,7 +215,7 @@ def test_arrays_are_compared(tmp_path):
         np.save(root / "labels.npy", np.zeros(100, np.uint8))
         if name == "a":
             np.save(root / "clean.npy", clean)
-    found = compare_sets(tmp_path / "a", tmp_path / "b")
+    found = compare(tmp_path / "a", tmp_path / "b")
     assert verdicts(found) == {"gaussian_noise": "equivalent"}
     effects = {each.metric.key for each in found.operations[0].pooled}
     assert effects == {"level", "psnr", "ssim", "ms_ssim", "right", "down"}
@@ -341,7 +346,7 @@ def test_a_crop_that_is_off_by_one_is_found_where_nothing_is_drawn(make, own_cop
         with Image.open(path) as image:
             moved = np.pad(np.asarray(image), ((1, 0), (0, 0), (0, 0)), mode="edge")[:-1]
         Image.fromarray(moved).save(path, quality=85)
-    found = compare_sets(a, b)
+    found = compare(a, b)
     (variant,) = found.operations[1].variants
     effects = {each.metric.key: each for each in variant.effects}
     assert found.operations[1].verdict == "different"
@@ -362,7 +367,7 @@ def test_stronger_frost_and_a_moved_elastic_transform_never_pass(tmp_path):
         with Image.open(path) as image:
             moved = np.pad(np.asarray(image), ((0, 0), (1, 0), (0, 0)), mode="edge")[:, :-1]
         Image.fromarray(moved).save(path, quality=85)
-    verdict = verdicts(compare_sets(tmp_path / "a", tmp_path / "b"))
+    verdict = verdicts(compare(tmp_path / "a", tmp_path / "b"))
     assert verdict["frost"] in ("different", "too few images")
     assert verdict["elastic_transform"] in ("different", "too few images")
 
@@ -394,7 +399,7 @@ def test_missing_and_unreadable_files_are_named_and_counted(make, own_copy):
         path.unlink()
     bad.write_bytes(b"no image")
     result = cli("compare", a, b, status=1)
-    assert f"B lacks {paths[0].relative_to(b / 'fog/3').as_posix()!r} of fog/3\n" in result.stdout
+    assert f"{paths[0].relative_to(b / 'fog/3').as_posix()!r} of fog/3 missing from B\n" in result.stdout
     assert f"and {IMAGES - 4} more of glass_blur/5\n" in result.stdout
     name = paths[1].relative_to(b / "fog/3").as_posix()
     assert f"B: fog/3/{name!r}: in none of the formats" in result.stdout
@@ -431,10 +436,10 @@ def test_clean_images_can_be_named(make, own_copy):
     shutil.rmtree(b / "clean")
     for root in (a, b):
         as_published(root)
-    without = compare_sets(a, b)
+    without = compare(a, b)
     assert not any(operation.overall("psnr") for operation in without.operations)
     assert any("--clean" in note for note in without.notes)
-    found = compare_sets(a, b, clean=clean)
+    found = compare(a, b, clean=str(clean))
     assert found.operations[0].overall("psnr").images == IMAGES
     for path in clean.rglob("*.JPEG"):
         Image.fromarray(photo(80, 72)).save(path)
@@ -451,7 +456,7 @@ def test_the_sample_is_the_same_images_in_all_variants_and_decided_by_the_seed(m
     a = make(*FEW)
     keys = {}
     for seed in (0, 1):
-        found = compare_sets(a, a, scope=Scope(sample=5, seed=seed))
+        found = compare(a, a, sample=5, seed=seed)
         sets = {frozenset(pair.key for pair in variant.pairs) for variant in found.variants}
         (keys[seed],) = sets
     assert len(keys[0]) == 5 and keys[0] != keys[1]

@@ -126,3 +126,20 @@ def test_mistakes_are_answered_in_one_line(tmp_path):
         assert line.startswith(f"--output {page}: a page accepts only --corruptions,")
     (tmp_path / "x.html").mkdir()
     assert "is a folder" in cli_error("preview", image, "--output", tmp_path / "x.html")
+
+
+@NO_BROWSER
+def test_the_corruptions_stand_beside_the_image_where_there_is_room(browser, page):
+    place = "(({left, right}) => [left / innerWidth, right / innerWidth])"
+    places = f"['stage', 'choices'].map((id) => {place}(document.getElementById(id).getBoundingClientRect()))"
+    for width, begins in ((1440, 0.5), (390, 0.0)):
+        browser.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 500,
+        )
+        browser.open(page)
+        (left, _), (start, end) = browser.run(places)
+        assert left < 0.1 and begins <= start < begins + 0.1 and end > 0.9

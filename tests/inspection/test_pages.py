@@ -1,6 +1,7 @@
 """The pages of report and compare in a browser: nothing overflows, pictures open larger."""
 
 import os
+import re
 
 import numpy as np
 from PIL import Image
@@ -47,6 +48,10 @@ def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp
     )
     assert browser.run("innerWidth") == 1280
     assert browser.run(WIDE)
+    names = (
+        "[...document.querySelector('.charts svg').querySelectorAll('.name')].map((each) => each.textContent)"
+    )
+    assert browser.run(names) == ["mean grey level", "severity"]
     browser.run("document.querySelector('.trio img').click()")
     assert browser.run(OPEN)
     browser.run("new Promise((done) => setTimeout(done, 100))")
@@ -64,16 +69,28 @@ def test_the_page_of_a_set_caps_tall_images_and_opens_them_larger(browser, tmp_p
     cli("make-c", *flags, "--output", tmp_path / "out")
     cli("report", tmp_path / "out", "--output", tmp_path / "page.html")
     browser.open(tmp_path / "page.html")
-    pictures = "[...document.querySelectorAll('.strip.photo1 img, .strip.photo1 .face')]"
+    pictures = "[...document.querySelectorAll('.strip.photo1 img')]"
     heights = browser.run(f"{pictures}.map((each) => each.clientHeight)")
     assert len(heights) == 6 and 100 < max(heights) <= 13 * 16
-    # The clean one is a background, shown by many elements and stored once.
-    for what in (".strip.photo1 img", ".strip.photo1 .face"):
-        browser.run(f"document.querySelector('{what}').focus()")
+    for what in (0, 1):
+        browser.run(f"{pictures}[{what}].focus()")
         browser.press("Enter")
         assert browser.run(OPEN)
         assert browser.run("document.querySelector('#larger img').src.startsWith('data:image/jpeg')")
         browser.run("document.getElementById('larger').close()")
+
+
+def test_the_page_of_a_set_says_what_it_is_and_shows_no_picture_twice(tmp_path):
+    for number in range(2):
+        put_photo(tmp_path / "in" / "a" / f"{number}.png", 60, 60, number)
+    flags = ("--source", tmp_path / "in", "--corruptions", "contrast,brightness", "--jobs", 1)
+    cli("make-c", *flags, "--set", "dataset=street", "--output", tmp_path / "out")
+    cli("report", tmp_path / "out", "--output", tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "<h1>ImageNet-C of street</h1>" in text
+    assert "<title>ImageNet-C of street: 2 corruptions at 5 severities of 2 images</title>" in text
+    pictures = re.findall(r"data:image/jpeg;base64,[^\"]*", text)
+    assert len(pictures) == len({*pictures}) == 2 * (1 + 2 * 5)
 
 
 @NO_BROWSER

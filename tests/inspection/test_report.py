@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
@@ -79,7 +78,7 @@ def test_a_set_without_a_name_of_its_own_is_called_like_its_folder(copied):
     manifest = json.loads(path.read_text())
     for name, title in (("custom", "set"), ("street", "street")):
         path.write_text(json.dumps(manifest | {"dataset": name}))
-        assert summarise_set(copied).title == title
+        assert summarise_set(copied).title == f"ImageNet-C of {title}"
 
 
 def test_a_set_that_went_through_clahe_says_so(c_set, tmp_path):
@@ -196,7 +195,7 @@ def published(root, images=3):
 def test_a_published_set_has_a_page_of_what_can_be_known(tmp_path):
     page = report(published(tmp_path / "ImageNet-C"))
     assert "not recorded" in page.text and "no clean images" in page.text
-    assert "ImageNet-C, 1 corruption at 5 severities of 3 images" in page.text
+    assert "ImageNet-C: 1 corruption at 5 severities of 3 images" in page.text
     assert page.values("svg", "aria-label") == []
 
 
@@ -371,7 +370,6 @@ def test_images_of_many_sizes_share_a_page(tmp_path):
     )
     assert sizes.max() <= 3 * 256
     assert "and others" in page.text
-    assert re.search(r"aspect-ratio: \d+ / \d+", (tmp_path / "page.html").read_text())
 
 
 def test_a_set_behind_a_url(tmp_path, monkeypatch, c_set):

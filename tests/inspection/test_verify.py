@@ -21,7 +21,9 @@ from robustgen.dataset.recipes import CorruptionRecipe, PerturbationRecipe
 from robustgen.errors import SourceError
 from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.storage import open_store
-from robustgen.formats.card import write_card
+from robustgen.files.storage.base import Entry
+from robustgen.files.storage.local import LocalStore
+from robustgen.inspection.verify import contents
 from tests.helpers import (
     FEW,
     FEW_VARIANTS,
@@ -217,7 +219,7 @@ def test_verify_names_the_lines_of_errors_that_are_none(photos, tmp_path):
     shutil.rmtree(out / ".robustgen")
     errors = out / "errors.jsonl"
     errors.write_text("{\n" + errors.read_text() + '{"key": 3}\n' + "[" * 100_000 + "\n")
-    assert [line for line in findings(out) if "errors" in line] == [
+    assert [line for line in findings(out) if "errors" in line] == ["changed errors.jsonl"] + [
         f"damaged errors.jsonl: line {number} is not a robustgen entry" for number in (1, 3, 4)
     ]
 
@@ -382,11 +384,10 @@ def forge(root, path):
 
 def forge_manifest(root):
     digest = dataset_digest(open_store(root))
-    forged = manifest(root) | {"digest": digest}
-    (root / "dataset.json").write_text(json.dumps(forged))
-    # These name the digest, too.
-    (root / "croissant.json").unlink()
-    (root / "README.md").write_bytes(write_card(forged))
+    (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": digest}))
+    sums = sums_in(root, "MANIFEST.SHA256")
+    sums["dataset.json"] = hashlib.sha256((root / "dataset.json").read_bytes()).hexdigest()
+    (root / "MANIFEST.SHA256").write_text("".join(f"{each}  {name}\n" for name, each in sums.items()))
 
 
 @pytest.mark.parametrize("deep", ["5", "all"])
@@ -396,6 +397,24 @@ def test_deep_finds_a_file_altered_with_its_sum(output, photos, tmp_path, deep):
     assert findings(public, status=0) == []
     (line,) = findings(public, "--deep", deep, "--source", photos)
     assert line.startswith("differs gaussian_noise/4/dog/d.JPEG")
+
+
+def test_deep_lets_images_fail_that_failed_before(failed, monkeypatch):
+    root, source = failed
+    said = cli("verify", root, "--deep", "all", "--allow-failures").stdout
+    assert "6 images made again, 0 findings" in said
+    (source / "dog" / "d.JPEG").write_bytes(b"")
+    (line,) = findings(root, "--deep", "all", "--allow-failures")
+    assert line.startswith("differs dog/d.JPEG: ")
+
+
+def test_deep_lets_variants_fail_that_failed_before(photos, tmp_path, monkeypatch):
+    fail_in("contrast/4", ArithmeticError("no luck"), monkeypatch)
+    make_c(photos, tmp_path / "out", *FEW, status=1)
+    assert findings(tmp_path / "out", "--deep", "all", "--allow-failures", status=0) == []
+    fail_in("contrast/1", ArithmeticError("no luck"), monkeypatch)
+    (line,) = findings(tmp_path / "out", "--deep", "all", "--allow-failures")
+    assert line == "differs cat/b.jpg: ArithmeticError: no luck"
 
 
 def test_deep_takes_a_sample(output, photos, tmp_path, monkeypatch):
@@ -557,6 +576,84 @@ def test_verify_tells_of_damaged_state(copied, name, says):
     assert says in cli_error("verify", copied)
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("croissant.json", "missing croissant.json"),
+        ("errors.jsonl", "missing errors.jsonl"),
+        ("MANIFEST.SHA256", "missing MANIFEST.SHA256"),
+        (".robustgen/settings.json", "missing .robustgen/settings.json: restore it, "),
+        (
+            ".robustgen/finished",
+            "changed .robustgen: plans or records have changed since the set was finished; ",
+        ),
+        (
+            ".robustgen/records/000002-*.json",
+            "unfinished dataset.json: not all of the 6 images have all files",
+        ),
+        (
+            ".robustgen/records/companions.json",
+            "unfinished dataset.json: the files of the record companions ",
+        ),
+    ],
+)
+def test_verify_misses_each_file_that_describes_the_set(failed, name, says):
+    (path,) = failed[0].glob(name)
+    path.unlink()
+    assert [line for line in findings(failed[0], "--allow-failures") if line.startswith(says)]
+    make_c(failed[1], failed[0], *FEW, status=2 if "settings" in name else 1)
+    assert path.exists() or "settings" in name
+
+
+def test_verify_misses_a_deleted_manifest(copied):
+    (copied / "dataset.json").unlink()
+    remedy = "the same 'robustgen make-c ...' command writes it again"
+    message = f"{copied}: its dataset.json was deleted, or a run was stopped; {remedy}"
+    assert cli_error("verify", copied) == message
+    assert not (copied / "dataset.json").exists()
+
+
+def test_verify_of_a_copy_with_its_state_finds_nothing(output, tmp_path):
+    copy = Path(shutil.copytree(output, tmp_path / "copy", copy_function=shutil.copyfile))
+    assert findings(copy, status=0) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("dataset.json", "Hendrycks", "Hendrycke"),
+        ("croissant.json", "Not for training", "Now for training"),
+        ("errors.jsonl", '"reason": "', '"reason": "!'),
+        ("README.md", "robustgen", "robustgem"),
+        ("MANIFEST.SHA256", "  croissant.json", "  croissant.jsom"),
+    ],
+)
+def test_verify_finds_a_flip_in_the_prose_of_a_published_set(photos, tmp_path, name, old, new):
+    source = Path(shutil.copytree(photos, tmp_path / "src"))
+    (source / "cat" / "empty.png").write_bytes(b"")
+    make_c(source, tmp_path / "out", *FEW, "--format", "parquet", status=1)
+    public = published(tmp_path / "out", tmp_path / "public")
+    assert findings(public, "--allow-failures", status=0) == []
+    text = (public / name).read_text()
+    assert old in text
+    (public / name).write_text(text.replace(old, new, 1))
+    changed = "croissant.json" if name == "MANIFEST.SHA256" else name
+    assert findings(public, "--allow-failures") == [f"changed {changed}"]
+
+
+def test_verify_takes_time_in_proportion_to_the_files(tmp_path, monkeypatch):
+    names = [f"{number:06d}.png" for number in range(50_000)]
+    sums = "".join(f"{'0' * 64}  {name}\n" for name in names).encode()
+    entries = [Entry(name, 0, "") for name in ("SHA256SUMS", *names)]
+    monkeypatch.setattr(LocalStore, "list", lambda store, prefix="": iter(entries))
+    monkeypatch.setattr(LocalStore, "read", lambda store, path: sums)
+    monkeypatch.setattr(contents, "_check_file", lambda store, path, digest: (1, []))
+    began = time.process_time()
+    found, counts = contents.check_contents(open_store(tmp_path), 1, ())
+    assert counts == {"": (50_000, 50_000)} and found == []
+    assert time.process_time() - began < 5
+
+
 def without_privileges(*args):
     """Run the command line as one to whom file permissions apply, root or not."""
     drop = "import ctypes, os, sys; [ctypes.CDLL(None).prctl(24, cap, 0, 0, 0) for cap in (1, 2)]; "
@@ -564,18 +661,28 @@ def without_privileges(*args):
     return subprocess.run([*command, "-m", "robustgen", *map(str, args)], capture_output=True, text=True)
 
 
-def test_anyone_can_verify_what_he_cannot_write(copied):
+@pytest.fixture
+def read_only(output, tmp_path):
+    """A copy of a finished output that nobody can write to."""
+    copied = Path(shutil.copytree(output, tmp_path / "copied", copy_function=shutil.copyfile))
     folders = [copied, *(path for path in copied.rglob("*") if path.is_dir())]
-    for path in copied.rglob("*"):
+    for path in (copied, *copied.rglob("*")):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    copied.chmod(0o555)
-    try:
-        done = without_privileges("verify", copied)
-    finally:
-        for folder in folders:
-            folder.chmod(0o755)
+    yield copied
+    for folder in folders:
+        folder.chmod(0o755)
+
+
+def test_anyone_can_verify_what_he_cannot_write(read_only):
+    done = without_privileges("verify", read_only)
     assert (done.returncode, done.stderr) == (0, "")
     assert "25 files checked, 0 findings" in done.stdout
+
+
+def test_a_run_on_a_finished_set_that_is_read_only_has_nothing_to_do(read_only, photos):
+    done = without_privileges("make-c", "--source", photos, "--output", read_only, *FEW)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"nothing to do: all 25 images are in {read_only}\n"
 
 
 def test_a_folder_that_cannot_be_listed_is_named(copied, monkeypatch):

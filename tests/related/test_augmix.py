@@ -366,7 +366,7 @@ def test_make_augmix_writes_copies_by_class(photos, tmp_path):
     assert pictures(tmp_path / "out") == {f"augmix/{copy}/{name}" for copy in (1, 2) for name in names}
     assert make(photos, tmp_path / "out", "--jobs", 1).output.startswith("nothing to do: all 10 images")
     checked = cli("verify", tmp_path / "out", "--deep", "all")
-    assert checked.output.startswith("10 files checked, 5 images made again, 0 findings")
+    assert checked.output.startswith("10 files checked, 5 images regenerated, 0 findings")
     manifest = json.loads((tmp_path / "out" / "dataset.json").read_text())
     assert manifest["kind"] == "AugMix" and "AugMix" in manifest["citation"]
     assert manifest["settings"]["parameters"]["augmix/2"] == dataclasses.asdict(AugMix())

@@ -284,7 +284,7 @@ def test_filter_a_from_candidates_to_shortlist(candidates, model, classes, tmp_p
     assert dropped["red/left.png"]["reason"] == "m.onnx: right in 4 of 10 crops"
     assert dropped["red/sure.png"]["reason"].startswith("m.onnx: true class 0.2")
     assert dropped["red/sure.png"]["reason"].endswith(", over 0.15")
-    assert dropped["red/blue 3.png"]["reason"] == "place 4 of 4 in its confusion, of which 3 stay"
+    assert dropped["red/blue 3.png"]["reason"] == "rank 4 of 4 in its confusion, of which 3 stay"
     funnel = json.loads((output / "funnel.json").read_text())
     assert funnel["images"] == [11, 7, 6, 5]
     assert funnel["classes"] == {"blue": [1, 0, 0, 0], "green": [2, 1, 1, 1], "red": [8, 6, 5, 4]}

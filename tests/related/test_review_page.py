@@ -13,7 +13,6 @@ from PIL import Image
 
 from robustgen.files.storage import open_store
 from robustgen.related.filtration import reviewing
-from robustgen.related.filtration.reviewing import Item
 from tests.browser import NO_BROWSER
 from tests.helpers import photo
 
@@ -29,10 +28,12 @@ HOSTILE = [
 
 def write(root, keys, *, true_confidence=0.031, words=None):
     """The review pages of `keys`; each picture has its own size."""
-    items = [Item(key, key.partition("/")[0], "n2", 0.876, true_confidence) for key in keys]
+    told = {} if true_confidence is None else {"true_confidence": true_confidence}
+    common = {"predicted": "n2", "confidence": 0.876} | told
+    entries = [{"key": key, "class": key.partition("/")[0]} | common for key in keys]
     sizes = {key: (300 + 10 * place, 700) for place, key in enumerate(keys)}
     load = lambda key: photo(*sizes[key])  # noqa: E731
-    pages = reviewing.write_pages(open_store(root), "ImageNet-A", "abc123", items, load, words or {})
+    pages = reviewing.write_pages(open_store(root), "ImageNet-A", "abc123", entries, load, words or {})
     return tuple(Path(root, page.path) for page in pages)
 
 

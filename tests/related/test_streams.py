@@ -13,10 +13,11 @@ import pytest
 from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.errors import ArgumentError
 from robustgen.related.streams.chain import describe_factor, draw_chain
-from robustgen.related.streams.choices import ORDERS, SETTINGS, Chain, StreamChoices
+from robustgen.related.streams.choices import ORDERS, SETTINGS, StreamChoices
 from robustgen.related.streams.correlation import draw_correlated
 from robustgen.related.streams.drawing import draw_stream
 from robustgen.related.streams.rows import StreamRow, format_row, read_rows
+from robustgen.settings.streams import Drawing
 from robustgen.torch import CorruptedDataset, SourceDataset, StreamDataset
 from tests.helpers import PATIENCE, cifar_folder, cli, cli_error, photo, put_many
 
@@ -31,7 +32,7 @@ def rng(seed=0):
 
 
 def drawn(setting, corruptions=THREE, severities=(5,), seed=0, **more):
-    choices = StreamChoices(setting, corruptions, severities, **more)
+    choices = StreamChoices(setting, corruptions, severities, Drawing(**more))
     return [*draw_stream(LABELS.tolist(), choices, rng(seed))]
 
 
@@ -210,7 +211,9 @@ def test_steps_are_those_of_the_matrix():
 
 
 def test_a_consistent_chain_ends_with_the_first_state_that_is_full():
-    steps = [*draw_chain(LABELS, 3, Chain(0.9, 0.8, most_samples=50), rng())]
+    steps = [
+        *draw_chain(LABELS, 3, Drawing(class_correlation=0.9, domain_correlation=0.8, most_samples=50), rng())
+    ]
     states = Counter((domain, LABELS[image]) for image, domain in steps)
     assert states[steps[-1][1], LABELS[steps[-1][0]]] == max(states.values()) == 50
     assert steps[0][1] == 0 and LABELS[steps[0][0]] == 0
@@ -222,7 +225,9 @@ def test_a_consistent_chain_ends_with_the_first_state_that_is_full():
 
 
 def test_an_inconsistent_chain_fills_every_state_to_its_bound():
-    chain = Chain(1.0, 0.5, class_imbalance=10, domain_imbalance=5, most_samples=40)
+    chain = Drawing(
+        class_correlation=1, domain_correlation=0.5, class_imbalance=10, domain_imbalance=5, most_samples=40
+    )
     steps = [*draw_chain(LABELS, 3, chain, rng())]
     states = Counter((domain, int(LABELS[image])) for image, domain in steps)
     bounds = {(d, c): round(40 * 5 ** (-d / 2) * 10 ** (-c / 9)) for d in range(3) for c in range(10)}
@@ -230,7 +235,7 @@ def test_an_inconsistent_chain_fills_every_state_to_its_bound():
 
 
 def test_a_markov_stream_visits_classes_and_corruptions():
-    steps = drawn("markov", chain=Chain(0.9, 0.5))
+    steps = drawn("markov", class_correlation=0.9, domain_correlation=0.5)
     assert {step.corruption for step in steps} == {*THREE} and {step.severity for step in steps} == {5}
     assert same_class([step.image for step in steps]) > 0.7
 
@@ -245,33 +250,28 @@ def test_every_setting_has_the_fifteen():
     assert all(sorted(order) == sorted(IMAGENET_C.common) for order in ORDERS.values())
 
 
-@pytest.mark.parametrize(
-    ("choices", "message"),
-    [
-        ({"severities": (4, 5)}, "a continual stream has one, not 2"),
-        ({"abrupt": True}, "a continual stream has no abrupt start"),
-        ({"concentration": 0}, "concentration must be from 0.001 to 1000, not 0"),
-        ({"slots": 0}, "slots must be from 1 to 10000"),
-        ({"slots": 10_001}, "slots must be from 1 to 10000"),
-        ({"repeat": 0}, "repeat must be from 1 to 1000, not 0"),
-    ],
-)
-def test_wrong_choices_are_refused(choices, message):
-    with pytest.raises(ArgumentError, match=message):
-        StreamChoices(**{"setting": "continual", "corruptions": THREE} | choices)
+def test_wrong_choices_are_refused():
+    with pytest.raises(ArgumentError, match="a continual stream has one, not 2"):
+        drawn("continual", severities=(4, 5))
+    with pytest.raises(ArgumentError, match="a continual stream has no abrupt start"):
+        drawn("continual", abrupt=True)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("flag", "value", "message"),
     [
-        ({"class_correlation": 1.1}, "class_correlation must be from 0 to 1, not 1.1"),
-        ({"domain_imbalance": 0.5}, "domain_imbalance must be from 1 to 1000, not 0.5"),
-        ({"most_samples": 0}, "most_samples must be at least 1, not 0"),
+        ("concentration", "0", "must be greater than or equal to 0.001, not 0"),
+        ("slots", "0", "must be greater than or equal to 1, not 0"),
+        ("slots", "10001", "must be less than or equal to 10000, not 10001"),
+        ("repeat", "0", "must be greater than or equal to 1, not 0"),
+        ("class-correlation", "1.1", "must be less than or equal to 1, not 1.1"),
+        ("domain-imbalance", "0.5", "must be greater than or equal to 1, not 0.5"),
+        ("most-samples", "0", "must be greater than or equal to 1, not 0"),
     ],
 )
-def test_wrong_chains_are_refused(values, message):
-    with pytest.raises(ArgumentError, match=message):
-        Chain(**values)
+def test_values_out_of_range_are_refused(flag, value, message):
+    flags = ("--source", ".", "--setting", "continual")
+    assert cli_error("stream", *flags, f"--{flag}", value).startswith(f"--{flag}: {message}")
 
 
 # --- the command -----------------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import pytest
 
 from robustgen.errors import SourceError
 from robustgen.files.storage.local import LocalStore
-from robustgen.related.subtypes.splitting import BroadType, Place, assign_places, broad_types, imagenet_1k
+from robustgen.related.subtypes.splitting import BroadType, Place, assign_places, broad_types
 from robustgen.related.subtypes.wordnet import open_wordnet
+from robustgen.settings.class_lists import imagenet_classes
 from tests.helpers import cli, cli_error, tree
 
 ROBIN, JAY, DOVE, GREAT_AUK = "n01558993", "n01580077", "n01812337", "n01812662"
@@ -35,7 +36,7 @@ LICENCE = "  1 You may use this.  \n  2 WordNet {} Copyright 2006 by Nobody.  \n
 def wordnet_text(nouns=None, release="3.0", extra=()):
     """A data.noun with the types, ImageNet-1K's ids, and below bird songbirds and an auk."""
     lines = {each.wnid: line(each.wnid, each.word) for each in broad_types()}
-    lines |= {wnid: line(wnid, "something") for wnid in imagenet_1k()}
+    lines |= {wnid: line(wnid, "something") for wnid in imagenet_classes()}
     lines[BIRD] = line(BIRD, "bird", below=[SONGBIRD], more=["@ 01471682 n 0000"])
     lines[SONGBIRD] = line(SONGBIRD, "songbird", below=[ROBIN, JAY, DOVE], instances=[GREAT_AUK])
     lines |= {wnid: line(wnid, word) for wnid, word in ((DOVE, "dove"), (GREAT_AUK, "auk"))}
@@ -97,7 +98,7 @@ def test_the_types_are_those_of_the_paper_in_the_order_in_which_folders_sort():
 
 
 def test_imagenet_has_a_thousand_ids():
-    ids = imagenet_1k()
+    ids = imagenet_classes()
     assert len(set(ids)) == 1000 and list(ids) == sorted(ids)
     assert all(len(wnid) == 9 and wnid[0] == "n" and wnid[1:].isdecimal() for wnid in ids)
     assert {ROBIN, JAY} <= set(ids) and not {BIRD, DOVE, GREAT_AUK} & set(ids)
@@ -182,7 +183,7 @@ def test_a_file_that_was_cut_off_between_two_lines_is_refused(tmp_path):
 
 
 def test_a_subtype_is_seen_if_imagenet_1k_has_it(wordnet):
-    places = assign_places(broad_types(), imagenet_1k(), open_wordnet(wordnet))
+    places = assign_places(broad_types(), imagenet_classes(), open_wordnet(wordnet))
     number = [each.wnid for each in broad_types()].index(BIRD)
     assert places == {
         ROBIN: Place(number, "seen"),
@@ -195,11 +196,11 @@ def test_a_subtype_is_seen_if_imagenet_1k_has_it(wordnet):
 
 def test_another_release_is_refused_and_the_missing_ids_are_named(tmp_path):
     text = wordnet_text(release="3.1").splitlines(True)
-    gone = imagenet_1k()[-12:]
+    gone = imagenet_classes()[-12:]
     kept = [each for each in text if each[:8] not in {wnid[1:] for wnid in gone}]
     (tmp_path / "data.noun").write_text("".join(kept))
     with pytest.raises(SourceError) as caught:
-        assign_places(broad_types(), imagenet_1k(), open_wordnet(tmp_path))
+        assign_places(broad_types(), imagenet_classes(), open_wordnet(tmp_path))
     assert "is WordNet 3.1: it lacks 12 of ImageNet's 1000 ids" in str(caught.value)
     assert ", ".join(gone[:10]) + ", ..." in str(caught.value)
 
@@ -207,20 +208,20 @@ def test_another_release_is_refused_and_the_missing_ids_are_named(tmp_path):
 def test_an_id_that_stands_for_something_else_is_refused(tmp_path):
     wordnet = open_wordnet(put_wordnet(tmp_path, {BEAR: line(BEAR, "teapot")}))
     with pytest.raises(SourceError, match=f"is not WordNet 3.0: {BEAR} is not 'bear'"):
-        assign_places(broad_types(), imagenet_1k(), wordnet)
+        assign_places(broad_types(), imagenet_classes(), wordnet)
 
 
 def test_what_belongs_to_two_types_is_refused(tmp_path):
     wordnet = open_wordnet(put_wordnet(tmp_path, {BEAR: line(BEAR, "bear", below=[DOVE])}))
     with pytest.raises(SourceError, match=rf"{DOVE} \(dove\) belongs to two types, bear and bird"):
-        assign_places(broad_types(), imagenet_1k(), wordnet)
+        assign_places(broad_types(), imagenet_classes(), wordnet)
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_type_within_another_is_refused(wordnet, order):
     types = [BroadType("bird", BIRD, "bird"), BroadType("songbird", SONGBIRD, "songbird")][::order]
     with pytest.raises(SourceError, match="belongs to two types"):
-        assign_places(types, imagenet_1k(), open_wordnet(wordnet))
+        assign_places(types, imagenet_classes(), open_wordnet(wordnet))
 
 
 # --- lists ---------------------------------------------------------------------------------------
@@ -370,7 +371,7 @@ REAL = Path(os.environ.get("ROBUSTGEN_WORDNET", "/usr/share/wordnet"))
 def test_the_real_wordnet_has_543_seen_subtypes_of_single_types():
     real = open_wordnet(REAL)
     assert (real.release, len(real.words)) == ("3.0", 82115)
-    places = assign_places(broad_types(), imagenet_1k(), real)  # which refuses what belongs to two
+    places = assign_places(broad_types(), imagenet_classes(), real)  # which refuses what belongs to two
     assert not {each.wnid for each in broad_types()} & places.keys()
     seen = [broad_types()[place.type].name for place in places.values() if place.split == "seen"]
     assert len(seen) == 543

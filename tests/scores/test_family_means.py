@@ -151,7 +151,7 @@ def test_mnist_c_has_one_severity(tmp_path):
 def test_a_family_that_lacks_a_severity_is_incomplete(tmp_path):
     put_family(tmp_path / "net", FAMILIES["c-bar"].names(224), LABELS, 9)
     (tmp_path / "net" / "sparkles" / "4.npz").unlink()
-    assert "incomplete, lacks sparkles/4" in cli_error("score", tmp_path / "net")
+    assert "incomplete: sparkles/4" in cli_error("score", tmp_path / "net")
     found, _ = scored(tmp_path / "net", "--partial", "--replicates", "0")
     assert len(found["models"][0]["families"]["c-bar"]["mean_over"]) == 9
 

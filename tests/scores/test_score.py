@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import robustgen
 from robustgen import metrics
 from robustgen.evaluation.predictions import ABOUT, write
 from robustgen.metrics import (
@@ -91,6 +92,15 @@ def test_alexnet_is_a_hundred_per_cent_of_itself(alexnet):
     assert model["measures"]["error"]["mean_over"] == list(COMMON_CORRUPTIONS)
 
 
+@pytest.mark.parametrize(("wrong", "classes"), [(0.999, 1000), (0.9, 10), (0.97, 1000)])
+def test_a_model_no_better_than_a_guess_is_warned_of(tmp_path, wrong, classes):
+    root = put_c(tmp_path / "mine", {"fog": wrong}, clean=wrong, classes=classes)
+    warnings = [note for note in scored(root, "--partial")[1] if note.startswith("warning: ")]
+    told = f"warning: mine is right on {1 - wrong:.1%} of the clean images, no more than a guess. The labels "
+    told += "must be wrong: check the order of the classes (--classes) and the preprocessing"
+    assert warnings == [told] * (wrong != 0.97)
+
+
 def test_scores_are_those_of_the_metrics_module(tmp_path):
     rng = np.random.default_rng(0)
     errors = {name: sorted(rng.integers(200, 900, 5) / 1000) for name in COMMON_CORRUPTIONS}
@@ -139,7 +149,7 @@ def test_difficulty_takes_harder_noises_and_frames_further_apart(tmp_path):
         noise = name in NOISE_PERTURBATIONS
         values = logits["shot_noise_2" if noise else name].argmax(axis=-1)
         assert found[name] == metrics.flip_probability(values, noise=noise, difficulty=2)
-    assert "lacks gaussian_noise_3, shot_noise_3 (" in cli_error(
+    assert "incomplete: gaussian_noise_3, shot_noise_3 missing (" in cli_error(
         "score", tmp_path / "model", "--difficulty", "3"
     )
 
@@ -226,7 +236,7 @@ def test_published_models_stand_beside_ones_own(alexnet):
     assert published["ResNet-50"]["measures"]["corruption_error"]["values"]["fog"] == 0.66
     assert published["ResNet-50"]["measures"]["error"]["mean"] is None
     assert published["AlexNet"]["measures"]["area_under_distortion_error"]["mean"] is None
-    assert len(published) == 7 + 12
+    assert len(published) == 7 + 11
     for each in published.values():
         assert each["source"] and each["terms"] and each["images"]
     assert any(line.startswith("RobustBench, ImageNet-C: 5000 of") for line in result.stderr.splitlines())
@@ -547,8 +557,33 @@ def incomplete(alexnet, tmp_path):
 
 
 def test_incomplete_sets_are_refused(incomplete):
-    want = f"{incomplete}: incomplete, lacks fog, snow/2 (--partial scores the rest)"
+    want = f"{incomplete}: incomplete: fog, snow/2 missing (--partial scores the rest)"
     assert cli_error("score", incomplete) == want
+
+
+def test_finished_folders_are_scored_beside_unfinished_ones(alexnet, incomplete, tmp_path):
+    begun = tmp_path / "begun"
+    (begun / ".robustgen" / "parts" / "fog").mkdir(parents=True)
+    (begun / ".robustgen" / "parts" / "fog" / "0.npy").write_bytes(b"")
+    just_begun = tmp_path / "just-begun"
+    just_begun.mkdir()
+    (just_begun / ABOUT).write_text('{"schema": 1}')
+    result = cli(
+        "score", incomplete, begun, alexnet, just_begun, "--output", tmp_path / "page.html", status=1
+    )
+    assert result.stderr.splitlines()[0] == (
+        f"not scored, because unfinished: {incomplete} (lacks fog, snow/2), {begun}, {just_begun}; "
+        "the same command resumes a run"
+    )
+    assert result.stdout == cli("score", alexnet).stdout and (tmp_path / "page.html").exists()
+    result = cli("score", incomplete, begun, alexnet, "--partial", status=1)
+    assert f"not scored, because unfinished: {begun};" in result.stderr and "CE (13/15)" in result.stdout
+    assert "the run is unfinished; the same command resumes it" in cli_error("score", begun, just_begun)
+    found = robustgen.score(incomplete, alexnet, begun)
+    assert (found.models, found.predictions) == (("alexnet",), (str(alexnet),))
+    assert found.notes[0].startswith(
+        f"not scored, because unfinished: {incomplete} (lacks fog, snow/2), {begun}"
+    )
 
 
 def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
@@ -561,7 +596,7 @@ def test_a_partial_mean_goes_by_another_name(incomplete, alexnet):
     assert lines[3].split()[:3] == ["incomplete", "-", "100.0"] and lines[3].split().count("-") == 3
     assert result.stderr.splitlines() == [
         f"{incomplete}: no clean.npz, so no clean error and no score that needs it",
-        f"{incomplete}: incomplete, lacks fog, snow/2; means are over the rest",
+        f"{incomplete}: incomplete: fog, snow/2 missing; means are over the rest",
     ]
     report, _ = scored(incomplete, alexnet, "--partial")
     names = [name for name in COMMON_CORRUPTIONS if name not in ("fog", "snow")]
@@ -679,9 +714,7 @@ def test_clean_predictions_may_be_missing(tmp_path):
 
 def test_incomplete_perturbations(tmp_path):
     put_p(tmp_path / "model", ["tilt", "snow"])
-    assert "incomplete, lacks gaussian_noise, shot_noise, motion_blur" in cli_error(
-        "score", tmp_path / "model"
-    )
+    assert "incomplete: gaussian_noise, shot_noise, motion_blur" in cli_error("score", tmp_path / "model")
     text = cli("score", tmp_path / "model", "--partial").stdout
     assert "Flip rate (FR) in %, normalised by AlexNet (incomplete: mean over 2 of 10 perturbations)" in text
     put_p(tmp_path / "other", ["scale"])
@@ -866,7 +899,10 @@ def test_models_on_sets_from_other_images(alexnet, tmp_path):
     roots = [Path(shutil.copytree(alexnet, tmp_path / name)) for name in "ab"]
     for root in roots:
         (root / "predictions.json").write_text(json.dumps({"schema": 1, "source_digest": root.name}))
-    assert "made from other source images than" in cli_error("score", *roots)
+    line = cli_error("score", *roots)
+    assert line == (
+        f"{roots[1]}: made from other source images than {roots[0]}: of the same names, but of other sizes"
+    )
 
 
 # --- the whole way -------------------------------------------------------------------------------
@@ -905,6 +941,18 @@ def test_keys_are_held_against_the_set(tmp_path):
     common = ("score", tmp_path / "preds", "--partial", "--dataset")
     cli(*common, tmp_path / "c")
     assert "not the images of" in cli_error(*common, tmp_path / "smaller")
+    # What was asked for is compared, and no image may be missing from that.
+    few = (*few, "--model", model, *PLAIN, "--sample", 10, "--output", tmp_path / "few", "--quiet")
+    cli("evaluate", *few)
+    page = ("--output", tmp_path / "page.html")
+    command = ("score", tmp_path / "few" / "digits", "--partial", "--dataset", tmp_path / "c")
+    notes = cli(*command, *page).stderr
+    assert f"the predictions are of 10 of the 30 images of {tmp_path / 'c'}, as their command chose" in notes
+    shown = {*re.findall(r'alt="([^"]*), clean"', (tmp_path / "page.html").read_text())}
+    assert shown and shown <= {*np.load(tmp_path / "few" / "digits" / "clean.npz")["keys"]}
+    about = tmp_path / "few" / "digits" / ABOUT
+    about.write_text(about.read_text().replace('"keys": "', '"keys": "0'))
+    assert "20 of 30 keys are missing" in cli_error(*command)
 
 
 def test_score_names_the_ten_that_it_averages_of_cifar_sequences(tmp_path):

@@ -259,7 +259,7 @@ def test_published_detectors_stand_beside_ones_own(small):
 
 def test_a_partial_set_says_what_is_missing(tmp_path):
     put_run(tmp_path, names=["fog", "snow"], levels=[1, 3])
-    assert "--results: incomplete, lacks gaussian_noise, " in cli_error(*flags(tmp_path))
+    assert "--results: incomplete: gaussian_noise, " in cli_error(*flags(tmp_path))
     (tmp_path / "snow" / "1.json").unlink()
     result = cli(*flags(tmp_path), "--partial", "--format", "json")
     assert json.loads(result.stdout)["types"]["bbox"]["mean_over"] == ["snow/3", "fog/3"]

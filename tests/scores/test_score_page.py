@@ -1,7 +1,8 @@
-"""The page of `score --report` in a browser: what it shows, that it fits, sorts and fetches nothing."""
+"""The page of `score` in a browser: what it shows, that it fits, sorts and fetches nothing."""
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.scores.baselines import ALEXNET
 from robustgen.scores.gallery import find_first_flips, find_lone_successes
 from robustgen.scores.reporting import Report
-from robustgen.scores.results import Scores
+from robustgen.scores.results import ModelScores
 from robustgen.scores.score_page import collect_data, write_page
+from robustgen.scores.scoring import choose_published
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
 from tests.inspection.test_pages import OPEN
@@ -222,10 +224,10 @@ def test_published_models_lie_in_the_page(browser, tmp_path):
     command = ("score", tmp_path / "mine", "--compare-with", "published", "--output", tmp_path / "page.html")
     cli(*command)
     data = page_data(tmp_path / "page.html")
-    assert sum("published" in model for model in data["models"]) == 19
+    assert sum("published" in model for model in data["models"]) == 18
     assert data["line"]["source"] == "the 12 models of RobustBench's table (its 5000 images)"
     browser.open(tmp_path / "page.html")
-    assert len(browser.run(ROWS)) == 20 and browser.run("document.querySelectorAll('.tag').length") == 19
+    assert len(browser.run(ROWS)) == 19 and browser.run("document.querySelectorAll('.tag').length") == 18
     assert "effective robustness" in browser.run("document.getElementById('scatter-note').textContent")
     assert browser.run("document.querySelectorAll('#sources li').length") == 4
     assert not browser.errors()
@@ -242,8 +244,45 @@ def fake_scores(models, images):
             f: min(0.95, 0.2 + 0.01 * number + (int(f[-1]) / 9 if f != "clean" else 0)) for f in folders
         }
         mistakes = {folder: draws[folder] < chances[folder] for folder in folders}
-        made.append(Scores(f"network-{number:02d}", "c", images, (), mistakes=mistakes))
+        made.append(ModelScores(f"network-{number:02d}", "c", images, (), mistakes=mistakes))
     return made
+
+
+OVERLAPS = """(() => {
+  const labels = [...document.querySelectorAll('#scatter text.strong')];
+  const boxes = labels.map((each) => each.getBoundingClientRect());
+  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  const pairs = boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => !apart(a, b)));
+  return `${boxes.length} labels, ${pairs.length} overlaps`;
+})()"""
+# Lines of a name of a model that end in the middle of a word.
+BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
+  const lines = new Map();
+  for (const node of cell.childNodes) for (let at = 0; at < (node.length ?? 0); at++) {
+    const range = document.createRange();
+    range.setStart(node, at); range.setEnd(node, at + 1);
+    const top = Math.round(range.getBoundingClientRect().top);
+    lines.set(top, (lines.get(top) ?? "") + node.data[at]);
+  }
+  return [...lines.values()].slice(0, -1).filter((line) => !/[ _./-]$/.test(line));
+})"""
+
+
+@NO_BROWSER
+def test_labels_and_names_can_be_read(browser, tmp_path):
+    models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
+    report = Report(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
+    write_page(report, tmp_path / "page.html", [])
+    browser.open(tmp_path / "page.html")
+    assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
+    browser.call(
+        "Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True
+    )
+    assert browser.run(f"{BROKEN}.length") == 0
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    names = browser.run(ROWS)
+    assert len({*names}) == len(names) == 5 + 18 and [name.lower() for name in names].count("alexnet") == 1
+    assert browser.run("document.querySelectorAll('#means tr.own').length") == 5
 
 
 @pytest.mark.slow("a page of fifty models")
@@ -275,7 +314,7 @@ def test_the_images_that_flip_first():
     def scores(name, **mistakes):
         folders = {f"{key[:-1]}/{key[-1]}": np.array(value, bool) for key, value in mistakes.items()}
         clean = np.array([0, 0, 0, 1], bool)
-        return Scores(name, "c", 4, (), levels=(1, 2), mistakes={"clean": clean} | folders)
+        return ModelScores(name, "c", 4, (), levels=(1, 2), mistakes={"clean": clean} | folders)
 
     a = scores("a", fog1=[0, 1, 0, 1], fog2=[1, 1, 0, 1], snow1=[0, 0, 0, 1], snow2=[0, 1, 0, 1])
     # The last is wrong when clean, the third never.

@@ -196,7 +196,7 @@ def test_wrong_maps(tmp_path):
 
 def test_what_is_missing(tmp_path):
     put_run(tmp_path, ["fog"], [1])
-    assert "--results: incomplete, lacks gaussian_noise, " in cli_error(*flags(tmp_path))
+    assert "--results: incomplete: gaussian_noise, " in cli_error(*flags(tmp_path))
     command = [*flags(tmp_path), "--partial"]
     command[2] = tmp_path / "none"
     assert cli_error(*command) == f"{tmp_path / 'none'}: no such folder of label maps"

@@ -160,6 +160,25 @@ def test_the_line_of_the_mistake_is_named(text, place):
     assert error_of(text).startswith(f"my.yaml:{place}")
 
 
+@pytest.mark.parametrize(
+    ("name", "parameter", "value", "limits"),
+    [
+        ("zoom_blur", "step", "1e-9", "0.001 to 100"),
+        ("defocus_blur", "radius", "1e8", "0 to 500"),
+        ("shot_noise", "photons", "0", "0.1 to 1e+06"),
+        # The counts of photons are tabulated, with 2 kB each.
+        ("3dcc:iso_noise", "photons", "1e6", "0.1 to 100000"),
+        ("ccc:jpeg", "quality", "10000", "1 to 100"),
+        ("jpeg_compression", "quality", "0", "1 to 100"),
+    ],
+)
+def test_constants_that_would_hang_or_mean_nothing_are_refused(tmp_path, name, parameter, value, limits):
+    put_photo(tmp_path / "a.png")
+    key = f"parameters.{name}.1.{parameter}"
+    line = cli_error("make-c", "--source", tmp_path, "--corruptions", name, "--set", f"{key}={value}")
+    assert f"{name}.1.{parameter}: must be from {limits}, not" in line
+
+
 @pytest.mark.parametrize("path", ["/dev/zero", "large.yaml"])
 def test_what_is_no_config_is_refused_without_being_read_whole(path):
     if not Path(path).exists():

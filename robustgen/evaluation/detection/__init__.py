@@ -2,5 +2,5 @@
 
 reading   annotations and results, checked before any C code reads them
 images    the corrupted images, by the recipes of make-c
-running   `robustgen evaluate --annotations FILE`
+detecting `robustgen evaluate --annotations FILE`
 """

@@ -4,8 +4,8 @@ import gzip
 import itertools
 import tarfile
 import zlib
-from collections.abc import Iterator
-from typing import IO, Final
+from collections.abc import Callable, Iterator
+from typing import IO, Final, NamedTuple
 
 # The extended header of a file with a long name and a few attributes has some hundred bytes.
 _MOST_HEADER_BYTES: Final = 1 << 16
@@ -62,6 +62,30 @@ def iterate_members(file: IO[bytes]) -> Iterator[tarfile.TarInfo]:
         raise tarfile.ReadError("the end-of-archive blocks are missing")
     if any(block):
         raise tarfile.ReadError("a header is invalid")
+
+
+class TarMember(NamedTuple):
+    """A file in a tar: offset of its headers, their bytes and CRC-32, and the bytes of the file."""
+
+    offset: int
+    header: int
+    sum: int
+    size: int
+
+
+def locate_member(file: IO[bytes], entry: tarfile.TarInfo) -> TarMember:
+    """Return the place of a member that `iterate_members` has yielded from `file`."""
+    file.seek(entry.offset)
+    header = file.read(entry.offset_data - entry.offset)
+    return TarMember(entry.offset, len(header), zlib.crc32(header), entry.size)
+
+
+def read_member(read: Callable[[int, int], bytes], member: TarMember) -> bytes:
+    """Read a file with ``read(start, size)``; raise a ValueError if its headers have changed."""
+    data = read(member.offset, member.header + member.size)
+    if zlib.crc32(data[: member.header]) != member.sum:
+        raise ValueError("the archive has changed since it was listed")
+    return data[member.header :]
 
 
 def open_compressed(file: IO[bytes]) -> tarfile.TarFile:

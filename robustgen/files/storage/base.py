@@ -4,7 +4,7 @@ import hashlib
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, ClassVar, NamedTuple
 
 
@@ -127,6 +127,14 @@ class Store(ABC):
 
     def expect(self, location: str) -> None:  # noqa: B027
         """Create no more folders once the file at `location` is gone, because the store is then lost."""
+
+    def measure_free_space(self) -> int | None:
+        """Return the free bytes of the file system; None if the location has no such limit."""
+        return None
+
+    def open_scratch(self) -> AbstractContextManager["Store | None"]:
+        """Open a store on the same file system for a block, whose files are then removed; None on servers."""
+        return nullcontext()
 
     def withdraw(self) -> None:  # noqa: B027
         """Remove the folder if it is empty."""

@@ -4,6 +4,7 @@ import errno
 import itertools
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -234,11 +235,27 @@ class LocalStore(Store):
                 if is_left_over(name):
                     os.unlink(f"{self._temporary}/{name}")
             os.rmdir(self._temporary)
+        with suppress(OSError):
             os.rmdir(os.path.dirname(self._temporary))
 
     def expect(self, location: str) -> None:
         """Create no more folders once the file at `location` is gone; "" ends that."""
         self._expected = location
+
+    def measure_free_space(self) -> int:
+        """Return the free bytes of the file system."""
+        above = (Path(self.location), *Path(self.location).parents)
+        return shutil.disk_usage(next(place for place in above if place.exists())).free
+
+    @contextmanager
+    def open_scratch(self) -> Iterator["LocalStore"]:
+        """Open a store among the temporary files for a block, and then remove it."""
+        scratch = LocalStore(f"{self._temporary}/{name_temporary()}")
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch.location, ignore_errors=True)
+            self.withdraw()
 
     def withdraw(self) -> None:
         """Remove the folder and its parents, as far as this store created them and they are empty."""

@@ -144,7 +144,7 @@ class RemoteStore(Store):
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             where = f"in the folder for temporary files, {gettempdir()}; set TMPDIR to another"
-            raise OSError(error.errno, f"{error.strerror} {where}", self._url(path)) from error
+            raise OSError(error.errno, f"{os.strerror(error.errno)} {where}", self._url(path)) from error
         self._call("put_file", path, str(temporary))
         folder.remove()
 

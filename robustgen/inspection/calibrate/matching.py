@@ -296,12 +296,11 @@ def remeasure_constants(
 def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
     """Return the sampled images at both sizes, and the reasons why others cannot be used."""
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
-    enlarged = 0
+    enlarged, shorter = 0, round(size * 256 / PUBLISHED_SIZE)
     scales = scales_for(min(size, PUBLISHED_SIZE))
     for key in draw_sample(plan.keys, seed, sample):
         try:
             source = plan.source.load(key)
-            shorter = _find_shorter_side(size)
             found[key] = (
                 Reference(prepare(source, "imagenet"), scales),
                 # Cropped like the edition imagenet, which crops 224 out of 256.
@@ -314,8 +313,3 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
     recipe = plan.recipe
     assert isinstance(recipe, CorruptionRecipe)
     return Bench(tuple(found), small, large, size, enlarged, seed, recipe.overrides), failures
-
-
-def _find_shorter_side(size: int) -> int:
-    """Return the shorter side before the crop."""
-    return round(size * 256 / PUBLISHED_SIZE)

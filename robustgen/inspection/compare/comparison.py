@@ -5,13 +5,11 @@ size of the file, and PSNR, SSIM, MS-SSIM and displacement relative to the clean
 first frame). `equivalence` decides which differences chance explains, and which are within a margin.
 """
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +19,13 @@ from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import rank
 from robustgen.display import progress
 from robustgen.display.text import format_count
-from robustgen.errors import SourceError, UnknownNameError
+from robustgen.errors import ConfigError, SourceError, UnknownNameError
+from robustgen.execution import count_cores
 from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import (
     FEWEST_EQUIVALENT,
     LEVEL_FACTOR,
+    METRIC_NAMES,
     METRICS,
     Effect,
     correct_effects,
@@ -33,48 +33,33 @@ from robustgen.inspection.compare.equivalence import (
     measure_effect,
 )
 from robustgen.inspection.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
-from robustgen.inspection.compare.results import Comparison, Missing, OperationResult, Scope, VariantResult
+from robustgen.inspection.compare.results import Comparison, Missing, OperationResult, VariantResult
+from robustgen.settings.inspecting import Comparing
 
 
-def compare_sets(
-    a: str | Path,
-    b: str | Path,
-    *,
-    scope: Scope | None = None,
-    clean: str | Path | None = None,
-    jobs: int | None = None,
-) -> Comparison:
-    """Compare the sets at `a` and `b`.
+def compare_sets(options: Comparing) -> Comparison:
+    """Compare two sets: outputs of make-c or make-p, or published sets as downloaded.
 
-    Parameters
-    ----------
-    a, b : path or URL
-        Outputs of make-c or make-p, or published sets as downloaded.
-    scope : Scope, optional
-        What to compare; default 200 images of everything.
-    clean : path or URL, optional
-        The clean images of a C set that has none: an output of make-c, or a folder of prepared images.
-        By default the clean images of one set are used for both.
-    jobs : int, optional
-        Number of threads; default one per core.
+    By default the clean images of one set are used for both.
 
     Raises
     ------
     SourceError
         One of them is not a set, or they have nothing in common.
     """
-    scope = scope or Scope()
-    first, second = Side(open_dataset(a)), Side(open_dataset(b))
+    for name in options.margin.keys() - METRIC_NAMES:
+        raise ConfigError(f"--margin: {UnknownNameError('metric', name, METRIC_NAMES)}")
+    first, second = Side(open_dataset(options.a)), Side(open_dataset(options.b))
     kind = _check_kinds(first, second)
-    folders, only = _find_shared_variants(first, second, scope)
+    folders, only = _find_shared_variants(first, second, options)
     notes: list[str] = []
-    sides = Sides(first, second, _find_clean_sides(first, second, clean, kind, notes))
+    sides = Sides(first, second, _find_clean_sides(first, second, options.clean, kind, notes))
     missing = _find_missing(sides, folders)
-    plan = _choose_sample(sides, folders, scope)
+    plan = _choose_sample(sides, folders, options)
     if any(sides.unlike_files(folder, key) for key, variants in plan.items() for folder in variants):
         notes.append("one has videos, the other frames: their file sizes are not compared")
-    found = _measure_variants(sides, plan, folders, jobs or os.cpu_count() or 1)
-    judge = _Judge(kind, scope.margins)
+    found = _measure_variants(sides, plan, folders, options.jobs or count_cores())
+    judge = _Judge(kind, options.margin)
     variants = {folder: first.variants[folder] for folder in folders}
     levels = Counter(variant.name for variant in variants.values())
     results = [
@@ -82,14 +67,14 @@ def compare_sets(
         for folder, variant in variants.items()
     ]
     operations = _judge_variants(results, judge)
-    if scope.sample is not None and len(plan) < scope.sample:
+    if options.sample is not None and len(plan) < options.sample:
         notes.append(f"only {format_count(len(plan), name_contents(kind).removesuffix('s'))} to compare")
     if any(
         len(variant.pairs) < FEWEST_EQUIVALENT and variant.verdict == "too few images" for variant in results
     ):
         fewest = f"{FEWEST_EQUIVALENT} {name_contents(kind)}"
         notes.append(f"equivalence needs at least {fewest} that are in both sets")
-    return Comparison(first, second, kind, operations, only, tuple(notes), scope)
+    return Comparison(first, second, kind, operations, only, tuple(notes), options)
 
 
 def _check_kinds(a: Side, b: Side) -> Kind:
@@ -101,14 +86,22 @@ def _check_kinds(a: Side, b: Side) -> Kind:
     return a.dataset.kind
 
 
-def _find_shared_variants(a: Side, b: Side, scope: Scope) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
+def _find_shared_variants(
+    a: Side, b: Side, options: Comparing
+) -> tuple[list[str], dict[Name, tuple[str, ...]]]:
     """Return the requested variants that both sets have, in order, and those that only one of them has."""
     known = sorted({variant.name for side in (a, b) for variant in side.variants.values()} - {CLEAN})
-    for name in scope.names:
+    names, levels = (*options.corruptions, *options.perturbations), options.severities or ()
+    for name in names:
         if name not in known:
             raise UnknownNameError({"c": "corruption", "p": "perturbation"}[a.dataset.kind], name, known)
+
+    def is_wanted(variant: Variant) -> bool:
+        named = not names or variant.name in names
+        return variant.name == CLEAN or (named and (not levels or variant.level in levels))
+
     wanted_a, wanted_b = (
-        [f for f, variant in side.variants.items() if scope.has(variant)] for side in (a, b)
+        [f for f, variant in side.variants.items() if is_wanted(variant)] for side in (a, b)
     )
     shared = [folder for folder in wanted_a if folder in wanted_b]
     if not set(shared) - {CLEAN}:
@@ -120,7 +113,7 @@ def _find_shared_variants(a: Side, b: Side, scope: Scope) -> tuple[list[str], di
 
 
 def _find_clean_sides(
-    a: Side, b: Side, clean: str | Path | None, kind: Kind, notes: list[str]
+    a: Side, b: Side, clean: str | None, kind: Kind, notes: list[str]
 ) -> tuple[Side | None, Side | None]:
     """Return the clean images for both sets: their own, the given ones, or those of the other set."""
     if kind == "p":
@@ -160,15 +153,15 @@ def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
     }
 
 
-def _choose_sample(sides: Sides, folders: Iterable[str], scope: Scope) -> dict[str, list[str]]:
+def _choose_sample(sides: Sides, folders: Iterable[str], options: Comparing) -> dict[str, list[str]]:
     """Return the images to read, and their variants: as far as possible the same images in all variants."""
     plan: dict[str, list[str]] = {}
     ranks: dict[str, bytes] = {}
     for folder in folders:
         common = sides.a.keys(folder).keys() & sides.b.keys(folder).keys()
         for key in common - ranks.keys():
-            ranks[key] = rank(scope.seed, key)
-        for key in sorted(common, key=ranks.__getitem__)[: scope.sample]:
+            ranks[key] = rank(options.seed, key)
+        for key in sorted(common, key=ranks.__getitem__)[: options.sample]:
             plan.setdefault(key, []).append(folder)
     return plan
 

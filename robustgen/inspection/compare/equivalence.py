@@ -69,6 +69,7 @@ METRICS: Final = (
 )
 # The pixels of deterministic operations must agree, except for the codec.
 PIXELS: Final = Metric("pixels", "pixel distance", "", 2, 4)
+METRIC_NAMES: Final = tuple(each.key for each in (*METRICS, PIXELS))
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def describe_images(comparison: Comparison) -> str:
     counts = [len(variant.pairs) for variant in comparison.variants]
     images = format_count(max(counts), name_contents(comparison.kind).removesuffix("s"))
     span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
-    return f"{span} of each, chosen with seed {comparison.scope.seed}"
+    return f"{span} of each, chosen with seed {comparison.options.seed}"
 
 
 def count_tests(comparison: Comparison) -> int:
@@ -108,7 +108,7 @@ def list_troubles(comparison: Comparison) -> list[str]:
         for side, keys in variant.missing.items():
             more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
             named = ", ".join(map(repr, keys[:_NAMED])) + more
-            lines += [f"{side} lacks {named} of {variant.variant.folder}"] if keys else []
+            lines += [f"{named} of {variant.variant.folder} missing from {side}"] if keys else []
     rest = len(lines) - _LINES
     return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
 
@@ -123,8 +123,8 @@ def describe_comparison(comparison: Comparison) -> dict[str, Any]:
             name.lower(): {"root": str(side.root), "origin": describe_origin(side)}
             for name, side in list_sides(comparison)
         },
-        "sample": comparison.scope.sample,
-        "seed": comparison.scope.seed,
+        "sample": comparison.options.sample,
+        "seed": comparison.options.seed,
         "alpha": ALPHA,
         "correction": "Holm",
         "tests": count_tests(comparison),

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from robustgen.benchmarks.kinds import BENCHMARKS
 from robustgen.dataset.manifest import hide_paths
 from robustgen.display import html
 from robustgen.errors import RobustgenError
@@ -103,6 +104,7 @@ def render_comparison(comparison: Comparison) -> bytes:
         images=describe_images(comparison),
         tests=count_tests(comparison),
         alpha=ALPHA,
+        axis=BENCHMARKS[comparison.kind].level,
         metrics=METRICS,
         rows=[
             (each, list_cells(each, METRICS)[2:])

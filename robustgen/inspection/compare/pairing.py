@@ -11,7 +11,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import CLEAN, Variant
+from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT
 from robustgen.dataset.opening import check_folder, open_dataset
 from robustgen.errors import RobustgenError, SourceError
 from robustgen.files.storage import open_store
@@ -24,7 +24,6 @@ Name = Literal["A", "B", "clean"]
 
 # Enough to characterise a sequence; measuring all 31 frames would take four times as long.
 _FRAMES_MEASURED: Final = 8
-_CLEAN: Final = Variant(CLEAN, 0, CLEAN)
 
 _Places = Mapping[str, int]
 # PSNR, SSIM, MS-SSIM, and the displacement across and down.
@@ -94,7 +93,7 @@ def open_clean_side(root: str | Path) -> Side:
         check_folder(store)
     except SourceError as error:
         raise SourceError(f"--clean {error}") from None
-    side = Side(Tree(store, "c", (_CLEAN,), {}, {_CLEAN: ""}))
+    side = Side(Tree(store, "c", (CLEAN_VARIANT,), {}, {CLEAN_VARIANT: ""}))
     if not side.keys(CLEAN):
         raise SourceError(f"--clean {root}: contains no images")
     return side
@@ -202,7 +201,9 @@ class _References:
 
     def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
         """Compare `a` and `b` with the clean image; frames with the first, without displacement."""
-        first, second = (_first_frame(a), _first_frame(b)) if a.ndim == 4 else self._both
+        first, second = self._both
+        if a.ndim == 4:
+            first, second = (_Original(Reference(each[0]), None) for each in (a, b))
         found = _compare(first, a)
         return found, found if equal and (a.ndim == 4 or first is second) else _compare(second, b)
 
@@ -212,10 +213,6 @@ class _Original(NamedTuple):
 
     reference: Reference
     alignment: Alignment | None
-
-
-def _first_frame(sequence: Pixels) -> _Original:
-    return _Original(Reference(sequence[0]), None)
 
 
 def _compare(original: _Original | None, pixels: Pixels) -> _Likeness:

@@ -1,16 +1,17 @@
 """Results of a comparison of two sets: for a variant, for an operation, for the whole."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 
-from robustgen.benchmarks.kinds import CLEAN, Kind, Variant
+from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.display.text import format_count
 from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import Effect, find_quantiles
 from robustgen.inspection.compare.pairing import Name, Pair, Problem, Side
+from robustgen.settings.inspecting import Comparing
 
 SIDES: Final[tuple[Name, ...]] = ("A", "B", "clean")
 Verdict = Literal["identical", "equivalent", "too few images", "different"]
@@ -162,8 +163,7 @@ class Comparison:
         Folders of the variants that only one of the sets has.
     notes : tuple of str
         Notes for the reader.
-    scope : Scope
-        What was compared.
+    options : Comparing
     """
 
     a: Side
@@ -172,7 +172,7 @@ class Comparison:
     operations: tuple[OperationResult, ...]
     only: Missing
     notes: tuple[str, ...]
-    scope: "Scope"
+    options: Comparing
 
     @property
     def variants(self) -> list[VariantResult]:
@@ -197,7 +197,7 @@ class Comparison:
     def equivalent(self) -> bool:
         """Return whether nothing differs and, unless the scope is partial, nothing is missing."""
         settled = all(each.verdict in _FROM_BEST[:2] for each in self.operations)
-        return settled and not self.problems and (self.whole or self.scope.partial)
+        return settled and not self.problems and (self.whole or self.options.partial)
 
     @property
     def sentence(self) -> str:
@@ -253,39 +253,3 @@ def shorten_folders(folders: Iterable[str]) -> str:
 def _mean(values: Iterable[float]) -> float:
     known = list(values)
     return float(np.mean(known)) if known else float("nan")
-
-
-@dataclass(frozen=True)
-class Scope:
-    """The scope of a comparison.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Corruptions or perturbations; empty for all.
-    levels : tuple of int
-        Severities; empty for all.
-    sample : int or None
-        Images per variant; None for all.
-    seed : int
-        Seed of the choice of images.
-    partial : bool
-        Whether to ignore variants and images that only one of the sets has.
-    margins : mapping of str to float
-        The tolerated mean differences, by key of the metric; others have defaults.
-    """
-
-    names: tuple[str, ...] = ()
-    levels: tuple[int, ...] = ()
-    sample: int | None = 200
-    seed: int = 0
-    partial: bool = False
-    margins: Mapping[str, float] = field(default_factory=dict)
-
-    def has(self, variant: Variant) -> bool:
-        """Return whether `variant` is to be compared; the clean images always are."""
-        if variant.name == CLEAN:
-            return True
-        return (not self.names or variant.name in self.names) and (
-            not self.levels or variant.level in self.levels
-        )

@@ -80,9 +80,6 @@ def _strip(sequence: Rgb, count: int, cell: int) -> tuple[tuple[str, ...], list[
     return tuple(f"frame {n}" for n in numbers), [fit_picture(sequence[n], cell) for n in numbers]
 
 
-# --- animations ----------------------------------------------------------------------------------
-
-
 # --- files ---------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The page of `robustgen preview --output`: every corruption of one image, with sliders for severities."""
+"""The page of `robustgen preview`: every corruption of one image, with sliders for severities."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.recipes import BenchmarkRecipe
 from robustgen.display.html import render_page
 from robustgen.display.sheets import encode_picture, fit_picture
-from robustgen.display.text import format_name
+from robustgen.display.text import format_constant, format_name
 from robustgen.errors import OutputError
 from robustgen.files.storage import save
 from robustgen.imaging.jpeg import encode_jpeg
@@ -121,15 +121,9 @@ def _group(
                 {
                     "severity": each.variant.level,
                     "ms_ssim": round(each.ms_ssim, 4),
-                    "constants": {key: _format(value) for key, value in each.constants.items()},
+                    "constants": {key: format_constant(value) for key, value in each.constants.items()},
                     "picture": pictures[each.variant.folder],
                 }
                 for each in own
             ],
         }
-
-
-def _format(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_format, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)

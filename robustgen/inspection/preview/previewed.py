@@ -1,4 +1,4 @@
-"""Previewed of `robustgen preview`: an image, and the pixels that make-c or make-p would create from it."""
+"""Image of `robustgen preview`, and the pixels that make-c or make-p would create from it."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -93,7 +93,7 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Pr
     if not 0 <= index < len(plan.keys):
         raise ConfigError(f"--index {index}: must be from 0 to {len(plan.keys) - 1}")
     key = plan.keys[index]
-    return _subject(config, kind, plan, key, plan.source.open(key))
+    return _prepare(config, kind, plan, key, plan.source.open(key))
 
 
 def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Previewed:
@@ -120,7 +120,7 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
     plan = _plan(config.model_copy(update=nowhere), kind, output)
-    return _subject(config, kind, plan, own.as_posix(), decode_to_pillow(path, library=config.libjpeg))
+    return _prepare(config, kind, plan, own.as_posix(), decode_to_pillow(path, library=config.libjpeg))
 
 
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
@@ -135,7 +135,7 @@ def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
 
 
-def _subject(config: Config, kind: Kind, plan: Plan, key: str, source: Decoded) -> Previewed:
+def _prepare(config: Config, kind: Kind, plan: Plan, key: str, source: Decoded) -> Previewed:
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:

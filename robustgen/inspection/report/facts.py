@@ -9,6 +9,7 @@ from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.manifest import read_errors
 from robustgen.dataset.names import ERRORS
 from robustgen.dataset.opening import EQUALISED
+from robustgen.display.text import format_constant
 from robustgen.errors import SourceError
 from robustgen.files.storage import Store
 from robustgen.formats import FORMATS
@@ -45,8 +46,9 @@ def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]
             "Preprocessing",
             f"CLAHE, clip limit {clahe.get('clip_limit')}, {clahe.get('tiles')} tiles a side",
         )
-    if "scale" in settings:
-        yield "Edition", f"{manifest.get('edition')}, constants of {_scale(settings['scale'])}"
+    if scale := settings.get("scale"):
+        which = "the scale nearest to each image" if scale == "nearest" else f"scale {scale}"
+        yield "Edition", f"{manifest.get('edition')}, constants of {which}"
     yield "Images", _images(manifest)
     yield "Source", str(get_part(manifest, "source").get("location", "not recorded"))
     yield "Files", _files(get_part(manifest, "counts"))
@@ -63,10 +65,6 @@ def _sizes(sample: SetSample) -> str:
     shapes = sorted({shape for view in sample.views.values() for shape in view.shapes})
     named = dict.fromkeys(f"{width} x {height}" for *_, height, width, _ in shapes)
     return " or ".join([*named][:2]) + ", and others" * (len(named) > 2) if named else "not readable"
-
-
-def _scale(scale: object) -> str:
-    return "the scale nearest to each image" if scale == "nearest" else f"scale {scale}"
 
 
 def _images(manifest: Mapping[str, Any]) -> str:
@@ -142,13 +140,9 @@ def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Itera
         }
         rows = []
         for same in group_variants(variants, "c"):
-            shown = [", ".join(map(_short, values[variant].values())) for variant in same]
+            shown = [", ".join(map(format_constant, values[variant].values())) for variant in same]
             rows.append((same[0].name, ", ".join(values[same[0]]), shown))
         yield ConstantsTable(scale, rows)
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def group_variants(variants: list[Variant], kind: Kind) -> list[list[Variant]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, TITLES, Kind
+from robustgen.benchmarks.kinds import CLEAN, TITLES, Kind
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import open_dataset
 from robustgen.display.html import check_page_path, render_page
@@ -95,17 +95,17 @@ class SetSummary:
     def lead(self) -> str:
         """Return a one-line description of the set."""
         names = {row.name for category in self.categories for row in category.rows}
-        images, title = format_count(self.sample.total, "image"), BENCHMARKS[self.kind].title
+        images = format_count(self.sample.total, "image")
         if self.kind == "p":
-            return f"{title}, {format_count(len(names), 'sequence')} of each of {images}"
+            return f"{format_count(len(names), 'sequence')} of each of {images}"
         levels = len({head for category in self.categories for head in category.heads})
         severities = f"{levels} severit{'y' if levels == 1 else 'ies'}"
-        return f"{title}, {format_count(len(names), 'corruption')} at {severities} of {images}"
+        return f"{format_count(len(names), 'corruption')} at {severities} of {images}"
 
     @property
     def columns(self) -> int:
-        """Return the largest number of pictures in a row, including the clean one."""
-        return max((len(category.heads) for category in self.categories), default=0) + self.has_clean
+        """Return the largest number of pictures in a row."""
+        return max((len(category.heads) for category in self.categories), default=1)
 
     @property
     def floor(self) -> float:
@@ -170,7 +170,7 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
     failures, failed = read_failures(dataset.store)
     return SetSummary(
         name=name,
-        title=name if manifest.get("dataset") in _UNNAMED else str(manifest["dataset"]),
+        title=_name_set(dataset.benchmark.title, name, manifest.get("dataset")),
         kind=dataset.kind,
         known=bool(manifest),
         complete=bool(manifest.get("complete")),
@@ -189,3 +189,10 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
         licence=str(manifest.get("licence", "")),
         bibtex=BIBTEX,
     )
+
+
+def _name_set(kind: str, folder: str, dataset: str | None) -> str:
+    """Return ``"ImageNet-C of cifar-10"``; a folder that is named after the benchmark by its name alone."""
+    if dataset in _UNNAMED:
+        return folder if kind.lower() in folder.lower() else f"{kind} of {folder}"
+    return f"{kind} of {dataset}"

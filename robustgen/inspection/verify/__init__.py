@@ -1,15 +1,21 @@
 """Verification of an output against its checksums, its records, its source or another output."""
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from robustgen.benchmarks.canonical import recognise
-from robustgen.dataset.croissant import CROISSANT, find_difference
-from robustgen.dataset.manifest import dataset_digest, finish, make_cards, read_errors, read_manifest
+from robustgen.dataset.manifest import (
+    check_about,
+    dataset_digest,
+    describe,
+    finish,
+    list_about,
+    read_errors,
+    read_manifest,
+)
 from robustgen.dataset.names import MANIFEST
-from robustgen.dataset.opening import check_folder
+from robustgen.dataset.opening import check_folder, name_command
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, OutputError, SourceError
@@ -62,16 +68,19 @@ def verify(
         raise OutputError(str(error)) from None
     state = OutputState(store)
     if state.exists and not store.exists(MANIFEST):
+        if state.is_finished():
+            remedy = f"{name_command(describe(state)['kind'])} writes it again"
+            raise OutputError(f"{store.location}: its {MANIFEST} was deleted, or a run was stopped; {remedy}")
         # Merged shards have no manifest yet.
-        with name_output_in_errors(store), suppress(PermissionError):
+        with name_output_in_errors(store):
             finish(state)
     manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
-    problems, counts = check_contents(store, jobs, make_cards(manifest))
+    problems, counts = check_contents(store, jobs, list_about(manifest))
     published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
     problems += check_manifest(store, manifest, digest, None if problems else counts)
-    if not problems and (difference := find_difference(manifest, store)):
-        problems.append(Finding("changed", CROISSANT, difference))
-    remade, differing = (0, []) if deep is None else remake_images(store, manifest, str(deep), source)
+    detailed = {(each.kind, each.path) for each in problems}
+    problems += (Finding(*each) for each in check_about(store, manifest) if each not in detailed)
+    remade, differing = remake_images(store, manifest, str(deep), source) if deep is not None else (0, [])
     problems += differing
     if against:
         problems += compare_outputs(store, against, digest)

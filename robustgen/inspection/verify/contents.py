@@ -1,13 +1,11 @@
 """Comparison of an output with its checksums or another output, folder by folder to limit memory."""
 
-import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from robustgen.dataset.croissant import CROISSANT
 from robustgen.dataset.manifest import list_sums
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, STATE, SUMS
+from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
 from robustgen.dataset.outputs import file_digest, measure_file
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ArgumentError
@@ -91,7 +89,7 @@ def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
     return {prefix + inside: digest for inside, digest in listed.items()}
 
 
-def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes]) -> tuple[list[Finding], Counts]:
+def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[list[Finding], Counts]:
     """Compare all files with the checksums, and find files that they do not list.
 
     Parameters
@@ -99,15 +97,13 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes]) -> tuple
     store : Store
     jobs : int
         Number of threads that read files.
-    cards : mapping of str to bytes
-        Files about the set that need no checksums, because they follow from its manifest.
+    about : collection of str
+        Files about the set, which these checksums do not list.
     """
     found, counts, folders = list[Finding](), Counts(), list_folders(store)
-    exempt = {MANIFEST, ERRORS, CROISSANT, *cards}
+    exempt = {MANIFEST_SUMS, ERRORS, *about}
     exempt |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
     irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
-    for path, data in cards.items():
-        found += _check_file(store, path, hashlib.sha256(data).hexdigest())[1]
     for prefix in dict.fromkeys(["", *folders]):
         listed = read_listed(store, prefix)
         others = (f"{STATE}/", *(each for each in folders if each.startswith(prefix) and each != prefix))
@@ -119,7 +115,8 @@ def check_contents(store: Store, jobs: int, cards: Mapping[str, bytes]) -> tuple
             if path.startswith(prefix) and not path.startswith(others):
                 kind = "changed" if path in listed else "extra"
                 found.append(Finding(kind, path, f": {what}"))
-        regular, total = [(path, listed[path]) for path in listed if path in there - irregular.keys()], 0
+        regular = [each for each in listed.items() if each[0] in there and each[0] not in irregular]
+        total = 0
         for size, findings in prefetch(lambda each: _check_file(store, *each), regular, jobs):
             total += size
             found += findings
@@ -218,7 +215,7 @@ def _compare(
 
 def _list_files(store: Store, prefix: str) -> Iterator[str]:
     """Yield the files below `prefix`, except for hidden files and files about the set."""
-    exempt = {MANIFEST, ERRORS, KEYS, STATE}
+    exempt = {MANIFEST, MANIFEST_SUMS, ERRORS, KEYS, STATE}
     for path in (entry.path for entry in store.list(prefix.rstrip("/"))):
         if path not in exempt and not any(part.startswith(".") for part in path.split("/")):
             yield path

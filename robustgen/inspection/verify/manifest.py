@@ -18,7 +18,9 @@ def check_manifest(
 
     `digest` and `counts` are those of the checksums; without `counts`, files are missing or changed.
     """
-    (entries, damage), state = read_errors(store), OutputState(store)
+    entries, damage = read_errors(store)
+    state = OutputState(store, beside="" in manifest["variants"])
+    remedy = f"{name_command(manifest['kind'])} resumes its run"
     yield from (Finding("damaged", ERRORS, f": {detail}") for detail in damage)
     expected: dict[str, Any] = {"digest": digest, "frames_digest": frames_digest(store)}
     expected |= {} if damage else {"failures": len(entries)}
@@ -28,23 +30,29 @@ def check_manifest(
         found = [count for folder, count in counts.items() if folder in variants]
         files, sizes = (sum(values) for values in zip(*found, strict=True))
         expected["counts"] = {"files": files, "bytes": sizes}
-    is_unfinished = not manifest["complete"] and not entries
+    lacking = list[str]()
     if state.exists:
         expected |= hide_paths(describe(state))
         summary = Summary(state)
-        if not manifest["complete"]:
-            is_unfinished |= summary.count(expected["variants"]) < expected["images"]
+        if not summary.damaged:
+            lacking += summary.find_lacking(expected, state.plans())
+        if not summary.damaged and not lacking and not state.is_finished():
+            detail = f": plans or records have changed since the set was finished; {remedy}"
+            yield Finding("changed", STATE, detail)
         for name in summary.damaged:
-            remedy = "run the same make command to create its images again"
-            yield Finding("damaged", f"{STATE}/records/{name}.json", f": is damaged; {remedy}")
+            detail = ": is damaged; run the same make command to create its images again"
+            yield Finding("damaged", f"{STATE}/records/{name}.json", detail)
         recorded = {*map(repr, summary.failures)}
         for entry in entries:
             if repr(entry) not in recorded:
                 yield Finding("changed", ERRORS, f": no run recorded the failure of {entry['key']!r}")
-    if is_unfinished:
-        remedy = f"{name_command(manifest['kind'])} resumes its run"
-        lacking = f"not all of the {manifest['images']} images have all files"
-        yield Finding("unfinished", MANIFEST, f": {lacking}; {remedy}")
+    elif next(iter(state.store.list()), None):
+        detail = ": restore it, or delete the whole folder, which a finished set does not need"
+        yield Finding("missing", f"{STATE}/settings.json", detail)
+    if not manifest["complete"] and not entries and not lacking:
+        lacking.append(f"not all of the {manifest['images']} images have all files")
+    if lacking:
+        yield Finding("unfinished", MANIFEST, f": {lacking[0]}; {remedy}")
     elif not manifest["complete"]:
         for array, size in zip(manifest["arrays"], store.sizes(manifest["arrays"]), strict=True):
             if size < 0:

@@ -1,17 +1,17 @@
 """Comparison of an output with images recreated from its source."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from robustgen.benchmarks.kinds import CLEAN_VARIANT, IMAGENET_C, TITLES
-from robustgen.dataset.manifest import describe
+from robustgen.dataset.manifest import describe, read_errors
 from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.state import OutputState
-from robustgen.errors import ArgumentError, ImageError
+from robustgen.errors import ArgumentError, MissingDependencyError, explain_failure
 from robustgen.files.storage import Store, is_url
 from robustgen.inspection.verify.contents import Finding
 from robustgen.plans import plan_again
@@ -41,9 +41,11 @@ def remake_images(
     """
     plan = _plan_again(store, manifest, source)
     chosen = _choose_sample(list(enumerate(plan.keys)), deep)
-    return len(chosen), [
-        finding for index, key in chosen for finding in _compare_image(store, plan, index, key)
+    failed = {(entry["key"], entry.get("variant", "")) for entry in read_errors(store)[0]}
+    differing = [
+        finding for index, key in chosen for finding in _compare_image(store, plan, index, key, failed)
     ]
+    return len(chosen), differing
 
 
 def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
@@ -76,11 +78,15 @@ def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int
     return random.sample(numbered, min(int(deep), len(numbered)))
 
 
-def _compare_image(store: Store, plan: Any, index: int, key: str) -> Iterator[Finding]:
-    shared: dict[str, Any] = {}
-    try:
-        image = plan.recipe.prepare(plan.source.open(key))
-        for variant in plan.variants:
+def _compare_image(
+    store: Store, plan: Any, index: int, key: str, failed: Collection[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Yield the differences of one image; those that `failed` before, by key and variant, may fail again."""
+    image, shared = None, dict[str, Any]()
+    for variant in plan.variants if (key, "") not in failed else ():
+        try:
+            if image is None:
+                image = plan.recipe.prepare(plan.source.open(key))
             pixels = plan.recipe.make(variant, key, image, shared)
             for encoded in plan.writer.encoder.encode(variant, key, pixels):
                 # The checksums report files that cannot be read.
@@ -89,5 +95,10 @@ def _compare_image(store: Store, plan: Any, index: int, key: str) -> Iterator[Fi
                     if not is_same:
                         of = f" {key} in {variant.folder}" if plan.writer.joint else ""
                         yield Finding("differs", path, f":{of} from what the source gives now")
-    except ImageError as error:
-        yield Finding("differs", key, f": {error}")
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            if (key, variant.folder) not in failed:
+                yield Finding("differs", key, f": {explain_failure(error)}")
+            if image is None:
+                return

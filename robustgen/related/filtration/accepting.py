@@ -18,6 +18,7 @@ from robustgen.files.json_files import parse_json
 from robustgen.files.storage import Store, open_store
 from robustgen.related.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.related.filtration.rules import Rule
+from robustgen.settings.related import Filtering
 
 MANIFEST = "manifest.json"
 
@@ -56,20 +57,8 @@ class Accepted:
     made: bool
 
 
-def accept(
-    rule: Rule, candidates: str | Path, output: str | Path, lists: Sequence[Path], overwrite: bool
-) -> Accepted:
-    """Copy the images that `lists` name out of `candidates`, byte for byte.
-
-    Parameters
-    ----------
-    rule : Rule
-    candidates, output : path or URL
-        As in `filtering.filter_images`, which must have run before.
-    lists : sequence of Path
-        Keys, one per line, as saved by the review pages.
-    overwrite : bool
-        Whether to replace the images of another list.
+def accept(rule: Rule, options: Filtering) -> Accepted:
+    """Copy the accepted candidates, byte for byte; `filtering.filter_images` must have run before.
 
     Raises
     ------
@@ -81,18 +70,18 @@ def accept(
         A candidate is missing, or has changed since the shortlist.
     """
     # Checked before the output is created.
-    _funnel(rule, open_store(output))
-    source = open_store(candidates)
-    with open_output(output, source.location) as root:
+    _funnel(rule, open_store(options.output))
+    source = open_store(options.candidates)
+    with open_output(options.output, source.location) as root:
         check_foreign(OutputState(root))
         funnel, accepted = _funnel(rule, root), root.folder(ACCEPTED)
         shortlist = _shortlist(root, funnel.shortlist_sha256)
-        keys = _read_accepted(lists, shortlist)
+        keys = _read_accepted(options.accept, shortlist)
         entries = [shortlist[key] for key in shortlist if key in keys]
-        manifest = _manifest(rule, funnel, entries, lists)
+        manifest = _manifest(rule, funnel, entries, options.accept)
         made = not _is_there(accepted, manifest)
         if made:
-            _write(source, accepted, manifest, overwrite)
+            _write(source, accepted, manifest, options.overwrite)
     return Accepted(len(entries), len(manifest["classes"]), accepted.location, made)
 
 

@@ -31,7 +31,7 @@ class Answers:
     """
 
     def __init__(self, models: int, sizes: Mapping[str, int]) -> None:
-        self._sizes, self._places = sizes, {key: place for place, key in enumerate(sizes)}
+        self._sizes, self._places = sizes, {key: index for index, key in enumerate(sizes)}
         self.said = Opinions.blank(models, len(sizes))
         self.identities: dict[str, str] = {}
         self.failures: dict[str, str] = {}

@@ -1,8 +1,8 @@
 """The models to be fooled, mapped to one list of classes: from crops to predictions."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from robustgen.related.filtration.crops import Geometry, geometry
 from robustgen.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.settings.class_lists import read_classes
 from robustgen.settings.models import Runtime
+from robustgen.settings.related import Filtering
 
 Outputs = Literal["logits", "probabilities"]
 # Settings that decide the input of a model: crops, and equalisation before them.
@@ -31,37 +32,6 @@ View = tuple[Geometry, Clahe | None]
 Crops = dict[View, Rgb]
 
 USUAL_SIDE: Final = 224
-
-
-@dataclass(frozen=True)
-class EnsembleOptions:
-    """Settings of the models, as given on the command line.
-
-    Attributes
-    ----------
-    models : sequence of str
-        As in `open_model`.
-    preprocessing, classes : sequence of str
-        Presets or YAML files, and files of class folders: none, one for all models, or one for each model.
-    flags : mapping
-        Other fields of `Preprocessing`, as text, for all models.
-    only : Path, optional
-        File of the relevant class folders; the other outputs are excluded from the softmax.
-    outputs : {"logits", "probabilities"}, optional
-        Kind of the models' outputs; None detects it.
-    shorter : int, optional
-        Shorter side of the images before the crop.
-    runtime : Runtime
-    """
-
-    models: Sequence[str]
-    preprocessing: Sequence[str] = ()
-    classes: Sequence[str] = ()
-    flags: Mapping[str, Any] | None = None
-    only: Path | None = None
-    outputs: Outputs | None = None
-    shorter: int | None = None
-    runtime: Runtime = field(default_factory=Runtime)
 
 
 @dataclass(frozen=True)
@@ -100,7 +70,7 @@ class Member:
 
         They are not finite if the model's outputs are not.
         """
-        places = {name: place for place, name in enumerate(self.names)}
+        places = {name: index for index, name in enumerate(self.names)}
         values = self.classifier(images).astype(np.float64)[:, [places[name] for name in classes]]
         if self.outputs == "probabilities":
             # Normalised so that the rest sums to 1 again, as with logits.
@@ -186,12 +156,13 @@ class Ensemble:
 # --- opening -------------------------------------------------------------------------------------
 
 
-def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool) -> Ensemble:
+def open_ensemble(options: Filtering, runtime: Runtime, folders: Sequence[str], *, ten: bool) -> Ensemble:
     """Load the models.
 
     Parameters
     ----------
-    choices : EnsembleOptions
+    options : Filtering
+    runtime : Runtime
     folders : sequence of str
         Meaning of the outputs if no class list is given.
     ten : bool
@@ -202,14 +173,14 @@ def open_ensemble(choices: EnsembleOptions, folders: Sequence[str], *, ten: bool
     ConfigError
         A model cannot be used, or does not know the relevant classes.
     """
-    members = _members(choices, tuple(folders))
-    wanted = read_class_set(choices.only) if choices.only else members[0].names
+    members = _members(options, runtime, tuple(folders))
+    wanted = read_class_set(options.only) if options.only else members[0].names
     for member in members:
         unexpected = [name for name in wanted if name not in set(member.names)]
-        if unexpected and choices.only:
+        if unexpected and options.only:
             problem = unknown_class(unexpected[0], member.names)
-            raise ConfigError(f"{choices.only}: {problem} of {member.classifier.model.name}")
-        if unexpected or (not choices.only and len(member.names) > len(wanted)):
+            raise ConfigError(f"{options.only}: {problem} of {member.classifier.model.name}")
+        if unexpected or (not options.only and len(member.names) > len(wanted)):
             pair = f"{members[0].classifier.model.name} and {member.classifier.model.name}"
             raise ConfigError(f"{pair} know different classes: name the relevant ones with --only")
     return Ensemble(members, wanted, ten)
@@ -239,16 +210,16 @@ def read_class_set(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _members(choices: EnsembleOptions, folders: tuple[str, ...]) -> tuple[Member, ...]:
-    count = len(choices.models)
-    named = _repeat_values("--preprocessing", choices.preprocessing, count)
-    listed = _repeat_values("--classes", choices.classes, count)
-    models = [open_model(name, choices.runtime) for name in choices.models]
+def _members(options: Filtering, runtime: Runtime, folders: tuple[str, ...]) -> tuple[Member, ...]:
+    count = len(options.model)
+    named = _repeat_values("--preprocessing", options.preprocessing, count)
+    listed = _repeat_values("--classes", options.classes, count)
+    models = [open_model(name, runtime) for name in options.model]
     members = []
     for model, label, name, classes in zip(models, _labels(models), named, listed, strict=True):
-        flags = {**(choices.flags or {}), "classes": classes}
+        flags = options.overrides() | {"classes": classes}
         own = presets.load_preprocessing(name, flags, "imagenet", model.preprocessing)
-        members.append(_member(choices, model, label, own, folders))
+        members.append(_member(options, model, label, own, folders))
     return tuple(members)
 
 
@@ -268,10 +239,10 @@ def _labels(models: Sequence[Model]) -> list[str]:
 
 
 def _member(
-    choices: EnsembleOptions, model: Model, label: str, own: Preprocessing, folders: tuple[str, ...]
+    options: Filtering, model: Model, label: str, own: Preprocessing, folders: tuple[str, ...]
 ) -> Member:
     classifier = Classifier(model, own)
-    shape = _geometry(classifier, choices.shorter)
+    shape = _geometry(classifier, options.resize)
     black = np.zeros((1, shape.height, shape.width, 3), np.uint8)
     probe = np.concatenate([classifier(black), classifier(~black)]).astype(np.float64)
     names = own.classes or folders
@@ -281,11 +252,11 @@ def _member(
         raise ConfigError(
             f"{model.name} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
         )
-    if choices.outputs == "probabilities" and probe.min() < 0:
+    if options.outputs == "probabilities" and probe.min() < 0:
         raise ConfigError(f"--outputs: {model.name} returns {probe.min():.3g}, which is not a probability")
     # Positive logits that sum to 1, twice, are very unlikely; the tolerance is wide enough for float16.
     is_sum = np.abs(probe.sum(axis=1) - 1).max() < 0.01 and probe.min() >= 0
-    outputs = choices.outputs or ("probabilities" if is_sum else "logits")
+    outputs = options.outputs or ("probabilities" if is_sum else "logits")
     return Member(label, classifier, shape, names, outputs)
 
 

@@ -35,9 +35,11 @@ from robustgen.formats.prefetch import prefetch
 from robustgen.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.related.filtration import reviewing
 from robustgen.related.filtration.cache import Answers, forget_opinions, make_record
-from robustgen.related.filtration.ensemble import Crops, Ensemble, EnsembleOptions, open_ensemble
+from robustgen.related.filtration.ensemble import Crops, Ensemble, open_ensemble
 from robustgen.related.filtration.funnel import Opinions, count_left
 from robustgen.related.filtration.rules import Case, Rule
+from robustgen.settings.models import Runtime
+from robustgen.settings.related import Filtering
 from robustgen.sources.base import class_of
 from robustgen.sources.folder import ImageFolder
 
@@ -81,34 +83,10 @@ class FilterResult:
     seconds: float
 
 
-def filter_images(
-    rule: Rule,
-    candidates: str | Path,
-    choices: EnsembleOptions,
-    output: str | Path,
-    *,
-    batch: int = 2,
-    limit: int | None = None,
-    names: Path | None = None,
-    overwrite: bool = False,
-) -> FilterResult:
+def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterResult:
     """Choose the candidates that fool the models, and write the shortlist.
 
-    Parameters
-    ----------
-    rule : Rule
-    candidates, output : path or URL
-        Class folders of images, and the output.
-    choices : EnsembleOptions
-        The models and their settings.
-    batch : int
-        Images per batch.
-    limit : int, optional
-        Use only the first few candidates.
-    names : Path, optional
-        File with names for class folders, for the review page.
-    overwrite : bool
-        Replace a shortlist with other settings; predictions that are still valid are kept.
+    Predictions that are still valid are kept, even if a shortlist with other settings is overwritten.
 
     Raises
     ------
@@ -116,16 +94,20 @@ def filter_images(
         Models, candidates or output are invalid, or do not match.
     """
     started = time.monotonic()
-    source = ImageFolder(candidates)
-    ensemble = open_ensemble(choices, source.classes if rule.ten else (), ten=rule.ten)
-    words = reviewing.read_words([*map(Path, choices.classes), *([names] if names else [])])
-    keys = rule.select_keys(candidates, source.keys(), ensemble, choices.only is not None)
+    source = ImageFolder(options.candidates)
+    ensemble = open_ensemble(options, runtime, source.classes if rule.ten else (), ten=rule.ten)
+    words = reviewing.read_words([Path(each) for each in (*options.classes, options.names) if each])
+    keys = rule.select_keys(options.candidates, source.keys(), ensemble, options.only is not None)
     if not keys:
-        raise SourceError(f"{candidates}: no image has one of the classes in {choices.only}")
+        raise SourceError(f"{options.candidates}: no image has one of the classes in {options.only}")
     passed_over = len(source.keys()) - len(keys)
     settings = _settings(rule, ensemble)
-    with open_output(output, source.location) as root, _open_shortlist(root, settings, overwrite) as state:
-        run = _FilterRun(rule, source, ensemble, state, batch, _split_usable(source, keys[:limit]))
+    usable = _split_usable(source, keys[: options.limit])
+    with (
+        open_output(options.output, source.location) as root,
+        _open_shortlist(root, settings, options.overwrite) as state,
+    ):
+        run = _FilterRun(rule, source, ensemble, state, options.batch_size, usable)
         run.ask()
         pages = run.write_once(words, passed_over)
     steps = tuple(zip(rule.labels(), run.left(), strict=True))
@@ -230,7 +212,7 @@ class _FilterRun:
         self._rule, self._source, self._ensemble, self._batch = rule, source, ensemble, batch
         self._state, self._root = state, state.root
         self._sizes, self.failures = usable
-        self._places = {key: place for place, key in enumerate(self._sizes)}
+        self._places = {key: index for index, key in enumerate(self._sizes)}
         self._answers, self._earlier = Answers(len(ensemble.members), self._sizes), set[str]()
         for name, record in state.read_records():
             self._earlier.add(name)
@@ -335,19 +317,19 @@ class _FilterRun:
         """Write all files; return the review pages."""
         case, root = self._case(), self._root
         ranked = self._rule.rank(case)
-        digest = _write_lines(root, SHORTLIST, (self._describe_shortlisted(case, index) for index in ranked))
+        entries = [self._describe_shortlisted(case, index) for index in ranked]
+        digest = _write_lines(root, SHORTLIST, entries)
         kept = set(ranked)
         dropped = (index for index in range(len(case.keys)) if index not in kept)
         _write_lines(
             root, DROPPED, ({"step": case.step(index)} | self._entry(case, index) for index in dropped)
         )
         if self.failures:
-            entries = ({"key": key, "reason": reason} for key, reason in sorted(self.failures.items()))
-            _write_lines(root, ERRORS, entries)
+            failures = ({"key": key, "reason": reason} for key, reason in sorted(self.failures.items()))
+            _write_lines(root, ERRORS, failures)
         else:
             root.delete(ERRORS)
-        items = [self._item(case, index) for index in ranked]
-        pages = reviewing.write_pages(root, self._rule.title, digest, items, self._source.load, words)
+        pages = reviewing.write_pages(root, self._rule.title, digest, entries, self._source.load, words)
         _put_json(root, FUNNEL, self._funnel(case, passed_over, digest))
         return pages
 
@@ -377,30 +359,20 @@ class _FilterRun:
             "predicted": names[said.predicted[index]],
             "confidence": _round(said.confidence[index]),
             **({"true_confidence": _round(said.truth[:, index].max())} if truths else {}),
-            "models": [self._model_entry(case, index, place) for place in range(len(self._ensemble.members))],
+            "models": [self._model_entry(case, index, i) for i in range(len(self._ensemble.members))],
         }
 
-    def _model_entry(self, case: Case, index: int, place: int) -> dict[str, Any]:
+    def _model_entry(self, case: Case, index: int, member: int) -> dict[str, Any]:
         said = case.said
         own = {
-            "model": self._ensemble.members[place].label,
-            "predicted": self._ensemble.classes[said.own[place, index]],
-            "confidence": _round(said.sure[place, index]),
+            "model": self._ensemble.members[member].label,
+            "predicted": self._ensemble.classes[said.own[member, index]],
+            "confidence": _round(said.sure[member, index]),
         }
         if not self._rule.ten:
             return own
-        right, truth = int(said.right[place, index]), _round(said.truth[place, index])
+        right, truth = int(said.right[member, index]), _round(said.truth[member, index])
         return own | {"right_crops": right, "true_confidence": truth}
-
-    def _item(self, case: Case, index: int) -> reviewing.Item:
-        said = case.said
-        return reviewing.Item(
-            case.keys[index],
-            class_of(case.keys[index]),
-            self._ensemble.classes[said.predicted[index]],
-            float(said.confidence[index]),
-            float(said.truth[:, index].max()) if self._rule.ten else None,
-        )
 
     def _funnel(self, case: Case, passed_over: int, digest: str) -> dict[str, Any]:
         settings = _settings(self._rule, self._ensemble)

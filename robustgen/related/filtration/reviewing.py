@@ -3,9 +3,8 @@
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from robustgen.display import html
 from robustgen.errors import ConfigError
@@ -21,26 +20,6 @@ SIDE: Final = 256
 """Longer side of a picture, in pixels."""
 
 
-@dataclass(frozen=True)
-class Item:
-    """One image for review.
-
-    Attributes
-    ----------
-    key, folder, predicted : str
-        The image, its class and its prediction.
-    confidence : float
-    true_confidence : float, optional
-        Confidence of the model that is surest of the true class; None without a true class.
-    """
-
-    key: str
-    folder: str
-    predicted: str
-    confidence: float
-    true_confidence: float | None
-
-
 def page_name(number: int) -> str:
     """Return the file name of the page `number`, from 1."""
     return "review.html" if number == 1 else f"review-{number}.html"
@@ -50,7 +29,7 @@ def write_pages(
     output: Store,
     title: str,
     digest: str,
-    items: Sequence[Item],
+    entries: Sequence[Mapping[str, Any]],
     load: Callable[[str], Rgb],
     words: Mapping[str, str],
 ) -> list[WrittenFile]:
@@ -63,7 +42,8 @@ def write_pages(
         Title of the set.
     digest : str
         Digest of the shortlist, under which a browser stores decisions.
-    items : sequence of Item
+    entries : sequence of mapping
+        Entries of the shortlist.
     load : callable
         Returns the pixels, uint8 (H, W, 3), of a key.
     words : mapping of str to str
@@ -78,19 +58,19 @@ def write_pages(
     ImageError
         An image can no longer be read.
     """
-    count, written = max(1, -(-len(items) // PER_PAGE)), list[WrittenFile]()
+    count, written = max(1, -(-len(entries) // PER_PAGE)), list[WrittenFile]()
     for number in range(1, count + 1):
         first = (number - 1) * PER_PAGE
         page = html.render_page(
             "review.html",
             title=title,
             digest=digest,
-            items=items[first : first + PER_PAGE],
+            entries=entries[first : first + PER_PAGE],
             first=first,
-            total=len(items),
+            total=len(entries),
             number=number,
             names=[page_name(each) for each in range(1, count + 1)],
-            thumbnail=lambda item: html.embed_picture(thumbnail(load(item.key))),
+            thumbnail=lambda entry: html.embed_picture(thumbnail(load(entry["key"]))),
             words=words,
         )
         output.put(page_name(number), page)

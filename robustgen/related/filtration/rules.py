@@ -150,7 +150,7 @@ class Adversarial(Rule):
 
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole:
         """Return the true classes of the images."""
-        places = {name: place for place, name in enumerate(ensemble.classes)}
+        places = {name: index for index, name in enumerate(ensemble.classes)}
         return np.array([places[class_of(key)] for key in keys], np.int64)
 
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
@@ -174,10 +174,10 @@ class Adversarial(Rule):
 
     def reason(self, case: Case, index: int) -> str:
         """Return the reason, as text."""
-        said, place = case.said, f"place {case.places[index]} of {case.crowds[index]} in its confusion"
+        said, rank = case.said, f"rank {case.places[index]} of {case.crowds[index]} in its confusion"
         surest = f"true class at most {said.truth[:, index].max():.6g}"
         return {
-            FunnelStep.KEPT: f"wrong in every crop; {surest}; {place}",
+            FunnelStep.KEPT: f"wrong in every crop; {surest}; {rank}",
             FunnelStep.CORRECT: _describe_each(case, said.right[:, index], "right in {} of 10 crops", 0),
             FunnelStep.CONFIDENT: _describe_each(
                 case,
@@ -185,7 +185,7 @@ class Adversarial(Rule):
                 f"true class {{:.6g}}, over {self.max_confidence:.6g}",
                 self.max_confidence,
             ),
-            FunnelStep.CROWDED: f"{place}, of which {self.per_confusion} stay",
+            FunnelStep.CROWDED: f"{rank}, of which {self.per_confusion} stay",
         }[FunnelStep(case.steps[index])]
 
     def rank(self, case: Case) -> list[int]:

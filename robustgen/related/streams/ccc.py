@@ -120,15 +120,11 @@ def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[Cell]:
     ArgumentError
         The table lacks a pair.
     """
-    paths = lru_cache(maxsize=None)(lambda pair: find_path(_pick(table, pair), baseline))
+    paths = lru_cache(maxsize=None)(lambda pair: find_path(table[pair], baseline))
     for pair in itertools.pairwise(draw_corruptions(baseline, seed)):
+        if pair not in table:
+            raise ArgumentError(f"accuracy table has no pair of {pair[0]} and {pair[1]}")
         yield from (Cell(pair[0], i / 4, pair[1], j / 4) for i, j in paths(pair))
-
-
-def _pick(table: AccuracyTable, pair: tuple[str, str]) -> Accuracies:
-    if pair not in table:
-        raise ArgumentError(f"accuracy table has no pair of {pair[0]} and {pair[1]}")
-    return table[pair]
 
 
 class CccStep(NamedTuple):
@@ -204,10 +200,10 @@ class CccRun:
         return self.images
 
     def __getitem__(self, index: int) -> CccStep:
-        cell, place = divmod(range(self.images)[index], self.images_per_cell)
+        cell, number = divmod(range(self.images)[index], self.images_per_cell)
         # Floating-point numbers cannot be seeds.
         run = round(self.baseline * 1000), self.speed, self.seed, cell
-        return CccStep(int(_shuffle(run, self.sources)[place]), self.cells[cell], (*run, place))
+        return CccStep(int(_shuffle(run, self.sources)[number]), self.cells[cell], (*run, number))
 
 
 @lru_cache(maxsize=4)
@@ -291,8 +287,8 @@ def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, i
 
 def name_sample(index: int) -> tuple[str, str]:
     """Return the shard and the key that image `index` has in the published runs."""
-    file, place = divmod(index, IMAGES_PER_FILE)
-    return f"serial_{file:05d}.tar", f"sample_{place}"
+    file, number = divmod(index, IMAGES_PER_FILE)
+    return f"serial_{file:05d}.tar", f"sample_{number}"
 
 
 def format_info(wnid: str, file: str, cell: Cell) -> str:

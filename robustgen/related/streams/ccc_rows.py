@@ -129,7 +129,7 @@ class CccFile:
 
     def __getitem__(self, index: int) -> CccRow:
         number = range(self._count)[index]
-        wanted, place = divmod(number, _BLOCK)
+        wanted, row = divmod(number, _BLOCK)
         block, lines = self._block
         if block != wanted:
             start, stop = self._places[wanted : wanted + 2]
@@ -137,7 +137,7 @@ class CccFile:
                 file.seek(start)
                 lines = file.read(stop - start).split(b"\n")
             self._block = wanted, lines
-        return _parse(lines[place], f"{self.name}, line {number + 1}")
+        return _parse(lines[row], f"{self.name}, line {number + 1}")
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_block": (-1, [])}

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.related.streams.choices import Chain
+from robustgen.settings.streams import Drawing
 
 Shares = npt.NDArray[np.float64]
 # From this share on, the open states are listed instead of drawing until one is found.
@@ -62,7 +62,7 @@ def describe_factor(count: int, correlation: float, imbalance: float) -> Factor:
 
 
 def draw_chain(
-    labels: Sequence[int], domains: int, chain: Chain, rng: np.random.Generator
+    labels: Sequence[int], domains: int, chain: Drawing, rng: np.random.Generator
 ) -> Iterator[tuple[int, int]]:
     """Draw the steps of a chain: the index of an image, and the number of its corruption.
 
@@ -75,7 +75,8 @@ def draw_chain(
         Classes of the images.
     domains : int
         Number of corruptions.
-    chain : Chain
+    chain : Drawing
+        Correlations, imbalances and number of samples.
     rng : numpy.random.Generator
     """
     numbers = np.unique(labels, return_inverse=True)[1]
@@ -85,7 +86,7 @@ def draw_chain(
     most = chain.most_samples or max(map(len, members))
     bounds = np.rint(most * np.outer(by_domain.shares, by_class.shares)).astype(np.int64)
     is_open = bounds > 0
-    # The chain itself has the shares: it ends with the first full state.
+    # A chain that has these shares by itself ends with the first full state.
     free = by_domain.consistent and by_class.consistent
     given = np.zeros_like(bounds)
     rings: dict[tuple[int, int], npt.NDArray[np.int64]] = {}

@@ -66,17 +66,17 @@ def draw_stream(
     """
     stretches = [*_stretches(choices, rng)]
     domains = [*dict.fromkeys(stretches)]
-    for visit in range(1, choices.repeat + 1):
+    for visit in range(1, choices.drawing.repeat + 1):
         for image, domain, first in _draw_visit(np.asarray(labels), stretches, choices, rng):
             yield StreamStep(image, *domain, visit, domains.index(domain), first and choices.resets)
 
 
 def _stretches(choices: StreamChoices, rng: np.random.Generator) -> Iterator[Domain]:
     """Yield the corruption and severity of each stretch."""
-    count = len(choices.corruptions)
-    for place, number in enumerate(rng.permutation(count) if choices.shuffle else range(count)):
+    count, drawing = len(choices.corruptions), choices.drawing
+    for index, number in enumerate(rng.permutation(count) if drawing.shuffle else range(count)):
         descent = choices.severities[::-1]
-        climb = () if place == 0 and choices.abrupt else choices.severities[:-1]
+        climb = () if index == 0 and drawing.abrupt else choices.severities[:-1]
         yield from ((choices.corruptions[number], severity) for severity in (*climb, *descent))
 
 
@@ -84,8 +84,9 @@ def _draw_visit(
     labels: Indices, stretches: Sequence[Domain], choices: StreamChoices, rng: np.random.Generator
 ) -> Iterator[tuple[int, Domain, bool]]:
     """Yield the images of one visit with their domains, and whether each is the first of its stretch."""
+    drawing = choices.drawing
     if choices.setting == "markov":
-        for image, number in draw_chain(labels.tolist(), len(stretches), choices.chain, rng):
+        for image, number in draw_chain(labels.tolist(), len(stretches), drawing, rng):
             yield image, stretches[number], False
         return
     # All stretches together, or one after the other.
@@ -93,9 +94,9 @@ def _draw_visit(
     for together in [stretches] if mixed else [[stretch] for stretch in stretches]:
         of_all = np.tile(labels, len(together))
         if choices.correlated:
-            order = draw_correlated(of_all, choices.concentration, choices.slots, rng, choices.law)
+            order = draw_correlated(of_all, drawing.concentration, drawing.slots, rng, drawing.law)
         else:
             order = rng.permutation(len(of_all))
-        for place, number in enumerate(order.tolist()):
+        for index, number in enumerate(order.tolist()):
             stretch, image = divmod(number, len(labels))
-            yield image, together[stretch], place == 0
+            yield image, together[stretch], index == 0

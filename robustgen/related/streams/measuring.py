@@ -17,7 +17,6 @@ from robustgen.dataset.selection import open_chosen_source, select_keys
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError, SourceError, explain_failure
-from robustgen.evaluation.evaluating import ModelOptions
 from robustgen.evaluation.predictions import digest_of
 from robustgen.execution import carry_out, count_cores
 from robustgen.execution.progress import Progress, Reporter
@@ -31,6 +30,8 @@ from robustgen.models.preprocessing import Pixels, Preprocessing, load_preproces
 from robustgen.related.streams.accuracy_files import Measurements, parse_measurements
 from robustgen.related.streams.ccc import QUALITY, Cell, apply_corruption, list_measurements
 from robustgen.settings.config import Config
+from robustgen.settings.models import Runtime
+from robustgen.settings.streams import AccuracyMeasuring
 from robustgen.sources.base import Items, class_of
 
 _EDITION: Final = "imagenet"
@@ -101,42 +102,24 @@ class MeasureResult:
     failures: dict[str, str]
 
 
-def measure_accuracies(
-    config: Config,
-    model: str,
-    output: str,
-    options: ModelOptions,
-    baseline: float,
-    severities: tuple[float, ...],
-    *,
-    overwrite: bool = False,
-) -> MeasureResult:
-    """Measure the accuracies for runs of `baseline` that `output` does not contain yet.
+def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runtime) -> MeasureResult:
+    """Measure the accuracies for runs of a baseline that the output does not contain yet.
 
     Parameters
     ----------
     config : Config
         Defines images, seed and number of workers.
-    model : str
-        As in `open_model`.
-    output : path or URL
-        The file of measurements.
-    options : ModelOptions
-    baseline : float
-    severities : tuple of float
-        The grid, from 0 to 5.
-    overwrite : bool
-        Start over if the file was measured with other settings.
+    options : AccuracyMeasuring
+    runtime : Runtime
 
     Raises
     ------
     RobustgenError
         Model, images and output do not match.
     """
-    if [*severities] != sorted({0.0, 5.0, *severities}):
-        raise ArgumentError(f"--severities must ascend from 0 to 5, not {severities}")
-    opened = open_model(model, options.runtime)
-    preprocessing = load_preprocessing(options.preprocessing, options.flags, _EDITION, opened.preprocessing)
+    opened, output = open_model(options.model, runtime), options.output
+    given = options.preprocessing, options.overrides()
+    preprocessing = load_preprocessing(*given, _EDITION, opened.preprocessing)
     source = open_chosen_source(config)
     keys = select_keys(source, config)
     labels = _list_labels(source, keys, preprocessing.classes)
@@ -147,12 +130,13 @@ def measure_accuracies(
         "keys": digest_of(keys),
         "seed": config.seed,
     }
-    found = _open(output, Measurements(made_of, baseline, severities, {}), overwrite=overwrite)
-    classifier = Classifier(opened, preprocessing)
-    run = _MeasuringRun(source, labels, classifier, config.seed, options.batch, config.jobs or count_cores())
+    wanted = Measurements(made_of, options.baseline, options.grid, {})
+    found = _open(output, wanted, overwrite=options.overwrite)
+    classifier, workers = Classifier(opened, preprocessing), config.jobs or count_cores()
+    run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
     run.try_out(len(preprocessing.classes or source.classes))
     units: dict[tuple[str, float], list[Cell]] = {}
-    for cell in list_measurements(baseline, severities):
+    for cell in list_measurements(options.baseline, options.grid):
         if cell not in found.measured:
             units.setdefault(cell[:2], []).append(cell)
     kept = len(found.measured)
@@ -169,7 +153,7 @@ def _list_labels(source: Items[Any], keys: Sequence[str], classes: Sequence[str]
     """Return the true class of each image, numbered by the `classes` of the model, or by the source."""
     if classes is None:
         return {key: source.label(key) for key in keys}
-    places = {name: place for place, name in enumerate(classes)}
+    places = {name: index for index, name in enumerate(classes)}
     if unknown := {*map(class_of, keys)} - places.keys():
         raise SourceError(f"{source.location}: class folder {min(unknown)!r} is not in the class list")
     return {key: places[class_of(key)] for key in keys}

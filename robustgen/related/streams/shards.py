@@ -202,7 +202,7 @@ def write_shards(
         ]
         pending = {shard.name: shard for shard in shards if not _is_done(shard)}
         done = _carry_out(pending, state, jobs or count_cores())
-        state.mark_finished(state.fingerprint())
+        state.mark_finished(state.fingerprints())
         state.store.clean()
     made = sum(outcome.made for outcome in done)
     failures = [failure for outcome in done for failure in outcome.failures]

@@ -62,11 +62,6 @@ def broad_types() -> tuple[BroadType, ...]:
     return tuple(BroadType(name, **entry) for name, entry in read_yaml(_HERE / "types.yaml").items())
 
 
-def imagenet_1k() -> tuple[str, ...]:
-    """Return the WordNet 3.0 ids of ImageNet-1K's thousand classes."""
-    return tuple(imagenet_classes())
-
-
 def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
     """Return type and split of every subtype of `types`, by WordNet id.
 
@@ -213,7 +208,7 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
     source = source.absolute()
     folders = _folders(source)
     hierarchy, types = open_wordnet(wordnet), broad_types()
-    places = assign_places(types, imagenet_1k(), hierarchy)
+    places = assign_places(types, imagenet_classes(), hierarchy)
     own, unknown = folders & places.keys(), folders - hierarchy.words.keys()
     if not own:
         raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")

@@ -16,6 +16,7 @@ from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.evaluation.detection.reading import Annotations, read_annotations, read_results
 from robustgen.evaluation.processes import map_files
+from robustgen.execution import count_cores
 from robustgen.metrics.baselines import read_published
 from robustgen.metrics.bootstrap import draw_weights, percentile_interval
 from robustgen.metrics.checks import Floats
@@ -37,10 +38,9 @@ from robustgen.scores.result_grid import (
     find_cells,
     tabulate_severities,
 )
+from robustgen.settings.scoring import DetectionScoring
 
 TITLES: Final[Mapping[IouType, str]] = {"bbox": "Box", "segm": "Mask"}
-REPLICATES: Final = 100
-"""Number of bootstrap samples: ten times fewer than for errors, because each needs COCO's evaluation."""
 _SUMMARY: Final = ("P", "mPC", "rPC")
 _MANY_BOXES: Final = 1_000_000
 
@@ -190,60 +190,29 @@ def _tabulate(scores: DetectionScores) -> list[tables.Table]:
     ]
 
 
-def score_detections(
-    annotations: Path,
-    results: str,
-    clean: Path,
-    *,
-    types: Sequence[IouType] | None = None,
-    partial: bool = False,
-    replicates: int = REPLICATES,
-    model: str = "model",
-    jobs: int = 1,
-    compare_with: str | None = None,
-) -> DetectionReport:
+def score_detections(options: DetectionScoring) -> DetectionReport:
     """Score the COCO result files of one detector.
-
-    Parameters
-    ----------
-    annotations : Path
-        Annotation file, such as ``instances_val2017.json``.
-    results : str
-        Path of the result files, with ``{corruption}`` and ``{severity}``.
-    clean : Path
-        The results on the clean images.
-    types : sequence of {"bbox", "segm"}, optional
-        What to score; default boxes, masks, or both, as in the clean results.
-    partial : bool
-        Whether to score incomplete sets.
-    replicates : int
-        Number of bootstrap samples; 0 for no intervals.
-    model : str
-        Name of the detector in CSV and JSON.
-    jobs : int
-        Number of processes that score files.
-    compare_with : {"published"}, optional
-        Published detectors to compare with.
 
     Raises
     ------
     RobustgenError
         A file is missing or malformed, or files do not match; the message says which.
     """
-    cells = find_cells(results, "--results")
-    notes = check_cells(cells, "--results", partial)
-    truth = read_annotations(annotations)
+    cells, clean = find_cells(options.results, "--results"), options.clean
+    notes = check_cells(cells, "--results", options.partial)
+    truth = read_annotations(options.annotations)
     found = read_results(clean, truth)
-    chosen = list(types or _types_of(found, clean))
+    chosen = list(options.type or _types_of(found, clean))
     if "segm" in chosen:
-        truth = read_annotations(annotations, masks=True)
-    scorer = _Scorer(truth, chosen, draw_weights(len(truth.sizes), replicates))
+        truth = read_annotations(options.annotations, masks=True)
+    scorer = _Scorer(truth, chosen, draw_weights(len(truth.sizes), options.replicates))
     for kind in chosen:
         _check_has(kind, clean, found)
     stats: list[dict[Cell | None, Stats]] = [{} for _ in chosen]
     samples: list[dict[Cell | None, Floats]] = [{} for _ in chosen]
     paths = [clean, *cells.values()]
-    for cell, (told, values) in zip([None, *cells], map_files(scorer, paths, jobs), strict=True):
+    scored = map_files(scorer, paths, options.jobs or count_cores())
+    for cell, (told, values) in zip([None, *cells], scored, strict=True):
         notes += told
         for place, (own, drawn) in enumerate(values):
             stats[place][cell] = own
@@ -251,7 +220,7 @@ def score_detections(
                 samples[place][cell] = drawn
     averaged = averaged_cells(cells)
     if not averaged:
-        raise SourceError(f"--results {results}: the corruptions have no severity in common")
+        raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
     scores = [
         DetectionScores(kind, own.pop(None), {cell: own[cell] for cell in cells}, averaged, drawn)
         for kind, own, drawn in zip(chosen, stats, samples, strict=True)
@@ -260,10 +229,10 @@ def score_detections(
         if not each.clean["AP"]:
             kind_name = TITLES[each.iou_type].lower()
             notes.append(f"{clean}: {kind_name} AP is 0 on clean images, so there is no rPC")
-    published = read_published("mmdetection") if compare_with else None
+    published = read_published("mmdetection") if options.compare_with else None
     if published:
         notes.append("{title}: {images}. {source}. {terms}.".format(**published))
-    return DetectionReport(model, len(truth.sizes), scores, notes, published)
+    return DetectionReport(options.name, len(truth.sizes), scores, notes, published)
 
 
 @dataclass(frozen=True)

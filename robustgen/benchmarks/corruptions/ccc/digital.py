@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from robustgen.benchmarks.corruptions import digital as common
 from robustgen.benchmarks.corruptions.ccc.family import varying
 from robustgen.benchmarks.corruptions.digital import Contrast, ElasticTransform, Pixelate
+from robustgen.benchmarks.parameters import within
 from robustgen.imaging.colour import channel_means
 from robustgen.imaging.elastic import displace, jittered_affine, smooth_fields
 from robustgen.imaging.jpeg import Libjpeg
@@ -39,7 +40,7 @@ varying("digital", Pixelate, 1, 0.6, 0.5, 0.4, 0.3, 0.25, random=False)(common.p
 class Jpeg:
     """Pillow's JPEG `quality`, rounded, by libjpeg-turbo, as in 2022, or with IJG libjpeg 9c's arithmetic."""
 
-    quality: float
+    quality: float = within(1, 100)
     library: Libjpeg = "turbo"
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from robustgen.benchmarks.corruptions import blur as common
 from robustgen.benchmarks.corruptions.blur import DefocusBlur, MotionBlur, ZoomBlur, Zooms
-from robustgen.benchmarks.corruptions.medmnist_c.family import MEDMNIST_C
+from robustgen.benchmarks.corruptions.medmnist_c.family import LIKE_ORGANAMNIST, MEDMNIST_C
 from robustgen.benchmarks.registry import MEDMNIST, corruption
 from robustgen.imaging.defocus import filter_with_disk
 from robustgen.imaging.pixels import Rgb
@@ -71,8 +71,7 @@ class TapBlur:
         "chestmnist": (3, 5, 7, 9, 11),
         "pneumoniamnist": (3, 5, 7, 9, 11),
         "organamnist": (11, 13, 15, 17, 21),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,

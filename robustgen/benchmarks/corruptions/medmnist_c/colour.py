@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from robustgen.benchmarks.corruptions.medmnist_c.family import MEDMNIST_C
+from robustgen.benchmarks.corruptions.medmnist_c.family import LIKE_ORGANAMNIST, MEDMNIST_C
 from robustgen.benchmarks.registry import corruption
 from robustgen.imaging.colour import Hsv
 from robustgen.imaging.enhancement import bend_gamma, blend_with, mean_grey
@@ -29,8 +29,7 @@ class Factor:
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.5),
         "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.5),
         "organamnist": (1.2, 1.3, 1.4, 1.5, 1.6),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,
@@ -53,8 +52,7 @@ def brightness_up(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.5),
         "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.5),
         "organamnist": (0.8, 0.75, 0.7, 0.65, 0.6),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,
@@ -75,8 +73,7 @@ def brightness_down(image: Rgb, parameters: Factor, rng: Rng) -> Rgb:
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "organamnist": (1.3, 1.4, 1.6, 1.7, 1.8),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,
@@ -101,8 +98,7 @@ def contrast_up(image: Rgb, parameters: Factor, rng: Rng, grey: int) -> Rgb:
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "organamnist": (0.8, 0.7, 0.6, 0.55, 0.5),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,
@@ -127,8 +123,7 @@ class Gamma:
         "chestmnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "pneumoniamnist": (1.1, 1.2, 1.3, 1.4, 1.6),
         "organamnist": (1.3, 1.4, 1.6, 1.8, 2.0),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,
@@ -145,8 +140,7 @@ def gamma_corr_up(image: Rgb, parameters: Gamma, rng: Rng) -> Rgb:
         "chestmnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "pneumoniamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
         "organamnist": (0.9, 0.8, 0.7, 0.6, 0.4),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,

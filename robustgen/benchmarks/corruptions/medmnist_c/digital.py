@@ -2,7 +2,7 @@
 
 from robustgen.benchmarks.corruptions import digital as common
 from robustgen.benchmarks.corruptions.digital import JpegCompression, Pixelate
-from robustgen.benchmarks.corruptions.medmnist_c.family import MEDMNIST_C
+from robustgen.benchmarks.corruptions.medmnist_c.family import LIKE_ORGANAMNIST, MEDMNIST_C
 from robustgen.benchmarks.registry import corruption
 
 corruption(
@@ -19,8 +19,7 @@ corruption(
         "chestmnist": (0.30, 0.25, 0.20, 0.15, 0.10),
         "pneumoniamnist": (0.8, 0.7, 0.6, 0.5, 0.4),
         "organamnist": (0.7, 0.6, 0.5, 0.40, 0.35),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,
@@ -46,8 +45,7 @@ corruption(
         "chestmnist": _by_turbo(50, 30, 15, 10, 7),
         "pneumoniamnist": _by_turbo(50, 30, 15, 10, 7),
         "organamnist": _by_turbo(50, 30, 15, 10, 7),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
     random=False,

@@ -11,6 +11,9 @@ MEDMNIST_C = Family(
 )
 """The corruptions of the twelve sets; a set has those with constants for it."""
 
+LIKE_ORGANAMNIST = dict.fromkeys(("organcmnist", "organsmnist"), "organamnist")
+"""Rows of the sets with the constants of organamnist."""
+
 _ORDER = (
     *("pixelate", "jpeg_compression", "gaussian_noise", "speckle_noise", "impulse_noise", "shot_noise"),
     *("defocus_blur", "motion_blur", "zoom_blur", "gaussian_blur", "brightness_up", "brightness_down"),

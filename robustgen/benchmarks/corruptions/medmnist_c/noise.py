@@ -1,7 +1,7 @@
 """Noise of MedMNIST-C: that of ImageNet-C, with other constants."""
 
 from robustgen.benchmarks.corruptions import noise as common
-from robustgen.benchmarks.corruptions.medmnist_c.family import MEDMNIST_C
+from robustgen.benchmarks.corruptions.medmnist_c.family import LIKE_ORGANAMNIST, MEDMNIST_C
 from robustgen.benchmarks.corruptions.noise import ImpulseNoise, Noise, ShotNoise
 from robustgen.benchmarks.registry import corruption
 
@@ -14,8 +14,7 @@ corruption(
         "chestmnist": (0.04, 0.08, 0.12, 0.18, 0.26),
         "pneumoniamnist": (0.04, 0.05, 0.06, 0.07, 0.08),
         "organamnist": (0.04, 0.08, 0.12, 0.16, 0.20),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
 )(common.gaussian_noise)
@@ -31,8 +30,7 @@ corruption(
         "chestmnist": (0.05, 0.15, 0.2, 0.35, 0.45),
         "pneumoniamnist": (0.05, 0.07, 0.10, 0.15, 0.20),
         "organamnist": (0.05, 0.10, 0.20, 0.30, 0.40),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
 )(common.speckle_noise)
@@ -46,8 +44,7 @@ corruption(
         "chestmnist": (0.01, 0.03, 0.06, 0.09, 0.17),
         "pneumoniamnist": (0.005, 0.01, 0.013, 0.017, 0.02),
         "organamnist": (0.01, 0.02, 0.03, 0.05, 0.08),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
 )(common.impulse_noise)
@@ -60,8 +57,7 @@ corruption(
         "chestmnist": (60, 25, 18, 10, 5),
         "pneumoniamnist": (300, 200, 150, 100, 80),
         "organamnist": (200, 100, 50, 25, 15),
-        "organcmnist": "organamnist",
-        "organsmnist": "organamnist",
+        **LIKE_ORGANAMNIST,
     },
     family=MEDMNIST_C,
 )(common.shot_noise)

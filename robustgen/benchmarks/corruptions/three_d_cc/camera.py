@@ -32,7 +32,7 @@ def color_quant(image: Rgb, parameters: Bits, rng: Rng) -> Rgb:
 class SensorNoise:
     """Number of `photons` at full brightness, and `sigma` of the circuit noise."""
 
-    photons: float = within(0.1, 1e6)
+    photons: float = within(0.1, 1e5)
     sigma: float = within(0, 100)
 
 
@@ -52,7 +52,7 @@ class LowLight:
     """Brightest value `left`, and the noise: `photons` at full brightness, `sigma` of the circuit."""
 
     left: float
-    photons: float = within(0.1, 1e6)
+    photons: float = within(0.1, 1e5)
     sigma: float = within(0, 100)
 
 

@@ -1,0 +1,174 @@
+"""A set is complete or says that it is not, at whichever write a run dies."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from robustgen.errors import RobustgenError
+from robustgen.files.storage import open_store
+from robustgen.inspection.verify import verify
+from tests.crashing import count_writes, die
+from tests.helpers import cli, findings, manifest, put_photo, whole
+from tests.servers import BUCKET
+
+SMALL = ("--edition", "imagenet@32", "--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+FORMATS = {
+    "jpeg": ("make-c", *SMALL),
+    "mirror": ("make-c", *SMALL, "--format", "original", "--set", "mirror=copy"),
+    "npy": ("make-c", *SMALL, "--format", "npy"),
+    "npz": ("make-c", *SMALL, "--format", "npz"),
+    "webdataset": ("make-c", *SMALL, "--format", "webdataset", "--set", "shard_size=1"),
+    "parquet": ("make-c", *SMALL, "--format", "parquet"),
+    "mp4": ("make-p", "--perturbations", "translate", "--format", "mp4", "--jobs", "1"),
+}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Two photographs with annotations."""
+    root = tmp_path_factory.mktemp("source")
+    put_photo(root / "cat" / "a.JPEG", seed=1)
+    put_photo(root / "dog" / "b.JPEG", seed=2)
+    (root / "notes").mkdir()
+    (root / "notes" / "a.json").write_text("{}")
+    return root
+
+
+def content(location):
+    """Return path to bytes of all files of an output, except for its state."""
+    store = open_store(location)
+    paths = [entry.path for entry in store.list()]
+    return {path: store.read(path) for path in paths if not path.startswith(".robustgen/")}
+
+
+def accept(output):
+    """Return the content of an output in which `verify` finds nothing, else None."""
+    try:
+        problems = verify(output).problems
+    except RobustgenError:
+        return None
+    return None if problems else content(output)
+
+
+def hold(root, begin, act, want, first=0):
+    """Die at each write of `act` from number `first`: `verify` accepts only what the next run leaves alone.
+
+    Each output lies in a folder of its own below `root`, and is prepared by `begin`.
+    """
+    begin(f"{root}/all")
+    writes = count_writes(lambda: act(f"{root}/all"))
+    assert len(writes) > first
+    for number in range(first, len(writes)):
+        output = f"{root}/{number}"
+        begin(output)
+        die(lambda output=output: act(output), number)
+        accepted = accept(output)
+        act(output)
+        assert content(output) == want, writes[number]
+        assert accepted in (None, want), writes[number]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_verify_accepts_no_set_whose_run_died_while_finishing(form, source, tmp_path):
+    def make(output):
+        cli(*FORMATS[form], "--source", source, "--output", output)
+
+    writes = count_writes(lambda: make(tmp_path / "whole"))
+    last = max(number for number, write in enumerate(writes) if "put records/00" in write)
+    hold(tmp_path / "dead", lambda output: None, make, whole(tmp_path / "whole"), first=last)
+
+
+@pytest.mark.slow("many runs on S3")
+def test_verify_accepts_no_set_on_s3_whose_run_died_while_finishing(s3, source, tmp_path):
+    def make(output):
+        cli(*FORMATS["webdataset"], "--source", source, "--output", output)
+
+    make(tmp_path / "whole")
+    want = content(tmp_path / "whole")
+    hold(f"s3://{BUCKET}", lambda output: None, make, want, first=12)
+
+
+def copy_of(made):
+    """Return a function that prepares an output as a copy of `made`."""
+    return lambda output: shutil.copytree(made, output)
+
+
+@pytest.mark.parametrize("form", ["mirror", "webdataset", "npy"])
+def test_verify_accepts_no_set_whose_extension_died(form, source, tmp_path):
+    def make(output, *flags):
+        cli(*FORMATS[form], *flags, "--source", source, "--output", output)
+
+    more = ("--severities", "1,2")
+    make(tmp_path / "whole", *more)
+    make(tmp_path / "begun", "--limit", "1")
+    # Before the first write, the set is still the finished smaller one.
+    hold(
+        tmp_path / "dead",
+        copy_of(tmp_path / "begun"),
+        lambda output: make(output, *more),
+        whole(tmp_path / "whole"),
+        first=1,
+    )
+
+
+@pytest.mark.parametrize("form", ["jpeg", "webdataset"])
+def test_verify_accepts_no_set_whose_repair_died(form, source, tmp_path):
+    images = Path(shutil.copytree(source, tmp_path / "images"))
+
+    def make(output, status=0):
+        cli(*FORMATS[form], "--source", images, "--output", output, status=status)
+
+    photo = (images / "dog" / "b.JPEG").read_bytes()
+    (images / "dog" / "b.JPEG").write_bytes(bytes(len(photo)))
+    make(tmp_path / "failed", status=1)
+    (images / "dog" / "b.JPEG").write_bytes(photo)
+    make(tmp_path / "whole")
+    hold(tmp_path / "dead", copy_of(tmp_path / "failed"), make, whole(tmp_path / "whole"), first=1)
+
+
+@pytest.mark.parametrize("form", ["jpeg", "parquet"])
+def test_verify_accepts_no_set_that_died_while_being_overwritten(form, source, tmp_path):
+    def make(output, *flags):
+        cli(*FORMATS[form], "--source", source, "--output", output, *flags)
+
+    other = ("--seed", "1", "--format", "png", "--overwrite")
+    make(tmp_path / "old")
+    make(tmp_path / "whole", *other)
+    hold(
+        tmp_path / "dead",
+        copy_of(tmp_path / "old"),
+        lambda output: make(output, *other),
+        whole(tmp_path / "whole"),
+        first=1,
+    )
+
+
+@pytest.mark.parametrize("form", ["jpeg", "npy"])
+def test_verify_that_dies_while_it_completes_merged_shards_can_be_repeated(form, source, tmp_path):
+    for shard in ("1/2", "2/2"):
+        part = tmp_path / shard[0]
+        cli(*FORMATS[form], "--source", source, "--output", part, "--shard", shard)
+        shutil.copytree(part, tmp_path / "merged", dirs_exist_ok=True)
+    cli(*FORMATS[form], "--source", source, "--output", tmp_path / "whole")
+    want = whole(tmp_path / "whole")
+    hold(tmp_path / "dead", copy_of(tmp_path / "merged"), verify, want)
+    assert manifest(tmp_path / "whole")["complete"]
+
+
+def test_merged_shards_whose_lists_know_only_some_failures_are_unfinished(source, tmp_path):
+    images = Path(shutil.copytree(source, tmp_path / "images"))
+    for name in ("cat/b.JPEG", "dog/a.JPEG"):
+        (images / name).write_bytes(b"")
+    flags = (*FORMATS["webdataset"], "--source", images)
+    for number in range(1, 3):
+        cli(*flags, "--output", tmp_path / f"{number}", "--shard", f"{number}/2", status=1)
+        shutil.copytree(tmp_path / f"{number}", tmp_path / "merged", dirs_exist_ok=True)
+    (line,) = findings(tmp_path / "merged")
+    assert line.startswith(
+        "unfinished dataset.json: the files of the record companions are missing or outdated"
+    )
+    assert not manifest(tmp_path / "merged")["complete"]
+    cli(*flags, "--output", tmp_path / "merged", status=1)
+    cli(*flags, "--output", tmp_path / "whole", status=1)
+    assert whole(tmp_path / "merged") == whole(tmp_path / "whole")
