@@ -45,8 +45,8 @@ class WarmingJob:
 def warm(options: Warming) -> None:
     """Compile the loops in advance.
 
-    Otherwise the first run of make-c or make-p compiles them. numba caches them. A container image
-    that runs this command needs NUMBA_CACHE_DIR set to a folder inside it.
+    Otherwise the first run of make-c or make-p compiles them. They are kept in ~/.cache/robustgen, or
+    in the folder NUMBA_CACHE_DIR; a container image that runs this command needs it inside the image.
 
     Examples
     --------
