@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
@@ -66,8 +66,8 @@ def takes(
             if click.get_current_context().invoked_subcommand is not None:
                 return None
             unread = {"source", "labels"} if given.get(replaces_source) else set[str]()
-            loaded = {name: _load(model, name, given, unread, demo) for name, model in models.items()}
-            return function(**loaded)
+            load_own = partial(_load, demo=demo, unread=unread)
+            return function(**{name: load_own(model, name, given) for name, model in models.items()})
 
         made = [
             each
@@ -80,7 +80,9 @@ def takes(
     return decorate
 
 
-def _load(model: type[Options], name: str, given: dict[str, Any], unread: set[str], demo: bool) -> Options:
+def _load(
+    model: type[Options], name: str, given: dict[str, Any], *, demo: bool, unread: Iterable[str] = ()
+) -> Options:
     own = {
         key.removeprefix(f"{name}__"): value for key, value in given.items() if key.startswith(f"{name}__")
     }
@@ -98,7 +100,7 @@ def _load(model: type[Options], name: str, given: dict[str, Any], unread: set[st
         path,
         flags,
         settings=own.get("_set") or (),
-        ignored=({*keys_of(Config)} - {*keys_of(model)}) | unread,
+        ignored={*keys_of(Config)} - {*keys_of(model)} | {*unread},
     )
 
 
