@@ -27,6 +27,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,7 @@ def list_cases(form: list[str], home: Path) -> Iterator[Case]:
             part = home / f"part{number}"
             shutil.rmtree(part, ignore_errors=True)
             call(*make(str(part), "--shard", f"{number}/2"))
-            in_child(lambda part=part: upload(part, location))
+            in_child(partial(upload, part, location))
 
     def fail(location: str) -> None:
         # The images are repaired by a folder of the same name.
@@ -235,9 +236,9 @@ def aim(case: Case, root: str) -> tuple[Counter[str], list[str]]:
             continue
         kills[name_phase(writes, number)] += 1
         checked = call("verify", output)
-        accepted = in_child(lambda output=output: content(output)) if checked and not checked[0] else None
+        accepted = in_child(partial(content, output)) if checked and not checked[0] else None
         resumed = call(*case.remedy(output))
-        final = in_child(lambda output=output: content(output))
+        final = in_child(partial(content, output))
         if not resumed or resumed[0] or final != want:
             found.append(f"{case.name}: differs after a kill before write {number} ({write})")
         if Path(output, ".robustgen", "tmp").exists():
