@@ -43,7 +43,8 @@ class ElasticTransform:
     The map's three anchor points are moved by up to `jitter` in each direction.
     """
 
-    alpha: float
+    # Constants for large images are far above the published ones.
+    alpha: float = within(0, 1e6)
     sigma: float
     jitter: float
 
