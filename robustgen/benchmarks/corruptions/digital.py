@@ -45,8 +45,8 @@ class ElasticTransform:
 
     # Constants for large images are far above the published ones.
     alpha: float = within(0, 1e6)
-    sigma: float
-    jitter: float
+    sigma: float = within(0, 1e6)
+    jitter: float = within(0, 1e6)
 
 
 def _elastic(unit_of_length: float, *rows: tuple[float, float, float]) -> tuple[tuple[float, ...], ...]:
