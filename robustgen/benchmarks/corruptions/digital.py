@@ -43,9 +43,10 @@ class ElasticTransform:
     The map's three anchor points are moved by up to `jitter` in each direction.
     """
 
-    alpha: float
-    sigma: float
-    jitter: float
+    # Constants for large images are far above the published ones.
+    alpha: float = within(0, 1e6)
+    sigma: float = within(0, 1e6)
+    jitter: float = within(0, 1e6)
 
 
 def _elastic(unit_of_length: float, *rows: tuple[float, float, float]) -> tuple[tuple[float, ...], ...]:
