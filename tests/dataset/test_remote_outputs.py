@@ -17,7 +17,6 @@ from tests.helpers import (
     findings,
     manifest,
     put_photo,
-    slow_after,
     tree,
     whole,
     without_beginning,
@@ -25,8 +24,7 @@ from tests.helpers import (
 from tests.servers import BUCKET, Weather, forget_connections
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
-STORES = "stores are alike for all formats"
-FORMS = slow_after(3, STORES, ["jpeg", "npy", "webdataset", "png", "original", "parquet"])
+FORMS = ("jpeg", "png", "original", "npy", "webdataset", "parquet")
 
 
 def make_c(source, output, *flags, status=0):
@@ -57,7 +55,7 @@ def uploaded(folder, url):
     return url
 
 
-@pytest.fixture(params=["memory", "s3"])
+@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.slow("sets in an S3 server"))])
 def place(request, tmp_path):
     """A URL below which nothing is, of each kind of store that can be written."""
     if request.param == "s3":

@@ -377,6 +377,15 @@ def test_a_full_disk_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pyte
     assert store.read("a") == b"whole" and not [*(tmp_path / ".robustgen/tmp").iterdir()]
 
 
+def test_bytes_that_the_system_did_not_take_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data[:3])))
+    open_store(tmp_path).put("a", b"0123456789")
+    assert (tmp_path / "a").read_bytes() == b"0123456789"
+
+
 def test_a_folder_that_has_vanished_is_not_created_again(tmp_path: Path) -> None:
     store = open_store(tmp_path / "out")
     store.put("settings", b"x")

@@ -10,6 +10,7 @@ from PIL import Image
 from robustgen.dataset.opening import open_dataset
 from robustgen.files.storage.local import LocalStore
 from robustgen.formats import FORMATS
+from robustgen.formats.arrays import _shrink
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.formats.lossless import LosslessEncoder
 from robustgen.formats.original import OriginalEncoder
@@ -179,3 +180,8 @@ def test_opening_a_finished_set_does_not_list_all_its_files(lossless, monkeypatc
     files = [path for path in lossless.rglob("*") if path.is_file()]
     assert len(dataset.variants) > 1
     assert len(listed) < len(files) / 2
+
+
+def test_labels_that_are_no_bytes_are_not_cut_off():
+    assert _shrink(np.array([0, 255])).dtype == np.uint8
+    assert _shrink(np.array([0, 256])).tolist() == [0, 256]

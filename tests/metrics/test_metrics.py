@@ -589,6 +589,8 @@ def test_intervals_of_a_proportion_are_those_of_the_binomial():
     half = 1.96 * np.sqrt(0.3 * 0.7 / 2000)
     assert low[0] == pytest.approx(0.3 - half, abs=0.003) and high[0] == pytest.approx(0.3 + half, abs=0.003)
     assert metrics.images_needed(values, half) == pytest.approx(2000, rel=0.01)
+    # (1.96 x 0.7071 / 0.5)**2 = 7.68
+    assert metrics.images_needed([0, 1], 0.5) == 8
 
 
 def test_errors_of_a_corruption_are_means_over_images():
