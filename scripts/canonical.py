@@ -48,7 +48,7 @@ def make_row(source, kind, operations, digest):
         "operations": operations,
         "seed": SEED,
         "title": title,
-        "release": robustgen.__version__.removesuffix(".0"),
+        "release": ".".join(robustgen.__version__.split(".")[:2]),
         "digest": digest,
     }
 

@@ -402,7 +402,7 @@ def test_deep_finds_a_file_altered_with_its_sum(output, photos, tmp_path, deep):
 def test_deep_lets_images_fail_that_failed_before(failed, monkeypatch):
     root, source = failed
     said = cli("verify", root, "--deep", "all", "--allow-failures").stdout
-    assert "6 images made again, 0 findings" in said
+    assert "6 images regenerated, 0 findings" in said
     (source / "dog" / "d.JPEG").write_bytes(b"")
     (line,) = findings(root, "--deep", "all", "--allow-failures")
     assert line.startswith("differs dog/d.JPEG: ")

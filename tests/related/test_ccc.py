@@ -289,5 +289,5 @@ def test_a_dataset_plays_a_run():
     assert np.array_equal(np.asarray(loaded[199][0]), np.asarray(dataset[199][0]))
     with pytest.raises(ArgumentError, match="has no pair"):
         CccDataset(Base(), {}, images=10)
-    with pytest.raises(TypeError, match="jpeg must be a quality"):
+    with pytest.raises(ArgumentError, match="jpeg must be a quality"):
         CccDataset(Base(), a_table(20), images=10, jpeg=100)
