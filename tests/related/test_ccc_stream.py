@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import pickle
+import re
 import tarfile
 
 import numpy as np
@@ -438,4 +439,5 @@ def test_flags_that_do_not_fit_are_named(flags, message, photos):
     ],
 )
 def test_flags_of_another_stream_do_not_exist(flags):
-    assert f"No such option '{flags[-1]}'" in cli("stream", *flags, status=2).stderr
+    # Releases of click differ in the punctuation.
+    assert re.search(f"No such option:? '?{flags[-1]}", cli("stream", *flags, status=2).stderr)
