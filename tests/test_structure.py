@@ -30,7 +30,7 @@ MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rg
 FLOORS = (
     *("__init__", "__main__", "cli", "torch", "compat", "api", "commands", "inspection", "plans"),
     *("related", "scores", "evaluation", "models", "dataset", "settings", "formats", "metrics"),
-    *("benchmarks", "sources", "execution", "display", "imaging", "files", "interruption", "errors"),
+    *("benchmarks", "sources", "execution", "display", "imaging", "files", "errors"),
 )
 # The rooms, or parts of them, that may import a library.
 OWNERS = {

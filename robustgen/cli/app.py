@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import click
 
-from robustgen import interruption
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
+from robustgen.execution import interruption
 from robustgen.files.name_lists import escape_name
 from robustgen.files.storage.host import (
     explain_task_limit,

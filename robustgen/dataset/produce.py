@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from robustgen import interruption
 from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.recipes import Recipe
@@ -23,6 +22,7 @@ from robustgen.errors import (
     explain_failure,
     name_error,
 )
+from robustgen.execution import interruption
 from robustgen.execution.progress import Reporter
 from robustgen.files.storage.host import HOST
 from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustgen import interruption
 from robustgen.benchmarks.corruptions.ccc import FAMILY
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.outputs import open_output
@@ -22,7 +21,7 @@ from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, OutputError, explain_failure
-from robustgen.execution import carry_out, count_cores
+from robustgen.execution import carry_out, count_cores, interruption
 from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.containers.tar import END, member_bytes
 from robustgen.files.storage import measure
