@@ -169,6 +169,8 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; suggest the intended ones in place of wrong ones."""
         source = next((each.name for each in self.params if "--source" in each.opts), None)
+        if any(isinstance(each, click.Argument) for each in self.params):
+            source = None
         ctx.allow_extra_args = source is not None
         try:
             rest = super().parse_args(ctx, args)

@@ -47,8 +47,8 @@ def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]
             f"CLAHE, clip limit {clahe.get('clip_limit')}, {clahe.get('tiles')} tiles a side",
         )
     if scale := settings.get("scale"):
-        which = "the scale nearest to each image" if scale == "nearest" else f"scale {scale}"
-        yield "Edition", f"{manifest.get('edition')}, constants of {which}"
+        which = "the size nearest to each image's" if scale == "nearest" else f"{scale} pixels"
+        yield "Edition", f"{manifest.get('edition')}, constants for {which}"
     yield "Images", _images(manifest)
     yield "Source", str(get_part(manifest, "source").get("location", "not recorded"))
     yield "Files", _files(get_part(manifest, "counts"))
