@@ -58,7 +58,7 @@ MUTANTS = (
     Mutant("dataset/selection.py", "config.sample > len(keys)", "config.sample >= len(keys)"),
     Mutant("imaging/frost.py", "max(rows - shape[0], 1)", "rows - shape[0] + 1"),
     Mutant("imaging/kernels/colour.py", "grey = delta == 0.0", "grey = delta <= 0.004"),
-    Mutant("benchmarks/parameters.py", "high if place >= 0.5", "high if place > 0.5"),
+    Mutant("benchmarks/parameters.py", "high if fraction >= 0.5", "high if fraction > 0.5"),
     Mutant("benchmarks/perturbations/blur.py", "total, i + 1)", "total, i)"),
     Mutant("compat/imagecorruptions.py", "corruption_number != -1", "corruption_number > 0"),
     Mutant("torch/loss.py", "torch.promote_types(logits_clean.dtype, torch.float32)", "logits_clean.dtype"),

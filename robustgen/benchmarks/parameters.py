@@ -66,9 +66,9 @@ def read_calibrated_constants() -> Mapping[str, Mapping[str, Mapping[str, Mappin
 
 
 def interpolate_parameters(
-    low: Parameters, high: Parameters, place: float, *, linear: bool = False
+    low: Parameters, high: Parameters, fraction: float, *, linear: bool = False
 ) -> Parameters:
-    """Return constants interpolated between `low` (place 0) and `high` (place 1).
+    """Return constants interpolated between `low` (fraction 0) and `high` (fraction 1).
 
     Two positive numbers are interpolated by equal factors, others by equal steps. Whole numbers use equal
     steps and are rounded, halves towards `high`. For other values the nearer one is used, halfway `high`.
@@ -84,37 +84,37 @@ def interpolate_parameters(
     hints = get_type_hints(type(low))
     values = {
         field.name: _interpolate(
-            getattr(low, field.name), getattr(high, field.name), place, hints[field.name], linear
+            getattr(low, field.name), getattr(high, field.name), fraction, hints[field.name], linear
         )
         for field in dataclasses.fields(low)  # type: ignore[arg-type]
     }
     return dataclasses.replace(low, **values)  # type: ignore[type-var]
 
 
-def _interpolate(low: Any, high: Any, place: float, hint: Any, linear: bool) -> Any:
+def _interpolate(low: Any, high: Any, fraction: float, hint: Any, linear: bool) -> Any:
     if hint is int:
-        value = low + (high - low) * place
+        value = low + (high - low) * fraction
         return math.floor(value + 0.5) if high > low else math.ceil(value - 0.5)
     if hint is not float:
-        return high if place >= 0.5 else low
+        return high if fraction >= 0.5 else low
     if linear:
-        return low + (high - low) * place
-    return move_number(low, high, place)
+        return low + (high - low) * fraction
+    return move_number(low, high, fraction)
 
 
-def move_number(low: float, high: float, place: float) -> float:
-    """Return the number between `low` (place 0) and `high` (place 1), or beyond; never below 0.
+def move_number(low: float, high: float, fraction: float) -> float:
+    """Return the number between `low` (fraction 0) and `high` (fraction 1), or beyond; never below 0.
 
     Two positive numbers are interpolated by equal factors, others by equal steps.
     """
     if low == high:
         return low
     if low <= 0 or high <= 0:
-        return max(0.0, low + (high - low) * place)
+        return max(0.0, low + (high - low) * fraction)
     # The last bit of a C library's power depends on the processor. Compiled code is slow to import.
     from robustgen.imaging.kernels import exact
 
-    factor: float = exact.power(high / low, float(place))
+    factor: float = exact.power(high / low, float(fraction))
     return low * factor
 
 

@@ -292,12 +292,12 @@ class Corruption(Operation):
         """
         checked, rows = self.check_level(level), self.rows(scale)
         below = int(checked)
-        place, row = checked - below, below - self.severities[0]
-        if not place:
+        fraction, row = checked - below, below - self.severities[0]
+        if not fraction:
             return rows[row]
         if below in self.breaks.get(224 if scale in CALIBRATED_SCALES else scale, ()):
-            place = float(place >= 0.5)
-        return interpolate_parameters(rows[row], rows[row + 1], place, linear=self.linear)
+            fraction = float(fraction >= 0.5)
+        return interpolate_parameters(rows[row], rows[row + 1], fraction, linear=self.linear)
 
 
 @dataclass(frozen=True)

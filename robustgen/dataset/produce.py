@@ -154,8 +154,8 @@ def produce(job: Production, reporter: Reporter) -> Record:
     with job.writer.open(job.state.root, unit, labels) as writer:
         for start in range(0, len(unit.keys), step):
             works = [
-                ImageWork(job, writer, unit.start + place, unit.keys[place], job.sizes[place])
-                for place in range(start, min(start + step, len(unit.keys)))
+                ImageWork(job, writer, unit.start + index, unit.keys[index], job.sizes[index])
+                for index in range(start, min(start + step, len(unit.keys)))
             ]
             # Process variant by variant, so that the tables of each stay in the processor's cache.
             for variant in rotate_variants(unit.variants, unit.number):
@@ -273,5 +273,5 @@ class ImageWork:
 
     def list_failures(self) -> list[Failure]:
         """Return the failures in the order of the variants, whatever the order of processing."""
-        order = {variant.folder: place for place, variant in enumerate(self._job.unit.variants)}
+        order = {variant.folder: index for index, variant in enumerate(self._job.unit.variants)}
         return sorted(self.failures, key=lambda failure: order.get(failure.get("variant", ""), 0))

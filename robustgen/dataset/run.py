@@ -169,7 +169,7 @@ class _SetRun:
     def carry_out(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
         plan, state, (part, parts) = self._plan, self._state, self._shard
-        own = [unit for place, unit in enumerate(self._units.values()) if place % parts == part - 1]
+        own = [unit for index, unit in enumerate(self._units.values()) if index % parts == part - 1]
         self._asked = sum(unit.count_outputs() for unit in own)
         settings, manifest = plan.settings(), plan.manifest()
         parameters = settings.pop("parameters")
@@ -338,7 +338,7 @@ class _SetRun:
         """Compare a few source images with their identities, before anything is changed."""
         plan, known = self._plan, self._identities
         keys = [key for key, identity in known.items() if identity]
-        for key in {keys[len(keys) * place // _LOOKED_AT] for place in range(_LOOKED_AT)} if keys else ():
+        for key in {keys[len(keys) * index // _LOOKED_AT] for index in range(_LOOKED_AT)} if keys else ():
             # An image that cannot be read fails again when it is processed.
             with suppress(ImageError, OSError):
                 _, identity = plan.source.read(key)
@@ -438,7 +438,7 @@ class _SetRun:
                 ended.add(self._list_parts(record, name), record.variants)
         units = enumerate(self._units.values())
         return sorted(
-            {place % self._shard[1] + 1 for place, unit in units if self._find_lacking(unit, ended)}
+            {index % self._shard[1] + 1 for index, unit in units if self._find_lacking(unit, ended)}
         )
 
     def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:

@@ -161,11 +161,11 @@ class _OpenArray:
             self._start = self._at = self._file.write(header_bytes((self._count, *shape)))
         elif shape != self._shape:
             raise ImageError(f"has shape {shape}, but rows of the array have shape {self._shape}")
-        place = self._start + (self._rows[variant.folder] + index) * len(data)
+        offset = self._start + (self._rows[variant.folder] + index) * len(data)
         # Consecutive rows stay in the buffer, which a seek would write out.
-        if place != self._at:
-            self._file.seek(place)
-        self._at = place + self._file.write(data)
+        if offset != self._at:
+            self._file.seek(offset)
+        self._at = offset + self._file.write(data)
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
@@ -274,7 +274,7 @@ class Arrays(Dataset):
             if images != self.images:
                 reason = f"{images} images, where other arrays have {self.images}"
                 raise SourceError(f"{self.root}/{file}: {reason}")
-            self._starts |= {variant: place * images for place, variant in enumerate(variants)}
+            self._starts |= {variant: index * images for index, variant in enumerate(variants)}
         self._keys = self._read_keys()
         self._places = {key: index for index, key in enumerate(self._keys)}
         self._labels = self._read_labels()

@@ -90,4 +90,4 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
 @lru_cache(maxsize=64)
 def _extend(size: int, more: int) -> npt.NDArray[np.int64]:
     """Return the indices of `size` samples, followed by `more` that mirror their end."""
-    return np.array([elementwise.beyond(place, size, True) for place in range(size + more)])
+    return np.array([elementwise.beyond(index, size, True) for index in range(size + more)])

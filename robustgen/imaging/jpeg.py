@@ -170,8 +170,8 @@ _MARKER: Final = re.compile(rb"\xff+([^\x00\xff\x01\xd0-\xd8])", re.DOTALL)
 
 def _drop_notes(data: bytes) -> bytes:
     """Return a JPEG file without comments and application data, except for those that tell its colours."""
-    parts, kept, start, place = list[bytes](), 0, 0, 0
-    while (found := _MARKER.search(data, place)) and found[1] != b"\xd9":
+    parts, kept, start, offset = list[bytes](), 0, 0, 0
+    while (found := _MARKER.search(data, offset)) and found[1] != b"\xd9":
         after = found.end() + max(2, int.from_bytes(data[found.end() : found.end() + 2], "big"))
         is_note = found[1] == b"\xfe" or b"\xe0" <= found[1] <= b"\xef"
         tells_colours = data.startswith((b"JFIF\0", b"Adobe"), found.end() + 2)
@@ -179,7 +179,7 @@ def _drop_notes(data: bytes) -> bytes:
         if is_note and not tells_colours:
             parts.append(data[start : found.start()])
             start = after
-        place = after
+        offset = after
     if kept > _MOST_MARKERS:
         raise ValueError(f"has {kept} headers of JFIF and Adobe")
     return b"".join([*parts, data[start:]])

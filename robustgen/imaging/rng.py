@@ -43,8 +43,8 @@ def python_draws(rng: Rng) -> Iterator[random.Random]:
     draws = random.Random()
     draws.setstate((3, (*map(int, keys), int(position)), None))
     yield draws
-    *words, place = draws.getstate()[1]
-    rng.set_state(("MT19937", np.array(words, np.uint32), place, 0, 0.0))
+    *words, index = draws.getstate()[1]
+    rng.set_state(("MT19937", np.array(words, np.uint32), index, 0, 0.0))
 
 
 def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:

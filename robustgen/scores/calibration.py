@@ -50,9 +50,9 @@ def _measure(file: PredictionFile) -> Calibration:
     with prefix_errors(file.path):
         parts = [*_read(file)]
     confidence, right, brier = (np.concatenate(each) for each in zip(*parts, strict=True))
-    place = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    index = np.minimum((confidence * BINS).astype(int), BINS - 1)
     columns = (np.ones_like(confidence), confidence, right.astype(float))
-    bins = np.stack([np.bincount(place, weights, BINS).astype(np.float64) for weights in columns], axis=1)
+    bins = np.stack([np.bincount(index, weights, BINS).astype(np.float64) for weights in columns], axis=1)
     return Calibration(rms_calibration_error(confidence, right), float(brier.mean()), bins)
 
 

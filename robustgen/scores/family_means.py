@@ -70,15 +70,15 @@ class FamilyMean:
     scores: tuple[FamilyScore, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def mean(self, place: int) -> float:
-        """Return the mean error of the model with index `place`, a fraction."""
-        return fmean(self.errors[place][name] for name in self.names)
+    def mean(self, index: int) -> float:
+        """Return the mean error of the model with this `index`, a fraction."""
+        return fmean(self.errors[index][name] for name in self.names)
 
-    def normalised_mean(self, place: int) -> float | None:
+    def normalised_mean(self, index: int) -> float | None:
         """Return the mean of the errors divided by those of the reference; None if it lacks one."""
         if not all(self.published.get(name) for name in self.names):
             return None
-        return fmean(self.errors[place][name] / self.published[name] for name in self.names)
+        return fmean(self.errors[index][name] / self.published[name] for name in self.names)
 
 
 def compute_family_means(models: Sequence[ModelScores], edition: str = "") -> list[FamilyMean]:

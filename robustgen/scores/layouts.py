@@ -201,10 +201,10 @@ def list_family_tables(report: Report, summary: bool = False) -> Iterator[Table]
 
 
 def _tabulate_family(report: Report, family: FamilyMean, names: tuple[str, ...]) -> Table:
-    places = range(len(report.models))
-    columns = {"Mean": [Cell(family.mean(index), sense=-1) for index in places]}
+    indices = range(len(report.models))
+    columns = {"Mean": [Cell(family.mean(i), sense=-1) for i in indices]}
     if family.normalised_mean(0) is not None:
-        columns[f"/ {family.reference}"] = [Cell(family.normalised_mean(index), sense=-1) for index in places]
+        columns[f"/ {family.reference}"] = [Cell(family.normalised_mean(i), sense=-1) for i in indices]
     columns |= {each.head: [Cell(v, sense=each.sense) for v in each.values] for each in family.scores}
     groups = [""] * (1 + len(columns)) + [family.title] * len(names)
     columns |= {n.rpartition(":")[2]: [Cell(e[n], sense=-1) for e in family.errors] for n in names}

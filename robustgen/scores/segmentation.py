@@ -267,10 +267,10 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
     weights = draw_weights(len(names), options.replicates)
     total: NDArray[np.int64] = np.zeros(1, np.int64)
     drawn: NDArray[np.int64] = np.zeros(1, np.int64)
-    for place, counts in enumerate(map_files(counter, names, options.jobs or count_cores())):
+    for index, counts in enumerate(map_files(counter, names, options.jobs or count_cores())):
         total = total + counts
         if options.replicates:
-            drawn = drawn + counts[:, None] * weights[:, place, None, None]
+            drawn = drawn + counts[:, None] * weights[:, index, None, None]
     places = [None, *cells]
     samples = dict(zip(places, drawn, strict=True)) if options.replicates else {}
     return SegmentationReport(

@@ -62,6 +62,6 @@ def find_folders_of_classes(keys: Iterable[str]) -> list[str]:
     folders = set()
     for key in keys:
         parts = key.split("/")[:-1]
-        if place := next((place for place, part in enumerate(parts) if _WORDNET_ID.fullmatch(part)), 0):
-            folders.add("/".join(parts[:place]))
+        if index := next((index for index, part in enumerate(parts) if _WORDNET_ID.fullmatch(part)), 0):
+            folders.add("/".join(parts[:index]))
     return sorted(folders)

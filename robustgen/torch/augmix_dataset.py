@@ -61,10 +61,10 @@ class AugMixDataset(EpochDataset):
         self.parameters = AugMix(severity, width, depth, alpha, operations)
 
     def __getitem__(self, index: int) -> tuple[Views, Any]:
-        place = range(len(self))[operator.index(index)]
-        image, label = split_pair(self.dataset[place], place)
+        position = range(len(self))[operator.index(index)]
+        image, label = split_pair(self.dataset[position], position)
         pixels = as_rgb(image)
-        rng = np.random.default_rng((self.seed, self.epoch, place))
+        rng = np.random.default_rng((self.seed, self.epoch, position))
         first, second = (augmix(pixels, self.parameters, rng) for _ in range(2))
         as_picture = isinstance(image, Image.Image)
         return (

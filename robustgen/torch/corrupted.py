@@ -138,6 +138,6 @@ class CorruptedDataset:
         return len(self.base)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        place = range(len(self))[operator.index(index)]
-        image, label = split_pair(self.base[place], place)
-        return self._corrupter.corrupt(self.variant, self.key(place), image), label
+        position = range(len(self))[operator.index(index)]
+        image, label = split_pair(self.base[position], position)
+        return self._corrupter.corrupt(self.variant, self.key(position), image), label

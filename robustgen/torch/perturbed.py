@@ -67,9 +67,9 @@ class PerturbedDataset:
         return len(self.base)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        place = range(len(self))[operator.index(index)]
-        image, label = split_pair(self.base[place], place)
-        key = self.key(place)
+        position = range(len(self))[operator.index(index)]
+        image, label = split_pair(self.base[position], position)
+        key = self.key(position)
         frames = make_output(self._recipe, self.variant, key, image)
         if self._encoder:
             frames = self._encoder.as_read(self.variant, key, frames)

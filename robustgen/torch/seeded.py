@@ -36,13 +36,13 @@ class SeededDataset(EpochDataset):
         _import_torch()
 
     def __getitem__(self, index: int) -> Any:
-        place = range(len(self))[operator.index(index)]
-        sequence = np.random.SeedSequence((self.seed, self.epoch, place))
+        position = range(len(self))[operator.index(index)]
+        sequence = np.random.SeedSequence((self.seed, self.epoch, position))
         generator = _import_torch().default_generator
         before = generator.get_state()
         generator.manual_seed(int(sequence.generate_state(1, np.uint64)[0]) >> 1)
         try:
-            return self.dataset[place]
+            return self.dataset[position]
         finally:
             generator.set_state(before)
 

@@ -129,9 +129,9 @@ class ParquetTable:
         def add(chunk: ParquetRows, columns: Columns, kept: Sequence[bool]) -> None:
             table = chunk.table
             for name, cells in columns.items():
-                place = schema.get_field_index(name)
-                values = pyarrow.array(cells, schema.field(place).type)
-                table = table.set_column(place, schema.field(place), values)
+                index = schema.get_field_index(name)
+                values = pyarrow.array(cells, schema.field(index).type)
+                table = table.set_column(index, schema.field(index), values)
             if any(kept):
                 writer.write_table(table.filter(pyarrow.array(kept, pyarrow.bool_())))
 

@@ -71,7 +71,7 @@ class RemoteStore(Store):
         if size > _BLOCK:
             return _fetch(self.location, path, start, size)
         first, end = start // _BLOCK * _BLOCK, start + size
-        data = b"".join(self._read_block(path, place, _BLOCK) for place in range(first, end, _BLOCK))
+        data = b"".join(self._read_block(path, offset, _BLOCK) for offset in range(first, end, _BLOCK))
         return data[start - first : end - first]
 
     def open(self, path: str) -> BinaryIO:

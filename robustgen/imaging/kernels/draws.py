@@ -194,22 +194,22 @@ def draw_normal(generator, widths, limits, heights, mean, deviation, out):
     words, begun, used = np.empty(512, np.uint64), generator.copy(), np.empty(1, np.int64)
     draw_words(generator, words)
     # In a variable, as the compiler keeps array elements in memory.
-    place = 0
+    index = 0
     for i in range(out.size):
-        if place == words.size:
+        if index == words.size:
             begun[0], begun[1] = generator[0], generator[1]
             draw_words(generator, words)
-            place = 0
-        word = words[place]
-        place += 1
+            index = 0
+        word = words[index]
+        index += 1
         strip, size, deviate = deviate_of(word, widths)
         if size >= limits[strip]:
-            used[0] = place
+            used[0] = index
             deviate = finish_deviate(word, generator, begun, words, used, widths, limits, heights)
-            place = used[0]
+            index = used[0]
         out[i] = mean + deviation * deviate
     # Set the generator to the position after the last word used.
-    draw_words(begun, words[:place])
+    draw_words(begun, words[:index])
     generator[0], generator[1] = begun[0], begun[1]
 
 

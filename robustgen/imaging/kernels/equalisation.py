@@ -28,12 +28,12 @@ def _fill_table(counts, limit, share, table):
 def _neighbours(size, side, tiles, nearest, after, weights):
     """Write the tiles before and after each of `size` places, and the weight of the latter."""
     share = np.float32(1) / np.float32(side)
-    for place in range(size):
-        at = np.float32(place) * share - np.float32(0.5)
+    for index in range(size):
+        at = np.float32(index) * share - np.float32(0.5)
         before = np.floor(at)
-        weights[place] = at - before
-        nearest[place] = before if before > 0.0 else 0.0
-        after[place] = min(before + 1.0, tiles - 1.0)
+        weights[index] = at - before
+        nearest[index] = before if before > 0.0 else 0.0
+        after[index] = min(before + 1.0, tiles - 1.0)
 
 
 @compiled

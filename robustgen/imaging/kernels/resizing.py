@@ -10,18 +10,18 @@ def cubic_weights(size, new_size, firsts, weights):
     """Write the first of the four samples of each place of a line, and their `weights` (float32, (N, 4))."""
     one, sharpness = np.float32(1), np.float32(-0.75)
     ratio = np.float64(size) / np.float64(new_size)
-    for place in range(new_size):
-        at = (place + 0.5) * ratio - 0.5
+    for index in range(new_size):
+        at = (index + 0.5) * ratio - 0.5
         before = np.floor(at)
-        firsts[place] = np.int64(before) - 1
+        firsts[index] = np.int64(before) - 1
         x = np.float32(at - before)
         far, rest = x + one, one - x
         a = ((sharpness * far - np.float32(5) * sharpness) * far + np.float32(8) * sharpness) * far
         a -= np.float32(4) * sharpness
         b = ((sharpness + np.float32(2)) * x - (sharpness + np.float32(3))) * x * x + one
         c = ((sharpness + np.float32(2)) * rest - (sharpness + np.float32(3))) * rest * rest + one
-        weights[place, 0], weights[place, 1], weights[place, 2] = a, b, c
-        weights[place, 3] = ((one - a) - b) - c
+        weights[index, 0], weights[index, 1], weights[index, 2] = a, b, c
+        weights[index, 3] = ((one - a) - b) - c
 
 
 @compiled

@@ -33,8 +33,8 @@ def fit_spline(image, down, across, spline):
     for y in range(height + 3):
         line, target = lines[beyond(y - 1, height, True)], spline[y]
         for x in range(width + 3):
-            place = 3 * beyond(x - 1, width, True)
-            target[x, 0], target[x, 1], target[x, 2] = line[place], line[place + 1], line[place + 2]
+            index = 3 * beyond(x - 1, width, True)
+            target[x, 0], target[x, 1], target[x, 2] = line[index], line[index + 1], line[index + 2]
 
 
 @inner

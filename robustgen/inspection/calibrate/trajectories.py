@@ -119,8 +119,8 @@ def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory
 def _neighbours(size: int, known: Iterable[int] = SCALES) -> tuple[int, int]:
     """Return the `known` sizes on both sides of `size`; beyond them, and from 224 on, the nearest two."""
     ordered = sorted(known)
-    place = min(max(bisect_right(ordered, size) - 1, 0), len(ordered) - 2)
-    return ordered[place], ordered[place + 1]
+    index = min(max(bisect_right(ordered, size) - 1, 0), len(ordered) - 2)
+    return ordered[index], ordered[index + 1]
 
 
 def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
@@ -140,15 +140,15 @@ def _find_alike(rows: Sequence[Any], level: int) -> tuple[int, int]:
     return first, last
 
 
-def interpolate(low: Any, high: Any, place: float) -> Constants:
-    """Return constants between the parameter objects `low` (place 0) and `high` (place 1), and beyond.
+def interpolate(low: Any, high: Any, fraction: float) -> Constants:
+    """Return constants between the parameter objects `low` (fraction 0) and `high` (fraction 1), and beyond.
 
     Positive numbers use equal factors, others equal steps; floats keep four digits; whole numbers are rounded
     and stay at least 1 if they were.
     """
     whole = {field.name for field in dataclasses.fields(low) if field.type is int}
     ends, ranges = (select_numbers(low), select_numbers(high)), find_ranges(low)
-    moved = {name: move_number(ends[0][name], ends[1][name], place) for name in ends[0]}
+    moved = {name: move_number(ends[0][name], ends[1][name], fraction) for name in ends[0]}
     for name, value in moved.items():
         least = int(min(ends[0][name], ends[1][name]) >= 1)
         moved[name] = max(round(value), least) if name in whole else float(f"{value:.4g}")

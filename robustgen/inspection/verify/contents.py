@@ -147,7 +147,7 @@ def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Itera
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
     """Mark changed files as truncated if they are shorter than their records say."""
-    changed = {finding.path: place for place, finding in enumerate(findings) if finding.kind == "changed"}
+    changed = {finding.path: index for index, finding in enumerate(findings) if finding.kind == "changed"}
     if not changed:
         return
     for _, record in OutputState(store).read_records():

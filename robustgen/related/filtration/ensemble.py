@@ -70,8 +70,8 @@ class Member:
 
         They are not finite if the model's outputs are not.
         """
-        places = {name: index for index, name in enumerate(self.names)}
-        values = self.classifier(images).astype(np.float64)[:, [places[name] for name in classes]]
+        indices = {name: index for index, name in enumerate(self.names)}
+        values = self.classifier(images).astype(np.float64)[:, [indices[name] for name in classes]]
         if self.outputs == "probabilities":
             # Normalised so that the rest sums to 1 again, as with logits.
             values = np.log(np.maximum(values, np.finfo(np.float64).tiny))

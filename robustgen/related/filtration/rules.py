@@ -150,22 +150,22 @@ class Adversarial(Rule):
 
     def true_classes(self, ensemble: Ensemble, keys: Sequence[str]) -> Whole:
         """Return the true classes of the images."""
-        places = {name: index for index, name in enumerate(ensemble.classes)}
-        return np.array([places[class_of(key)] for key in keys], np.int64)
+        indices = {name: index for index, name in enumerate(ensemble.classes)}
+        return np.array([indices[class_of(key)] for key in keys], np.int64)
 
     def judge(self, ensemble: Ensemble, keys: Sequence[str], said: Opinions) -> Case:
         """Return the step at which each image leaves."""
         true = self.true_classes(ensemble, keys)
         steps = judge_adversarial(said, true, keys, **self.settings())
         left = np.flatnonzero((steps == FunnelStep.KEPT) | (steps == FunnelStep.CROWDED))
-        places, crowds = np.zeros_like(true), np.zeros_like(true)
-        places[left] = rank_in_confusions(
+        ranks, crowds = np.zeros_like(true), np.zeros_like(true)
+        ranks[left] = rank_in_confusions(
             said.select(left), true[left], [keys[index] for index in left.tolist()]
         )
         confusions = [*zip(true[left].tolist(), said.predicted[left].tolist(), strict=True)]
         sizes = Counter(confusions)
         crowds[left] = [sizes[confusion] for confusion in confusions]
-        return Case(ensemble, keys, said, steps, places, crowds)
+        return Case(ensemble, keys, said, steps, ranks, crowds)
 
     def labels(self) -> list[str]:
         """Return the names of the steps."""

@@ -112,17 +112,17 @@ class CccFile:
         self._path, self.name = path, str(path)
         self._places, self._count = array("q"), 0
         self._block: tuple[int, list[bytes]] = (-1, [])
-        place = 0
+        offset = 0
         try:
             with path.open("rb") as file:
                 for line in file:
                     if self._count % _BLOCK == 0:
-                        self._places.append(place)
+                        self._places.append(offset)
                     self._count += 1
-                    place += len(line)
+                    offset += len(line)
         except OSError as error:
             raise ArgumentError(f"{path}: cannot be read: {error.strerror}") from error
-        self._places.append(place)
+        self._places.append(offset)
 
     def __len__(self) -> int:
         return self._count

@@ -121,5 +121,5 @@ def _follow(
     if not chances.any():
         # With a correlation of 1 no state follows a closed one: any other may follow.
         chances = is_open.astype(np.float64)
-    place = int(rng.choice(chances.size, p=chances.ravel() / chances.sum()))
-    return place // chances.shape[1], place % chances.shape[1]
+    index = int(rng.choice(chances.size, p=chances.ravel() / chances.sum()))
+    return index // chances.shape[1], index % chances.shape[1]

@@ -153,10 +153,10 @@ def _list_labels(source: Items[Any], keys: Sequence[str], classes: Sequence[str]
     """Return the true class of each image, numbered by the `classes` of the model, or by the source."""
     if classes is None:
         return {key: source.label(key) for key in keys}
-    places = {name: index for index, name in enumerate(classes)}
-    if unknown := {*map(class_of, keys)} - places.keys():
+    indices = {name: index for index, name in enumerate(classes)}
+    if unknown := {*map(class_of, keys)} - indices.keys():
         raise SourceError(f"{source.location}: class folder {min(unknown)!r} is not in the class list")
-    return {key: places[class_of(key)] for key in keys}
+    return {key: indices[class_of(key)] for key in keys}
 
 
 def _open(output: str, wanted: Measurements, *, overwrite: bool) -> Measurements:

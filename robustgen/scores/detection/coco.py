@@ -117,20 +117,20 @@ def collect_matches(evaluation: Any) -> list[Matches]:
     for start in range(0, len(evaluation.evalImgs), images):
         entries = [(i, e) for i, e in enumerate(evaluation.evalImgs[start : start + images]) if e is not None]
         objects = np.zeros(images, np.int64)
-        for place, entry in entries:
-            objects[place] = np.count_nonzero(entry["gtIgnore"] == 0)
+        for index, entry in entries:
+            objects[index] = np.count_nonzero(entry["gtIgnore"] == 0)
         if not objects.any():
             continue
         scores = np.concatenate([entry["dtScores"] for _, entry in entries])
         order = np.argsort(-scores, kind="mergesort")
         matched = np.concatenate([entry["dtMatches"] for _, entry in entries], axis=1)[:, order] != 0
         counted = ~np.concatenate([entry["dtIgnore"] for _, entry in entries], axis=1)[:, order]
-        places = np.repeat([i for i, _ in entries], [len(entry["dtScores"]) for _, entry in entries])
+        indices = np.repeat([i for i, _ in entries], [len(entry["dtScores"]) for _, entry in entries])
         hits, misses = matched & counted, ~matched & counted
         # Detections after the last correct one do not change the precision.
         last = hits.any(axis=0).nonzero()[0].max(initial=-1) + 1
         area = start // images % areas
-        found.append(Matches(area, places[order][:last], hits[:, :last], misses[:, :last], objects))
+        found.append(Matches(area, indices[order][:last], hits[:, :last], misses[:, :last], objects))
     return found
 
 

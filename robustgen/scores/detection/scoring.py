@@ -83,9 +83,9 @@ class DetectionScores:
         """Return the 95 % intervals of P, mPC and rPC; None without samples."""
         if not self.samples or metric not in PRECISIONS or self.summary(metric)["P"] is None:
             return dict.fromkeys(_SUMMARY)
-        place = PRECISIONS.index(metric)
-        clean = self.samples[None][:, place]
-        corrupted = np.mean([self.samples[cell][:, place] for cell in self.averaged], axis=0)
+        index = PRECISIONS.index(metric)
+        clean = self.samples[None][:, index]
+        corrupted = np.mean([self.samples[cell][:, index] for cell in self.averaged], axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = np.stack([clean, corrupted, corrupted / clean], axis=1)
         # Few samples of few images may lack a kind of objects.
@@ -214,10 +214,10 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     scored = map_files(scorer, paths, options.jobs or count_cores())
     for cell, (told, values) in zip([None, *cells], scored, strict=True):
         notes += told
-        for place, (own, drawn) in enumerate(values):
-            stats[place][cell] = own
+        for index, (own, drawn) in enumerate(values):
+            stats[index][cell] = own
             if drawn is not None:
-                samples[place][cell] = drawn
+                samples[index][cell] = drawn
     averaged = averaged_cells(cells)
     if not averaged:
         raise SourceError(f"--results {options.results}: the corruptions have no severity in common")

@@ -58,7 +58,7 @@ class Tiles(Ingredient):
             reason = "the set itself contains no other picture" if own else "it contains no picture"
             raise ConfigError(f"tiles: {source.location}: {reason}; name others by --with tiles=PATH")
         stacked = {
-            side: np.stack([tiles[place] for tiles in kept.values()]) for place, side in enumerate(sides)
+            side: np.stack([tiles[index] for tiles in kept.values()]) for index, side in enumerate(sides)
         }
         return SetTiles(spec.store, stacked, {key: number for number, key in enumerate(kept)}, own)
 
