@@ -86,6 +86,11 @@ def cli(*args, status=0):
     return result
 
 
+def words(text):
+    """The words of a command line without quotes."""
+    return tuple(text.split())
+
+
 def cli_error(*args):
     """The one line on stderr of a command that is wrong, without its "Error: "."""
     result = cli(*args, status=2)

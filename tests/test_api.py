@@ -11,7 +11,7 @@ import robustgen
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS, corrupt, perturb, prepare
 from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, RobustgenError, UnknownNameError
-from tests.helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, cli, photo, pixels_of, put_photo
+from tests.helpers import FIXED_CORRUPTIONS, RANDOM_PERTURBATIONS, cli, photo, pixels_of, put_photo, words
 
 COMMON_CORRUPTIONS = [
     *("gaussian_noise", "shot_noise", "impulse_noise"),
@@ -209,11 +209,7 @@ SMALL = {"low": (31, 90), "narrow": (90, 31), "one pixel": (1, 1)}
 @pytest.mark.parametrize("kind", BAD_IMAGES)
 def test_what_is_no_image_is_refused(kind):
     image, error, message = BAD_IMAGES[kind]
-    for call in (
-        lambda: corrupt(image, "fog", 1),
-        lambda: perturb(image, "rotate"),
-        lambda: prepare(image),
-    ):
+    for call in (lambda: corrupt(image, "fog", 1), lambda: perturb(image, "rotate"), lambda: prepare(image)):
         with pytest.raises(error, match=message):
             call()
 
@@ -541,11 +537,7 @@ WRONG_PARAMETERS = [
     ("contrast", {"factor": -1}, "parameters: contrast.factor: must be a number of at least 0, not -1"),
     ("contrast", {"factor": True}, "parameters: contrast.factor: must be a number of at least 0, not True"),
     ("contrast", {"factor": float("nan")}, "contrast.factor: must be a number of at least 0, not nan"),
-    (
-        "glass_blur",
-        {"iterations": 1.5},
-        "iterations: must be a whole number of at least 0, not 1.5",
-    ),
+    ("glass_blur", {"iterations": 1.5}, "iterations: must be a whole number of at least 0, not 1.5"),
     ("jpeg_compression", {"library": "mozjpeg"}, "library: must be 'turbo' or 'ijg', not 'mozjpeg'"),
     ("frost", {"frost": 3}, "parameters: frost: cannot be used: "),
     ("pixelate", {"fraction": 0}, "parameters: pixelate: cannot be used: fraction 0 leaves no pixel"),
@@ -607,17 +599,7 @@ def test_noise_has_the_same_mean_from_every_bit_generator(bit_generator):
 def test_without_an_edition_the_size_decides_as_it_does_in_make_c(height, width, scale, tmp_path):
 
     source = put_photo(tmp_path / "src" / "a" / "x.png", height, width)
-    few = (
-        "--corruptions",
-        "contrast,pixelate",
-        "--severities",
-        "3",
-        "--format",
-        "png",
-        "--jobs",
-        "1",
-        "--quiet",
-    )
+    few = words("--corruptions contrast,pixelate --severities 3 --format png --jobs 1 --quiet")
     cli("make-c", "--source", tmp_path / "src", "--output", tmp_path / "out", *few)
     for name in ("contrast", "pixelate"):
         ours = corrupt(pixels_of(source), name, 3)

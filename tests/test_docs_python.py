@@ -10,7 +10,7 @@ import pytest
 
 import robustgen
 from tests.digits import put_cifar, put_model
-from tests.helpers import cli, photo, pixels_of, put_photo
+from tests.helpers import cli, photo, pixels_of, put_photo, words
 from tests.sources.test_array_sources import put_medmnist
 
 ROOT = Path(__file__).parent.parent
@@ -81,19 +81,7 @@ def test_coco_reads_the_annotations_of_an_variant(folder):
     annotations.parent.mkdir()
     image = {"id": 139, "file_name": "000000000139.jpg", "height": 36, "width": 40}
     annotations.write_text(json.dumps({"images": [image], "annotations": [], "categories": []}))
-    cli(
-        "make-c",
-        "--dataset",
-        "coco-c",
-        "--source",
-        "coco",
-        "--corruptions",
-        "fog",
-        "--severities",
-        3,
-        "--jobs",
-        1,
-    )
+    cli("make-c", *words("--dataset coco-c --source coco --corruptions fog --severities 3 --jobs 1"))
     assert run("docs/use/detection.md")["held"].getImgIds() == [139]
 
 

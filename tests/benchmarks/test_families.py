@@ -94,12 +94,7 @@ def example(operation, rng, *, seed=3):
         parameters = {"tiles": bank}
     before = image.copy()
     made = robustgen.corrupt(
-        image,
-        operation.name,
-        operation.levels[-1],
-        edition=edition,
-        parameters=parameters,
-        rng=rng,
+        image, operation.name, operation.levels[-1], edition=edition, parameters=parameters, rng=rng
     )
     assert np.array_equal(image, before)
     grey = operation.grey or (edition and robustgen.EDITIONS[edition].grey)

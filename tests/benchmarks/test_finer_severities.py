@@ -14,7 +14,7 @@ from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.benchmarks.kinds import BENCHMARKS
 from robustgen.benchmarks.parameters import interpolate_parameters
 from robustgen.imaging.similarity import Reference
-from tests.helpers import cifar_folder, cli, cli_error, photo, pictures, pixels_of, put_photo, tree
+from tests.helpers import cifar_folder, cli, cli_error, photo, pictures, pixels_of, put_photo, tree, words
 
 # A photograph alone is not enough for these; CCC's glass was published in quarters, which go up and down.
 NEEDING = {"laion-c:stickers", "laion-c:mosaic", "3dcc:fog_3d", "3dcc:near_focus", "3dcc:far_focus"}
@@ -143,17 +143,7 @@ def test_a_set_of_finer_severities(tmp_path):
 def test_arrays_hold_finer_severities_in_their_order(tmp_path):
     folder, images, _ = cifar_folder(tmp_path, images=3)
     out = tmp_path / "out"
-    flags = [
-        "make-c",
-        "--source",
-        folder,
-        "--edition",
-        "cifar-10",
-        "--corruptions",
-        "contrast",
-        "--output",
-        out,
-    ]
+    flags = ["make-c", "--source", folder, *words("--edition cifar-10 --corruptions contrast --output"), out]
     cli(*flags, "--severities", "3,1.5", "--jobs", "1", "--no-clean")
     rows = np.load(out / "contrast.npy").reshape(2, 3, 32, 32, 3)
     for severity, made in zip((1.5, 3), rows, strict=True):

@@ -126,10 +126,7 @@ def test_a_plugin_brings_its_own_ingredient(site, lit):
         ((), "lamps:night needs maps of light, in a folder of .npy files with the keys of the images: give"),
         (("lamps={}/maps,gain=much",), "with: lamps.gain: could not convert string to float: 'much'"),
         (("lamps={}/in",), "lamps: no map of cat/a.png in "),
-        (
-            ("lamps={}/maps", "frost={}/in"),
-            "with: frost: none of the corruptions needs it (they",
-        ),
+        (("lamps={}/maps", "frost={}/in"), "with: frost: none of the corruptions needs it (they"),
     ],
 )
 def test_an_ingredient_of_a_plugin_is_checked_before_the_run(site, lit, named, reason):

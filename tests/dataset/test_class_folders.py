@@ -5,7 +5,7 @@ import shutil
 import pytest
 from PIL import Image
 
-from tests.helpers import cli, cli_error, tree
+from tests.helpers import cli, cli_error, tree, words
 
 CLASSES = ("cat", "dog")
 
@@ -130,10 +130,7 @@ def test_a_tree_of_variants_goes_where_a_set_of_classes_was(train, tmp_path):
         train,
         "--output",
         out,
-        "--corruptions",
-        "contrast",
-        "--jobs",
-        1,
+        *words("--corruptions contrast --jobs 1"),
     )
     assert "created with different settings" in cli_error("make-c", *flags)
     shutil.rmtree(out)

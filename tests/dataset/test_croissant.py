@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.helpers import cli, cli_error, findings, make_c, put_photo
+from tests.helpers import cli, cli_error, findings, make_c, put_photo, words
 
 mlcroissant = pytest.importorskip("mlcroissant")
 FEW = ("--corruptions", "fog,contrast", "--severities", "1,3", "--jobs", "1", "--edition", "imagenet-64")
@@ -22,12 +22,7 @@ def sets(photos, tmp_path_factory):
         photos,
         "--output",
         root / "mp4",
-        "--edition",
-        "imagenet-64",
-        "--limit",
-        1,
-        "--jobs",
-        1,
+        *words("--edition imagenet-64 --limit 1 --jobs 1"),
     )
     return root
 

@@ -12,20 +12,9 @@ from robustgen.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.dataset.mirror import select_companions
 from robustgen.dataset.opening import open_dataset
 from robustgen.inspection.report.page import summarise_set
-from tests.helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
+from tests.helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree, words
 
-FEW = (
-    "--corruptions",
-    "contrast",
-    "--severities",
-    "2",
-    "--jobs",
-    "1",
-    "--format",
-    "original",
-    "--set",
-    "constants_for=224",
-)
+FEW = words("--corruptions contrast --severities 2 --jobs 1 --format original --set constants_for=224")
 VARIANTS = ("clean", "contrast/2")
 
 

@@ -232,10 +232,7 @@ def test_sums_of_files_outside_are_findings(copied, victim):
     with sums.open("a") as file:
         file.write(f"{'0' * 64}  ../../../victim/x.txt\n{'0' * 64}  /etc/hostname\n")
     lines = {line for line in findings(copied) if line.startswith("missing")}
-    assert lines == {
-        "missing contrast/1/../../../victim/x.txt",
-        "missing contrast/1//etc/hostname",
-    }
+    assert lines == {"missing contrast/1/../../../victim/x.txt", "missing contrast/1//etc/hostname"}
 
 
 # --- what verify must name -------------------------------------------------------------------------

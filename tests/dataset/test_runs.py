@@ -41,6 +41,7 @@ from tests.helpers import (
     tree,
     until_under_way,
     wait_until,
+    words,
 )
 
 NAMES = {
@@ -92,18 +93,7 @@ def as_jpeg(pixels, quality=85):
 
 
 def test_every_corruption_is_that_of_the_python_function_in_a_published_jpeg(photos, tmp_path):
-    make_c(
-        photos,
-        tmp_path / "out",
-        "--edition",
-        "imagenet-64",
-        "--corruptions",
-        "all",
-        "--seed",
-        "3",
-        "--jobs",
-        "1",
-    )
+    make_c(photos, tmp_path / "out", *words("--edition imagenet-64 --corruptions all --seed 3 --jobs 1"))
     written = tree(tmp_path / "out")
     for key, name in NAMES.items():
         image = prepare(pixels_of(photos / key), "imagenet-64")
@@ -164,12 +154,7 @@ def test_two_images_and_two_severities_get_different_noise(tmp_path):
     make_c(
         tmp_path / "src",
         tmp_path / "out",
-        "--corruptions",
-        "gaussian_noise,frost",
-        "--severities",
-        "3",
-        "--jobs",
-        "1",
+        *words("--corruptions gaussian_noise,frost --severities 3 --jobs 1"),
     )
     made = tree(tmp_path / "out")
     for corruption in ("gaussian_noise", "frost"):
@@ -488,16 +473,7 @@ def test_when_all_images_fail_the_run_still_ends_properly(tmp_path):
 def test_an_image_that_an_edition_cannot_take_is_an_error_of_that_image(copied, tmp_path):
     Image.new("RGB", (6000, 32)).save(copied / "cat" / "ribbon.png")
     Image.new("RGB", (1, 1)).save(copied / "cat" / "speck.png")
-    flags = (
-        "--edition",
-        "imagenet-inception",
-        "--corruptions",
-        "contrast",
-        "--severities",
-        "1",
-        "--jobs",
-        "1",
-    )
+    flags = words("--edition imagenet-inception --corruptions contrast --severities 1 --jobs 1")
     make_c(copied, tmp_path / "out", *flags, status=1)
     assert [entry["key"] for entry in errors_of(tmp_path / "out")] == ["cat/speck.png"]
 
@@ -725,19 +701,7 @@ def test_images_that_are_added_to_a_source_are_made_too(copied, tmp_path):
 def test_the_default_output_is_named_after_the_source(copied, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cli("make-c", "--source", copied, *FEW)
-    cli(
-        "make-p",
-        "--source",
-        "photos",
-        "--perturbations",
-        "tilt",
-        "--format",
-        "png",
-        "--limit",
-        "1",
-        "--jobs",
-        "1",
-    )
+    cli("make-p", *words("--source photos --perturbations tilt --format png --limit 1 --jobs 1"))
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"photos-c", "photos-p"}
 
 

@@ -36,6 +36,7 @@ from tests.helpers import (
     spawn,
     wait_until,
     whole,
+    words,
 )
 
 # Enough work that three runs meet.
@@ -365,17 +366,7 @@ def test_another_archive_of_the_same_shape(tmp_path):
 def test_more_images_of_another_archive_of_the_same_shape(tmp_path):
     """None of the images that there are is made again, so one of them is looked at."""
     one, other = (cifar_folder(tmp_path / str(seed), 6, seed)[0] for seed in (0, 10))
-    flags = (
-        "--output",
-        tmp_path / "out",
-        "--dataset",
-        "cifar-10",
-        "--jobs",
-        "1",
-        "--format",
-        "png",
-        *FEW[:4],
-    )
+    flags = ("--output", tmp_path / "out", *words("--dataset cifar-10 --jobs 1 --format png"), *FEW[:4])
     cli("make-c", "--source", one, *flags, "--limit", "3")
     assert "differs from the image that " in cli_error("make-c", "--source", other, *flags)
     cli("make-c", "--source", one, *flags)

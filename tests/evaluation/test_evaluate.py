@@ -21,7 +21,7 @@ from robustgen.evaluation.store import choose_unit_size
 from robustgen.execution import progress
 from robustgen.models.onnx import OnnxModel
 from tests.digits import logarithm, put_cifar, put_folder, put_model
-from tests.helpers import PATIENCE, cli, cli_error, make_c, put_photo, records_of, tree, wait_until
+from tests.helpers import PATIENCE, cli, cli_error, make_c, put_photo, records_of, tree, wait_until, words
 from tests.sources.test_archives import files_of, put_tar
 from tests.sources.test_array_sources import put_medmnist
 from tests.sources.test_shard_sources import put_parquet, put_shards
@@ -133,10 +133,7 @@ def test_images_with_several_labels_are_refused(model, tmp_path):
         "chestmnist",
         "--source",
         path,
-        "--corruptions",
-        "medmnist-c:contrast_up",
-        "--jobs",
-        1,
+        *words("--corruptions medmnist-c:contrast_up --jobs 1"),
     )
     cli("make-c", *chest, "--output", tmp_path / "set")
     flags = ("--model", model, "--input-size", 32, "--output", tmp_path / "preds")

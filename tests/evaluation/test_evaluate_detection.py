@@ -203,9 +203,7 @@ def test_wrong_input(at_home, tmp_path):
         return cli_error(*command(at_home, tmp_path / "x", *more, **how))
 
     assert "RuntimeError: no" in error(model="mydetector:broken")
-    assert "a detection lacks category_id" in error(
-        model="mydetector:wrong",
-    )
+    assert "a detection lacks category_id" in error(model="mydetector:wrong")
     assert "must return a list of detections, not str" in error(model="mydetector:text")
     assert "ModuleNotFoundError" in error(model="nowhere:bright")
     assert "a detector is torchvision:NAME@FILE or module:function" in error(model="model.onnx")
@@ -219,13 +217,7 @@ def test_wrong_input(at_home, tmp_path):
     for flag, value in (("--perturbations", "tilt"), ("--layout", "NCHW")):
         assert f"{flag} cannot be combined with --annotations" in error(flag, value)
     assert "where the annotations have 160 x 120" in error("--edition", "imagenet-64")
-    own = (
-        "--model",
-        "mydetector:bright",
-        *images_of(at_home),
-        "--output",
-        tmp_path / "x",
-    )
+    own = ("--model", "mydetector:bright", *images_of(at_home), "--output", tmp_path / "x")
     truth = json.loads((at_home / "instances.json").read_text())
     truth["images"][4]["file_name"] = "elsewhere.jpg"
     (tmp_path / "other.json").write_text(json.dumps(truth))

@@ -28,7 +28,7 @@ from tests.digits import (
     put_model,
     put_other_input,
 )
-from tests.helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of, tree
+from tests.helpers import claim_elsewhere, cli, cli_error, pixels_of, records_of, tree, words
 
 IMAGES = 30
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1", "--jobs", "1")
@@ -234,13 +234,7 @@ def test_published_sequences_may_lack_labels(model, tmp_path):
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"layout": "NHWC"},
-        {"batch": 4},
-        {"batch": 1},
-        {"sides": ("h", "w")},
-        {"dtype": np.float16},
-    ],
+    [{"layout": "NHWC"}, {"batch": 4}, {"batch": 1}, {"sides": ("h", "w")}, {"dtype": np.float16}],
     ids=str,
 )
 def test_other_inputs_give_the_same_predictions(cifar_c, tmp_path, options):
@@ -257,15 +251,7 @@ def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
         "mean: [1, 2, 3]\nstd: 4\npixel_scale: 0.5\nlayout: NCHW\ninput_size: 32\nclasses: names.json\n"
     )
     flags = (
-        "--mean",
-        "1,2,3",
-        "--std",
-        "4",
-        "--pixel-scale",
-        "0.5",
-        "--layout",
-        "nchw",
-        "--classes",
+        *words("--mean 1,2,3 --std 4 --pixel-scale 0.5 --layout nchw --classes"),
         tmp_path / "names.json",
     )
     common = ("predict", folder_c, "--model", model, "--output")

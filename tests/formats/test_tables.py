@@ -108,8 +108,7 @@ def test_a_table_is_checked_and_read_back(mmbench, mmbench_output):
     held = open_dataset(mmbench_output)
     assert (held.format, len(held.keys(FOG)), held.classes, held.labels(FOG)) == ("table", 35, None, None)
     assert np.array_equal(
-        held.load(FOG, 0),
-        decoded(read_as_vlmevalkit(mmbench_output / "fog" / "4" / "MMBench_DEV.tsv")[0]),
+        held.load(FOG, 0), decoded(read_as_vlmevalkit(mmbench_output / "fog" / "4" / "MMBench_DEV.tsv")[0])
     )
     listed = cli("list", "--keys", mmbench).stdout.splitlines()
     assert tuple(listed) == held.keys(FOG)

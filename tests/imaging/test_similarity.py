@@ -20,13 +20,7 @@ def test_psnr_and_ssim_are_those_of_scikit_image(shape, sigma):
     a = photo(*shape)
     b = noisy(a, sigma)
     wanted = structural_similarity(
-        a,
-        b,
-        channel_axis=2,
-        gaussian_weights=True,
-        sigma=1.5,
-        use_sample_covariance=False,
-        data_range=255,
+        a, b, channel_axis=2, gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=255
     )
     found = similarity(a, b)
     assert found.ssim == pytest.approx(wanted, abs=1e-5)

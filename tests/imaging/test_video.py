@@ -296,11 +296,7 @@ def test_420_refuses_odd_sides_before_anything_is_encoded(size, monkeypatch):
 
 @pytest.mark.parametrize(
     ("field", "value", "nearest"),
-    [
-        ("preset", "verslow", "veryslow"),
-        ("tune", "grian", "grain"),
-        ("pixel_format", "yuv440p", "yuv444p"),
-    ],
+    [("preset", "verslow", "veryslow"), ("tune", "grian", "grain"), ("pixel_format", "yuv440p", "yuv444p")],
 )
 def test_an_unknown_name_is_refused_with_the_nearest(field, value, nearest):
     with pytest.raises(UnknownNameError, match=f"unknown .*{value}.*{nearest}"):

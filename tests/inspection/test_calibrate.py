@@ -20,7 +20,7 @@ from robustgen.inspection.calibrate.strengths import draw_sample, measure_streng
 from robustgen.inspection.calibrate.trajectories import interpolate, list_trajectories, select_numbers
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
-from tests.helpers import cli, cli_error, pixels_of, put_photo
+from tests.helpers import cli, cli_error, pixels_of, put_photo, words
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +66,7 @@ def test_own_parameters_count(source, tmp_path):
 
 
 def test_layouts_agree(source):
-    flags = (
-        "--source",
-        source,
-        "--edition",
-        "imagenet-64",
-        "--corruptions",
-        "fog,snow",
-        "--severities",
-        "2,4",
-    )
+    flags = ("--source", source, *words("--edition imagenet-64 --corruptions fog,snow --severities 2,4"))
     strengths = json.loads(cli("calibrate", *flags, "--format", "json").stdout)["strengths"]
     rows = [*csv.DictReader(StringIO(cli("calibrate", *flags, "--format", "csv").stdout))]
     assert [float(row["ms_ssim"]) for row in rows] == [each["ms_ssim"] for each in strengths]
@@ -246,11 +237,7 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
         source,
         "--corruptions",
         names,
-        "--severities",
-        "1,4",
-        "--for-size",
-        256,
-        "--output",
+        *words("--severities 1,4 --for-size 256 --output"),
         path,
     )
     result = cli("calibrate", *flags, "--format", "json")
@@ -281,13 +268,7 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
         source,
         "--corruptions",
         names,
-        "--limit",
-        1,
-        "--jobs",
-        1,
-        "--severities",
-        "1,4",
-        "--output",
+        *words("--limit 1 --jobs 1 --severities 1,4 --output"),
         output,
     )
     settings = json.loads((output / "dataset.json").read_text())["settings"]["parameters"]
@@ -312,13 +293,7 @@ def test_what_is_not_reached_is_said(source, tmp_path, monkeypatch):
     flags = (
         "--source",
         source,
-        "--corruptions",
-        "contrast",
-        "--severities",
-        2,
-        "--for-size",
-        256,
-        "--output",
+        *words("--corruptions contrast --severities 2 --for-size 256 --output"),
         path,
     )
     result = cli("calibrate", *flags)

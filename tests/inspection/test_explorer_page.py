@@ -14,7 +14,7 @@ from robustgen import CORRUPTIONS, corrupt, prepare
 from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.imaging.similarity import Reference
 from tests.browser import NO_BROWSER
-from tests.helpers import cli, cli_error, put_photo
+from tests.helpers import cli, cli_error, put_photo, words
 
 
 def page_data(path):
@@ -68,10 +68,7 @@ def test_large_images_fit_the_page_and_small_ones_are_lossless(tmp_path):
         small,
         "--output",
         tmp_path / "small.html",
-        "--corruptions",
-        "contrast",
-        "--edition",
-        "folder",
+        *words("--corruptions contrast --edition folder"),
     )
     data = page_data(tmp_path / "small.html")
     clean = np.asarray(Image.open(small).convert("RGB"))

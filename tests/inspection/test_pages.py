@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from tests.browser import NO_BROWSER, Browser
-from tests.helpers import cli, photo, put_photo
+from tests.helpers import cli, photo, put_photo, words
 
 WIDE = (
     "(document.documentElement.scrollWidth <= innerWidth) && [...document.querySelectorAll('.scroll')].every("
@@ -23,10 +23,7 @@ def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp
     flags = (
         "--source",
         tmp_path / "in",
-        "--edition",
-        "imagenet-64",
-        "--corruptions",
-        "elastic_transform,frost,fog",
+        *words("--edition imagenet-64 --corruptions elastic_transform,frost,fog"),
     )
     for seed, quality in ((0, 85), (1, 60)):
         cli(

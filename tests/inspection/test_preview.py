@@ -180,10 +180,7 @@ def test_a_lone_file_has_the_key_it_has_in_a_set(photos, tmp_path, monkeypatch):
     of_set = subject_of(photos, "c", 1, tmp_path, corruptions="fog")
     monkeypatch.chdir(photos / "cats")
     alone = previewed.open_from_file(
-        Path("b b.jpg"),
-        load(Config, None, {"seed": 5, "corruptions": "fog"}),
-        "c",
-        tmp_path / "x.png",
+        Path("b b.jpg"), load(Config, None, {"seed": 5, "corruptions": "fog"}), "c", tmp_path / "x.png"
     )
     assert alone.key == of_set.key == "cats/b b.jpg"
     assert all(np.array_equal(alone.make(variant), of_set.make(variant)) for variant in of_set.variants)

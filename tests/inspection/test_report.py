@@ -15,7 +15,7 @@ from robustgen.formats import trees
 from robustgen.imaging.similarity import similarity
 from robustgen.inspection.report.page import summarise_set
 from robustgen.inspection.report.sampling import spread_evenly
-from tests.helpers import cli, cli_error, pixels_of, put_photo
+from tests.helpers import cli, cli_error, pixels_of, put_photo, words
 
 FEW = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
 VOID = {"meta", "link", "img", "input", "line", "circle", "polygon", "polyline", "br", "wbr"}
@@ -150,16 +150,7 @@ def test_own_constants_are_named(photos, tmp_path):
 
 @pytest.mark.parametrize("layout", ["mp4", "png"])
 def test_sequences_show_six_frames(photos, tmp_path, layout):
-    flags = (
-        "--perturbations",
-        "gaussian_noise,brightness",
-        "--format",
-        layout,
-        "--limit",
-        "2",
-        "--jobs",
-        "1",
-    )
+    flags = ("--perturbations", "gaussian_noise,brightness", "--format", layout, *words("--limit 2 --jobs 1"))
     cli("make-p", "--source", photos, "--output", tmp_path / "set", *flags)
     page = report(tmp_path / "set", "--images", "1")
     frames = [alt for alt in page.values("img", "alt") if alt.startswith("brightness")]

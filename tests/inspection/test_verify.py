@@ -36,6 +36,7 @@ from tests.helpers import (
     published,
     put_photo,
     whole,
+    words,
 )
 
 # --- SHA256SUMS and dataset.json -----------------------------------------------------------------
@@ -335,18 +336,7 @@ def test_a_set_that_lacks_more_than_failed_images_is_unfinished(failed, tmp_path
 def test_arrays_that_failed_images_keep_from_being_written_are_unfinished(photos, tmp_path):
     source = Path(shutil.copytree(photos / "cat", tmp_path / "src"))
     (source / "empty.png").write_bytes(b"")
-    flags = (
-        "--format",
-        "npy",
-        "--edition",
-        "imagenet@32",
-        "--corruptions",
-        "contrast",
-        "--severities",
-        "1",
-        "--jobs",
-        "1",
-    )
+    flags = words("--format npy --edition imagenet@32 --corruptions contrast --severities 1 --jobs 1")
     said = make_c(source, tmp_path / "out", *flags, "--no-clean", status=1).stderr
     assert "contrast.npy was not written, because some of its images failed" in said
     said = cli("verify", tmp_path / "out", "--allow-failures", status=1).stdout

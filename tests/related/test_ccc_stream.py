@@ -283,10 +283,7 @@ class Trap:
         (pickle.dumps([1, 2]), "a pickle of list instead of a dict"),
         (pickle.dumps({"n1_fog_n2_snow": Trap()}), "asks for the global"),
         (pickle.dumps({"fog": np.eye(21)}), "must be of the form n1_<corruption>_n2_<corruption>"),
-        (
-            pickle.dumps({"n1_fog_n2_snow": np.full((21, 21), "a")}),
-            "an array of U1 instead of numbers",
-        ),
+        (pickle.dumps({"n1_fog_n2_snow": np.full((21, 21), "a")}), "an array of U1 instead of numbers"),
         (b"{", "is not JSON"),
         (b'{"measured": [[]]}', "holds no measured accuracies"),
         (b'{"n1_fog_n2_snow": [[1, 2]]}', r"must have the shape \(21, 21\), not \(1, 2\)"),

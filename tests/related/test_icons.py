@@ -443,11 +443,7 @@ def manifest_of(output):
 def test_the_command_makes_a_set_that_verifies(tmp_path, packages):
     out = tmp_path / "out"
     result = cli("make-icons", *packages, "--output", out, "--size", 32, "--background", "#0080ff")
-    emoji = {
-        "airplane": ("2708", "1f6e9"),
-        "cat": ("1f431", "1f408"),
-        "hand": ("1f44d", "1f44d-1f3fb"),
-    }
+    emoji = {"airplane": ("2708", "1f6e9"), "cat": ("1f431", "1f408"), "hand": ("1f44d", "1f44d-1f3fb")}
     expected = {f"{c}/{s}_{e}.png" for c, each in emoji.items() for e in each for s in ("google", "fluent")}
     assert pictures(out) == expected | {"emotion_face/google_1f600.png"}
     icon = pixels_of(out / "airplane/google_2708.png")
@@ -620,10 +616,7 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
         (("--size", 0), "--size: must be greater than or equal to 16, not 0"),
         (("--per-class", "-3"), "--per-class: must be greater than or equal to 1, not -3"),
         (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
-        (
-            ("--per-class", "few"),
-            "--per-class: must be a valid integer, not 'few'",
-        ),
+        (("--per-class", "few"), "--per-class: must be a valid integer, not 'few'"),
         (("--classes", "{missing}"), "{missing}: cannot be read"),
         (("--output", "{g}/img"), "is inside the source {g}"),
         (("--output", "{f}/out"), "is inside the source {f}"),

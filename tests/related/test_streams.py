@@ -384,14 +384,8 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
     ("line", "message"),
     [
         ("fog", "line 2: not JSON"),
-        (
-            "[1]",
-            "label; may contain visit, domain, reset, edition, and",
-        ),
-        (
-            json.dumps(ROW | {"n2": 3}),
-            "line 2: must contain key, corruption, severity, label; may",
-        ),
+        ("[1]", "label; may contain visit, domain, reset, edition, and"),
+        (json.dumps(ROW | {"n2": 3}), "line 2: must contain key, corruption, severity, label; may"),
         (json.dumps(ROW | {"reset": 1}), "line 2: reset cannot be 1"),
         ("[" * 5000, "line 2: not JSON"),
         (json.dumps({"key": "a"}), "line 2: must contain key"),

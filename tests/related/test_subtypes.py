@@ -249,13 +249,7 @@ def test_the_manifest_tells_what_there_is_and_what_is_missing(imagenet, wordnet,
     types = json.loads((tmp_path / "out" / "subtypes.json").read_text())
     bird = next(each for each in types["types"] if each["name"] == "bird")
     assert (bird["wnid"], len(types["types"])) == (BIRD, 25)
-    assert bird["seen"] == {
-        "subtypes": 1,
-        "images": 2,
-        "wnids": {ROBIN: 2},
-        "empty": [],
-        "missing": [JAY],
-    }
+    assert bird["seen"] == {"subtypes": 1, "images": 2, "wnids": {ROBIN: 2}, "empty": [], "missing": [JAY]}
     assert bird["unseen"]["wnids"] == {SONGBIRD: 1, DOVE: 1}
     assert (bird["unseen"]["empty"], bird["unseen"]["missing"]) == ([GREAT_AUK], [])
     assert types["wordnet"]["release"] == "3.0"

@@ -489,10 +489,7 @@ def test_failed_conditions_are_printed_and_set_the_status(alexnet):
 def test_conditions_of_perturbations_and_of_partial_means(tmp_path, incomplete):
     put_p(tmp_path / "p")
     _, lines = gate(tmp_path / "p", "--fail-if", "mFR > 1", "--fail-if", "flip_probability.tilt > 1")
-    assert [line.split(" is ")[0] for line in lines] == [
-        "failed: p: mFR",
-        "failed: p: flip_probability.tilt",
-    ]
+    assert [line.split(" is ")[0] for line in lines] == ["failed: p: mFR", "failed: p: flip_probability.tilt"]
     _, lines = gate(incomplete, "--partial", "--fail-if", "CE (13/15) > 70")
     assert lines[-1] == "failed: incomplete: CE (13/15) is 100.00 (CE (13/15) > 70)"
     line = cli_error("score", incomplete, "--partial", "--fail-if", "fog > 70")

@@ -19,7 +19,7 @@ from robustgen.formats import FORMATS
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.yaml_files import config_folder, dataset_file, dataset_names
-from tests.helpers import cli, cli_error, pictures, put_photo
+from tests.helpers import cli, cli_error, pictures, put_photo, words
 
 
 @pytest.fixture(autouse=True)
@@ -439,19 +439,7 @@ def test_unknown_data_sets_are_answered_with_the_nearest():
 
 
 def test_a_data_set_works_from_any_folder():
-    cli(
-        "make-c",
-        "--dataset",
-        "smoke",
-        "--limit",
-        "1",
-        "--severities",
-        "1",
-        "--corruptions",
-        "fog",
-        "--jobs",
-        "1",
-    )
+    cli("make-c", *words("--dataset smoke --limit 1 --severities 1 --corruptions fog --jobs 1"))
     assert len(pictures("out/smoke-c")) == 2
 
 

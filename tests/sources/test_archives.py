@@ -356,11 +356,7 @@ def test_zips_that_promise_gigabytes_cost_nothing(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     entry = data.index(b"PK\1\2")
     assert ImageFolder(path).size("a/x.png") == 1 << 20
-    for size, says in (
-        (1 << 31, "too large for an image: 2147483648 bytes"),
-        (1 << 28, None),
-        (100, None),
-    ):
+    for size, says in ((1 << 31, "too large for an image: 2147483648 bytes"), (1 << 28, None), (100, None)):
         data[entry + 24 : entry + 28] = size.to_bytes(4, "little")
         path.write_bytes(data)
         source = ImageFolder(path)

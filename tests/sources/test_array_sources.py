@@ -15,7 +15,7 @@ from robustgen.dataset.recipes import item_rng
 from robustgen.errors import SourceError
 from robustgen.sources.base import Options
 from robustgen.sources.opening import open_source
-from tests.helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo
+from tests.helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo, words
 
 # --- MNIST ---------------------------------------------------------------------------------------
 
@@ -155,17 +155,7 @@ def test_readers_of_grey_arrays_see_three_channels(mnist_c):
 
 @pytest.mark.parametrize(("name", "suffix"), [("png", "png"), ("jpeg", "JPEG")])
 def test_grey_trees(tmp_path, mnist, mnist_c, name, suffix):
-    flags = (
-        "--dataset",
-        "mnist",
-        "--corruptions",
-        "mnist-c:stripe",
-        "--format",
-        name,
-        "--jobs",
-        "1",
-        "--quiet",
-    )
+    flags = (*words("--dataset mnist --corruptions mnist-c:stripe --format"), name, "--jobs", "1", "--quiet")
     make_c(mnist, tmp_path / "out", *flags)
     picture = Image.open(tmp_path / "out" / "mnist-c.stripe" / "1" / f"00004.{suffix}")
     array = np.load(mnist_c / "mnist-c.stripe.npy")[4, :, :, 0]

@@ -208,11 +208,7 @@ def test_the_transform_of_a_sequence_gets_every_frame():
         ({"severity": "3"}, ArgumentTypeError, "severity must be"),
         ({"corruption": "clean"}, ArgumentError, "severity of clean images must be 0, not 3"),
         ({"edition": "imagenet-224"}, ArgumentError, "unknown edition"),
-        (
-            {"corruption": "lines", "edition": "imagenet-64"},
-            ArgumentError,
-            "no published strength at",
-        ),
+        ({"corruption": "lines", "edition": "imagenet-64"}, ArgumentError, "no published strength at"),
         ({"seed": -1}, ArgumentError, "seed must be from 0"),
         ({"seed": True}, ArgumentTypeError, "seed must be an int, not bool"),
         ({"jpeg": 96}, ArgumentError, "jpeg must be a quality from 1 to 95"),
