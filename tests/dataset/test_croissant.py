@@ -16,19 +16,7 @@ def sets(photos, tmp_path_factory):
     root = tmp_path_factory.mktemp("sets")
     for name in ("jpeg", "webdataset", "parquet", "npy"):
         make_c(photos, root / name, *FEW, "--format", name)
-    cli(
-        "make-p",
-        "--source",
-        photos,
-        "--output",
-        root / "mp4",
-        "--edition",
-        "imagenet-64",
-        "--limit",
-        1,
-        "--jobs",
-        1,
-    )
+    cli("make-p", "--source", photos, "--output", root / "mp4", *FEW[4:], "--limit", "1")
     return root
 
 

@@ -330,13 +330,6 @@ def test_only_noises_get_further_difficulties(photos, tmp_path):
     assert np.array_equal(last, sequence(photos, "cat/a.JPEG", "shot_noise", 3)[30])
 
 
-def test_sequences_as_arrays(photos, tmp_path):
-    make_p(photos, tmp_path / "out", *SOME, "--format", "npy", "--limit", "4", "--jobs", "1")
-    rows = np.load(tmp_path / "out" / "translate.npy")
-    assert rows.shape == (4, 16, 36, 40, 3)
-    assert np.array_equal(rows[2], sequence(photos, "cat/c.png", "translate"))
-
-
 # --- dry runs ------------------------------------------------------------------------------------
 
 

@@ -55,9 +55,8 @@ def decoded(data):
 
 
 def test_the_whole_family_is_written_as_published(source, pictures, tmp_path):
-    make_c(
-        source, tmp_path / "out", "--corruptions", "laion-c", "--with", f"tiles={pictures}", "--limit", "1"
-    )
+    flags = ("--corruptions", "laion-c", "--with", f"tiles={pictures}", "--limit", "1")
+    make_c(source, tmp_path / "out", *flags)
     made = {name: data for name, data in tree(tmp_path / "out").items() if name.endswith(".JPEG")}
     distortions = (
         *("geometric_shapes", "vertical_lines", "glitched", "luminance_checkerboard", "stickers", "mosaic"),
@@ -186,16 +185,8 @@ def test_preview_shows_tiles_of_the_source_or_of_a_folder(source, pictures, tmp_
     sheet = tmp_path / "sheet.png"
     cli("preview", "--source", source, "--corruptions", "laion-c:mosaic", "--output", sheet, "--no-show")
     assert sheet.exists()
-    flags = (
-        "--corruptions",
-        "laion-c:mosaic",
-        "--severities",
-        "5",
-        "--with",
-        f"tiles={pictures}",
-        "--no-show",
-    )
-    cli("preview", source / "cat" / "a.png", *flags, "--output", sheet, "--cell", "224")
+    mosaic = ("--corruptions", "laion-c:mosaic", "--severities", "5", "--with", f"tiles={pictures}")
+    cli("preview", source / "cat" / "a.png", *mosaic, "--no-show", "--output", sheet, "--cell", "224")
     colours = set(map(tuple, np.asarray(Image.open(sheet).convert("RGB")).reshape(-1, 3).tolist()))
     assert colours >= {(250, 0, 0)} or colours >= {(0, 0, 250)} or colours >= {(0, 250, 0)}
 
