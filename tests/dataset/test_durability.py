@@ -372,7 +372,7 @@ TWO = (*FEW, "--limit", "2")
     ("earlier", "flags"),
     [
         ((), (*TWO, "--corruptions", "contrast")),
-        (TWO, (*TWO, "--corruptions", "contrast")),
+        ((*TWO, "--corruptions", "contrast"), TWO),
         ((*TWO, "--shard", "2/2"), (*TWO, "--shard", "1/2")),
         ((), (*CIFAR, "--limit", "3", "--corruptions", "contrast")),
     ],
@@ -383,7 +383,7 @@ def test_killed_at_any_point(photos, cifar, tmp_path, earlier, flags):
     if earlier:
         make_c(source, tmp_path / "out", *earlier)
     taken = snapshots(source, tmp_path / "out", *flags)
-    assert len(taken) >= 2
+    assert len(taken) >= 20
     for root in taken:
         make_c(source, root, *flags)
         assert whole(root) == whole(tmp_path / "out")

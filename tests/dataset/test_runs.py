@@ -438,11 +438,11 @@ def uneven(tmp_path_factory):
 
 def test_a_sample_has_of_every_class_as_many_as_can_be(uneven, tmp_path):
     counts = {}
-    for size in (3, 5, 6):
+    for size in (3, 5, 6, 9):
         make_c(uneven, tmp_path / str(size), *ONE, "--sample", size)
         names = images_of(tmp_path / str(size))
         counts[size] = [sum(name.startswith(letter) for name in names) for letter in "abc"]
-    assert counts == {3: [1, 1, 1], 5: [2, 2, 1], 6: [3, 2, 1]}
+    assert counts == {3: [1, 1, 1], 5: [2, 2, 1], 6: [3, 2, 1], 9: [6, 2, 1]}
     assert set(images_of(tmp_path / "3")) < set(images_of(tmp_path / "5")) < set(images_of(tmp_path / "6"))
 
 
