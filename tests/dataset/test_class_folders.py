@@ -5,7 +5,7 @@ import shutil
 import pytest
 from PIL import Image
 
-from tests.helpers import cli, cli_error, tree, words
+from tests.helpers import cli, cli_error, tree
 
 CLASSES = ("cat", "dog")
 
@@ -123,15 +123,7 @@ def test_what_is_left_of_a_removed_set_is_no_hindrance(train, tmp_path):
 def test_a_tree_of_variants_goes_where_a_set_of_classes_was(train, tmp_path):
     out = tmp_path / "out"
     preprocess(train, out)
-    flags = (
-        "--dataset",
-        "folder",
-        "--source",
-        train,
-        "--output",
-        out,
-        *words("--corruptions contrast --jobs 1"),
-    )
+    flags = ("--source", train, "--output", out, "--corruptions", "contrast", "--jobs", "1")
     assert "created with different settings" in cli_error("make-c", *flags)
     shutil.rmtree(out)
     cli("make-c", *flags)

@@ -35,6 +35,13 @@ def source(tmp_path_factory):
     return root
 
 
+def maker(form, source):
+    """Return a function that makes a set of this format in an output."""
+    return lambda output, *flags, status=0: cli(
+        *FORMATS[form], *flags, "--source", source, "--output", output, status=status
+    )
+
+
 def content(location):
     """Return path to bytes of all files of an output, except for its state."""
     store = open_store(location)
@@ -71,9 +78,7 @@ def hold(root, begin, act, want, first=0):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_verify_accepts_no_set_whose_run_died_while_finishing(form, source, tmp_path):
-    def make(output):
-        cli(*FORMATS[form], "--source", source, "--output", output)
-
+    make = maker(form, source)
     writes = count_writes(lambda: make(tmp_path / "whole"))
     last = max(number for number, write in enumerate(writes) if "put records/00" in write)
     hold(tmp_path / "dead", lambda output: None, make, whole(tmp_path / "whole"), first=last)
@@ -81,12 +86,9 @@ def test_verify_accepts_no_set_whose_run_died_while_finishing(form, source, tmp_
 
 @pytest.mark.slow("many runs on S3")
 def test_verify_accepts_no_set_on_s3_whose_run_died_while_finishing(s3, source, tmp_path):
-    def make(output):
-        cli(*FORMATS["webdataset"], "--source", source, "--output", output)
-
+    make = maker("webdataset", source)
     make(tmp_path / "whole")
-    want = content(tmp_path / "whole")
-    hold(f"s3://{BUCKET}", lambda output: None, make, want, first=12)
+    hold(f"s3://{BUCKET}", lambda output: None, make, content(tmp_path / "whole"), first=12)
 
 
 def copy_of(made):
@@ -96,29 +98,18 @@ def copy_of(made):
 
 @pytest.mark.parametrize("form", ["mirror", "webdataset", "npy"])
 def test_verify_accepts_no_set_whose_extension_died(form, source, tmp_path):
-    def make(output, *flags):
-        cli(*FORMATS[form], *flags, "--source", source, "--output", output)
-
-    more = ("--severities", "1,2")
+    make, more = maker(form, source), ("--severities", "1,2")
     make(tmp_path / "whole", *more)
     make(tmp_path / "begun", "--limit", "1")
     # Before the first write, the set is still the finished smaller one.
-    hold(
-        tmp_path / "dead",
-        copy_of(tmp_path / "begun"),
-        lambda output: make(output, *more),
-        whole(tmp_path / "whole"),
-        first=1,
-    )
+    begin, want = copy_of(tmp_path / "begun"), whole(tmp_path / "whole")
+    hold(tmp_path / "dead", begin, lambda output: make(output, *more), want, first=1)
 
 
 @pytest.mark.parametrize("form", ["jpeg", "webdataset"])
 def test_verify_accepts_no_set_whose_repair_died(form, source, tmp_path):
     images = Path(shutil.copytree(source, tmp_path / "images"))
-
-    def make(output, status=0):
-        cli(*FORMATS[form], "--source", images, "--output", output, status=status)
-
+    make = maker(form, images)
     photo = (images / "dog" / "b.JPEG").read_bytes()
     (images / "dog" / "b.JPEG").write_bytes(bytes(len(photo)))
     make(tmp_path / "failed", status=1)
@@ -129,28 +120,20 @@ def test_verify_accepts_no_set_whose_repair_died(form, source, tmp_path):
 
 @pytest.mark.parametrize("form", ["jpeg", "parquet"])
 def test_verify_accepts_no_set_that_died_while_being_overwritten(form, source, tmp_path):
-    def make(output, *flags):
-        cli(*FORMATS[form], "--source", source, "--output", output, *flags)
-
-    other = ("--seed", "1", "--format", "png", "--overwrite")
+    make, other = maker(form, source), ("--seed", "1", "--format", "png", "--overwrite")
     make(tmp_path / "old")
     make(tmp_path / "whole", *other)
-    hold(
-        tmp_path / "dead",
-        copy_of(tmp_path / "old"),
-        lambda output: make(output, *other),
-        whole(tmp_path / "whole"),
-        first=1,
-    )
+    begin, want = copy_of(tmp_path / "old"), whole(tmp_path / "whole")
+    hold(tmp_path / "dead", begin, lambda output: make(output, *other), want, first=1)
 
 
 @pytest.mark.parametrize("form", ["jpeg", "npy"])
 def test_verify_that_dies_while_it_completes_merged_shards_can_be_repeated(form, source, tmp_path):
-    for shard in ("1/2", "2/2"):
-        part = tmp_path / shard[0]
-        cli(*FORMATS[form], "--source", source, "--output", part, "--shard", shard)
-        shutil.copytree(part, tmp_path / "merged", dirs_exist_ok=True)
-    cli(*FORMATS[form], "--source", source, "--output", tmp_path / "whole")
+    make = maker(form, source)
+    for number in ("1", "2"):
+        make(tmp_path / number, "--shard", f"{number}/2")
+        shutil.copytree(tmp_path / number, tmp_path / "merged", dirs_exist_ok=True)
+    make(tmp_path / "whole")
     want = whole(tmp_path / "whole")
     hold(tmp_path / "dead", copy_of(tmp_path / "merged"), verify, want)
     assert manifest(tmp_path / "whole")["complete"]
@@ -160,15 +143,15 @@ def test_merged_shards_whose_lists_know_only_some_failures_are_unfinished(source
     images = Path(shutil.copytree(source, tmp_path / "images"))
     for name in ("cat/b.JPEG", "dog/a.JPEG"):
         (images / name).write_bytes(b"")
-    flags = (*FORMATS["webdataset"], "--source", images)
-    for number in range(1, 3):
-        cli(*flags, "--output", tmp_path / f"{number}", "--shard", f"{number}/2", status=1)
-        shutil.copytree(tmp_path / f"{number}", tmp_path / "merged", dirs_exist_ok=True)
+    make = maker("webdataset", images)
+    for number in ("1", "2"):
+        make(tmp_path / number, "--shard", f"{number}/2", status=1)
+        shutil.copytree(tmp_path / number, tmp_path / "merged", dirs_exist_ok=True)
     (line,) = findings(tmp_path / "merged")
     assert line.startswith(
         "unfinished dataset.json: the files of the record companions are missing or outdated"
     )
     assert not manifest(tmp_path / "merged")["complete"]
-    cli(*flags, "--output", tmp_path / "merged", status=1)
-    cli(*flags, "--output", tmp_path / "whole", status=1)
+    make(tmp_path / "merged", status=1)
+    make(tmp_path / "whole", status=1)
     assert whole(tmp_path / "merged") == whole(tmp_path / "whole")

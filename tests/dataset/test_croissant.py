@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.helpers import cli, cli_error, findings, make_c, put_photo, words
+from tests.helpers import cli, cli_error, findings, make_c, put_photo
 
 mlcroissant = pytest.importorskip("mlcroissant")
 FEW = ("--corruptions", "fog,contrast", "--severities", "1,3", "--jobs", "1", "--edition", "imagenet-64")
@@ -16,14 +16,7 @@ def sets(photos, tmp_path_factory):
     root = tmp_path_factory.mktemp("sets")
     for name in ("jpeg", "webdataset", "parquet", "npy"):
         make_c(photos, root / name, *FEW, "--format", name)
-    cli(
-        "make-p",
-        "--source",
-        photos,
-        "--output",
-        root / "mp4",
-        *words("--edition imagenet-64 --limit 1 --jobs 1"),
-    )
+    cli("make-p", "--source", photos, "--output", root / "mp4", *FEW[4:], "--limit", "1")
     return root
 
 

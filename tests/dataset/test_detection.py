@@ -12,9 +12,11 @@ from robustgen.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.dataset.mirror import select_companions
 from robustgen.dataset.opening import open_dataset
 from robustgen.inspection.report.page import summarise_set
-from tests.helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree, words
+from tests.helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
 
-FEW = words("--corruptions contrast --severities 2 --jobs 1 --format original --set constants_for=224")
+ONE = ("--corruptions", "contrast", "--severities", "2", "--jobs", "1")
+FEW = (*ONE, "--format", "original", "--set", "constants_for=224")
+LINK = ("--set", "mirror=link")
 VARIANTS = ("clean", "contrast/2")
 
 
@@ -82,10 +84,8 @@ def test_pycocotools_reads_an_variant_as_it_is(coco, tmp_path, how):
 
 def test_verify_knows_what_was_mirrored(coco, tmp_path):
     make_c(coco, tmp_path / "out", "--set", "mirror=copy")
-    assert (
-        "8 files checked, 3 images regenerated, 0 findings"
-        in cli("verify", tmp_path / "out", "--deep", "all").stdout
-    )
+    said = cli("verify", tmp_path / "out", "--deep", "all").stdout
+    assert "8 files checked, 3 images regenerated, 0 findings" in said
     held = json.loads((tmp_path / "out" / "dataset.json").read_text())
     assert held["complete"] and held["counts"]["files"] == 8
     (tmp_path / "out" / "clean/annotations/instances_val2017.json").write_text("{}")
@@ -94,26 +94,26 @@ def test_verify_knows_what_was_mirrored(coco, tmp_path):
 
 
 def test_mirrored_files_follow_the_source(coco, tmp_path):
-    make_c(coco, tmp_path / "out", "--set", "mirror=link")
+    make_c(coco, tmp_path / "out", *LINK)
     before = tree(tmp_path / "out")
-    assert "nothing to do" in make_c(coco, tmp_path / "out", "--set", "mirror=link").stdout
+    assert "nothing to do" in make_c(coco, tmp_path / "out", *LINK).stdout
     assert tree(tmp_path / "out") == before
     (coco / "annotations" / "instances_val2017.json").unlink()
     (coco / "annotations" / "new.txt").write_text("new")
-    make_c(coco, tmp_path / "out", "--set", "mirror=link")
+    make_c(coco, tmp_path / "out", *LINK)
     assert [path.name for path in (tmp_path / "out/contrast/2/annotations").iterdir()] == ["new.txt"]
     cli("verify", tmp_path / "out")
 
 
 def test_an_interrupted_or_divided_run_gives_the_same(coco, tmp_path):
     for number in (1, 2):
-        make_c(coco, tmp_path / "parts", "--set", "mirror=link", "--shard", f"{number}/2")
+        make_c(coco, tmp_path / "parts", *LINK, "--shard", f"{number}/2")
     make_c(coco, tmp_path / "one", "--set", "mirror=copy")
     assert tree(tmp_path / "parts") == tree(tmp_path / "one")
 
 
 def test_overwrite_removes_what_was_mirrored(coco, tmp_path):
-    make_c(coco, tmp_path / "out", "--set", "mirror=link")
+    make_c(coco, tmp_path / "out", *LINK)
     make_c(coco, tmp_path / "out", "--seed", "1", "--overwrite")
     assert not list((tmp_path / "out").rglob("annotations"))
     assert (coco / "annotations" / "instances_val2017.json").exists()
@@ -121,7 +121,7 @@ def test_overwrite_removes_what_was_mirrored(coco, tmp_path):
 
 
 def test_maps_of_labels_are_no_images(cityscapes, tmp_path):
-    make_c(cityscapes, tmp_path / "out", "--set", "mirror=link", "--subset", "leftImg8bit/*")
+    make_c(cityscapes, tmp_path / "out", *LINK, "--subset", "leftImg8bit/*")
     for path in (cityscapes / "gtFine").rglob("*.png"):
         name = path.relative_to(cityscapes)
         assert (tmp_path / "out/contrast/2" / name).read_bytes() == path.read_bytes()
@@ -129,7 +129,7 @@ def test_maps_of_labels_are_no_images(cityscapes, tmp_path):
         name = path.relative_to(cityscapes)
         assert np.array_equal(pixels_of(tmp_path / "out/clean" / name), pixels_of(path))
         assert not np.array_equal(pixels_of(tmp_path / "out/contrast/2" / name), pixels_of(path))
-    limited = ("--set", "mirror=link", "--subset", "leftImg8bit/*", "--limit", "1")
+    limited = (*LINK, "--subset", "leftImg8bit/*", "--limit", "1")
     make_c(cityscapes, tmp_path / "limited", *limited)
     # Images that the limit leaves out are not repeated as they are.
     assert len(list((tmp_path / "limited/contrast/2/leftImg8bit").rglob("*.png"))) == 1
@@ -139,7 +139,7 @@ def test_maps_of_labels_are_no_images(cityscapes, tmp_path):
 @pytest.mark.parametrize("recorded", [True, False])
 def test_maps_of_labels_are_not_read_as_images(cityscapes, tmp_path, recorded):
     out = tmp_path / "out"
-    make_c(cityscapes, out, "--subset", "leftImg8bit/*", "--set", "mirror=link")
+    make_c(cityscapes, out, "--subset", "leftImg8bit/*", *LINK)
     if not recorded:
         (out / "clean" / "SHA256SUMS").unlink()
     assert summarise_set(out).sample.total == 2
@@ -155,7 +155,7 @@ def test_the_variants_are_read_by_torchvision(cityscapes, tmp_path):
     torchvision = pytest.importorskip("torchvision")
     for path in (cityscapes / "gtFine").rglob("*labelIds.png"):
         shutil.copy(path, path.with_name(path.name.replace("labelIds", "instanceIds")))
-    make_c(cityscapes, tmp_path / "out", "--set", "mirror=link", "--subset", "leftImg8bit/*")
+    make_c(cityscapes, tmp_path / "out", *LINK, "--subset", "leftImg8bit/*")
     held = torchvision.datasets.Cityscapes(
         str(tmp_path / "out/contrast/2"), split="val", target_type="semantic"
     )
@@ -168,7 +168,7 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
     (coco / "folder").symlink_to("/etc")
     (coco / "SHA256SUMS").write_text("of the source")
     os.mkfifo(coco / "pipe")
-    make_c(coco, tmp_path / "out", "--set", "mirror=link", status=1)
+    make_c(coco, tmp_path / "out", *LINK, status=1)
     assert {error["key"]: error["reason"] for error in errors_of(tmp_path / "out")} == {
         "link.json": "is a link, which is not mirrored",
         "folder": "is a link, which is not mirrored",
@@ -179,11 +179,9 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
 
 
 def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
-    said = make_c(
-        coco, tmp_path / "out", "--set", "mirror=link", "--corruptions", "elastic_transform,fog"
-    ).stderr
+    said = make_c(coco, tmp_path / "out", *LINK, "--corruptions", "elastic_transform,fog").stderr
     assert said.count("elastic_transform moves pixels, but boxes and masks stay in place") == 1
-    assert "moves" not in make_c(coco, tmp_path / "fog", "--set", "mirror=link").stderr
+    assert "moves" not in make_c(coco, tmp_path / "fog", *LINK).stderr
 
 
 @pytest.mark.parametrize(
@@ -203,10 +201,8 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     ids=str,
 )
 def test_what_does_not_go_together(coco, tmp_path, flags, message):
-    error = cli_error(
-        "make-c", "--source", coco, "--output", tmp_path / "out", *FEW, "--set", "mirror=link", *flags
-    )
-    assert error == message
+    command = ("make-c", "--source", coco, "--output", tmp_path / "out", *FEW, *LINK)
+    assert cli_error(*command, *flags) == message
 
 
 def test_sizes_are_kept_and_the_constants_are_those_of_224(tmp_path):
@@ -225,11 +221,11 @@ def test_sizes_are_kept_and_the_constants_are_those_of_224(tmp_path):
 
 
 def test_the_data_set_coco_c_is_the_whole_recipe(coco, tmp_path):
-    few = ("--source", coco, "--corruptions", "contrast", "--severities", "2", "--jobs", "1")
+    few = ("--source", coco, *ONE)
     said = cli("make-c", "--dataset", "coco-c", *few, "--output", tmp_path / "out").stderr
     assert said.splitlines()[0] == "3 images, 2 outputs of each"
     assert "mirror: 1 file of " in said and "into each of 2 folders as hard links" in said
-    flags = ("--edition", "coco-c", "--format", "original", "--set", "mirror=link")
+    flags = ("--edition", "coco-c", "--format", "original", *LINK)
     cli("make-c", *flags, *few, "--output", tmp_path / "spelled")
     assert tree(tmp_path / "out") == tree(tmp_path / "spelled")
     assert (tmp_path / "out/contrast/2/annotations/instances_val2017.json").is_file()
@@ -251,9 +247,7 @@ def test_files_of_images_that_were_not_chosen_are_not_repeated(cityscapes, tmp_p
     for name in ("val/frankfurt/frankfurt_000000", "train/bonn/bonn_000000"):
         (cityscapes / "gtFine" / f"{name}_gtFine_polygons.json").write_text("{}")
     (cityscapes / "README").write_text("read me")
-    said = make_c(
-        cityscapes, tmp_path / "out", "--set", "mirror=link", "--subset", "leftImg8bit/val/*"
-    ).stderr
+    said = make_c(cityscapes, tmp_path / "out", *LINK, "--subset", "leftImg8bit/val/*").stderr
     assert "mirror: 4 files of" in said
     repeated = {name for name in tree(tmp_path / "out/contrast/2") if not name.startswith("leftImg8bit")}
     labels = {f"gtFine/val/frankfurt/frankfurt_{n:06d}_gtFine_labelIds.png" for n in range(2)}

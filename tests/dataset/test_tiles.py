@@ -17,7 +17,7 @@ from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.tiles import TileBank
 from robustgen.settings.config import Config
 from robustgen.settings.loading import check
-from tests.helpers import cli, cli_error, make_c, manifest, photo, put_photo, tree, words
+from tests.helpers import cli, cli_error, make_c, manifest, photo, put_photo, tree
 
 TILED = (
     *("--corruptions", "laion-c:stickers,laion-c:mosaic", "--severities", "2,3"),
@@ -55,9 +55,8 @@ def decoded(data):
 
 
 def test_the_whole_family_is_written_as_published(source, pictures, tmp_path):
-    make_c(
-        source, tmp_path / "out", "--corruptions", "laion-c", "--with", f"tiles={pictures}", "--limit", "1"
-    )
+    flags = ("--corruptions", "laion-c", "--with", f"tiles={pictures}", "--limit", "1")
+    make_c(source, tmp_path / "out", *flags)
     made = {name: data for name, data in tree(tmp_path / "out").items() if name.endswith(".JPEG")}
     distortions = (
         *("geometric_shapes", "vertical_lines", "glitched", "luminance_checkerboard", "stickers", "mosaic"),
@@ -136,7 +135,10 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
         (("--with", "tiles=empty"), "empty: no images"),
         (("--with", "tiles=broken"), "broken: 'x.png': in none of the formats"),
         (("--limit", "1", "--source", "single"), "contains no other picture; name other"),
-        (("--corruptions", "fog", "--with", "tiles=single"), "with: tiles: none of the corruptions needs it"),
+        (
+            ("--corruptions", "fog", "--with", "tiles=single"),
+            "with: tiles: none of the corruptions needs it",
+        ),
         (("--edition", "imagenet"), "multiples of 6, not 224 x 224; published_preparation"),
         (("--edition", "laion-c@384"), "laion-c@384 is 224 x 224 pixels, and has no other size"),
         (("--quality", "101"), "--quality: must be less than or equal to 100, not 101"),
@@ -183,8 +185,8 @@ def test_preview_shows_tiles_of_the_source_or_of_a_folder(source, pictures, tmp_
     sheet = tmp_path / "sheet.png"
     cli("preview", "--source", source, "--corruptions", "laion-c:mosaic", "--output", sheet, "--no-show")
     assert sheet.exists()
-    flags = (*words("--corruptions laion-c:mosaic --severities 5 --with"), f"tiles={pictures}", "--no-show")
-    cli("preview", source / "cat" / "a.png", *flags, "--output", sheet, "--cell", "224")
+    mosaic = ("--corruptions", "laion-c:mosaic", "--severities", "5", "--with", f"tiles={pictures}")
+    cli("preview", source / "cat" / "a.png", *mosaic, "--no-show", "--output", sheet, "--cell", "224")
     colours = set(map(tuple, np.asarray(Image.open(sheet).convert("RGB")).reshape(-1, 3).tolist()))
     assert colours >= {(250, 0, 0)} or colours >= {(0, 0, 250)} or colours >= {(0, 250, 0)}
 
