@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy.io import savemat
 
 from robustgen.errors import ImageError, SourceError
@@ -25,7 +24,7 @@ from robustgen.files.storage import open_store
 from robustgen.sources.base import Options, Source, sort_classes
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.opening import open_source
-from tests.helpers import cli, cli_error
+from tests.helpers import cli, cli_error, put_photo
 
 NAMES = ("n01/a.png", "n01/deep/b.JPEG", "n02/c.bmp", "n02/d.jpg", "n10/e.png")
 ODD_NAMES = (f"{'c' * 90}/{'x' * 150}.png", "żółw/🐢.png", "with space/new\nline.png")
@@ -33,10 +32,7 @@ ODD_NAMES = (f"{'c' * 90}/{'x' * 150}.png", "żółw/🐢.png", "with space/new\
 
 def put_photos(root: Path, *names: str) -> Path:
     for i, name in enumerate(names):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        noise = np.random.default_rng(i).integers(0, 256, (40 + i, 50, 3), np.uint8)
-        Image.fromarray(noise).save(path)
+        put_photo(root / name, 40 + i, 50, seed=i)
     return root
 
 
