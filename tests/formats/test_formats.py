@@ -139,11 +139,6 @@ def test_a_format_that_does_not_exist_is_refused(photos, tmp_path, form, message
     assert cli_error("make-c", *flags) == message
 
 
-def test_another_format_is_another_output(photos, lossless):
-    message = cli_error("make-c", "--source", photos, "--output", lossless, *FEW, "--format", "webp")
-    assert "output.format was 'png' and is now 'webp'" in message
-
-
 def test_the_documentation_names_every_format():
     page = (Path(__file__).parents[2] / "docs" / "use" / "formats.md").read_text()
     assert all(f"`{name}`" in page for name in FORMATS)

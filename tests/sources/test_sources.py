@@ -229,17 +229,15 @@ def test_errors_of_the_system_name_the_image(
         ImageFolder(tmp_path).load("x.png")
 
 
-def test_folder_or_missing_file_in_place_of_an_image(tmp_path: Path) -> None:
+def test_a_folder_or_an_impossible_name_in_place_of_an_image(tmp_path: Path) -> None:
     put(tmp_path / "x.jpg" / "y.png")
     source = ImageFolder(tmp_path)
     assert source.keys() == ("x.jpg/y.png",)
     with pytest.raises(ImageError, match="is not a regular file"):
         source.load("x.jpg")
-    for key in ("gone.jpg", "nul\0.jpg"):
+    for ask in (source.load, source.size):
         with pytest.raises(ImageError):
-            source.load(key)
-        with pytest.raises(ImageError):
-            source.size(key)
+            ask("nul\0.jpg")
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
@@ -277,8 +275,6 @@ def test_keys_classes_labels_and_sizes(tmp_path: Path) -> None:
     assert source.size("b/y.png") == (tmp_path / "b/y.png").stat().st_size
     assert source.location == str(tmp_path)
     assert source.load("b/y.png")[3, 4].tolist() == [10, 20, 30]
-    with pytest.raises(ImageError, match=r"nowhere/x\.png"):
-        source.label("nowhere/x.png")
 
 
 def test_odd_names(tmp_path: Path) -> None:
