@@ -260,26 +260,13 @@ def test_a_lost_connection_ends_the_listing(
 
 
 def test_samples_that_are_refused(tmp_path: Path, png: bytes) -> None:
-    first = {
-        "good.png": png,
-        "good.cls": b"1",
-        "unlabelled.png": png,
-        "two.png": png,
-        "two.jpg": png,
-        "bad.png": png,
-        "bad.cls": b"../up",
-        "twice.png": png,
-        "twice.cls": b"1",
-        "dot.ted.png": png,
-        "masked.png": png,
-        "masked.cls": b"0",
-        "masked.seg.png": png,
-        "/absolute.png": png,
-        "bomb.png": png,
-        "bomb.cls": b"7" * (2 << 20),
-        "nested.png": png,
-        "nested.json": b'{"a":' * 100_000,
-    }
+    names = (
+        *("good.png", "unlabelled.png", "two.png", "two.jpg", "bad.png", "twice.png", "dot.ted.png"),
+        *("masked.png", "masked.seg.png", "/absolute.png", "bomb.png", "nested.png"),
+    )
+    labels = {"good.cls": b"1", "bad.cls": b"../up", "twice.cls": b"1", "masked.cls": b"0"}
+    bombs = {"bomb.cls": b"7" * (2 << 20), "nested.json": b'{"a":' * 100_000}
+    first = dict.fromkeys(names, png) | labels | bombs
     root = put_shards(tmp_path / "s", [first, {"twice.png": png, "twice.cls": b"0"}])
     source = open_source(root)
     assert source.keys() == ("0/masked.png", "1/good.png")
