@@ -6,6 +6,14 @@ import sys
 
 import pytest
 
+
+def words(code, **environment):
+    """The words of the last line that a Python process prints."""
+    command, environment = [sys.executable, "-c", code], {**os.environ, **environment}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1].split()
+
+
 COMMAND = """
 import atexit, gc
 atexit.register(lambda: print(gc.get_threshold()[0] > 10_000, gc.get_freeze_count() > 1000))
@@ -14,15 +22,9 @@ main(["list"], standalone_mode=False)
 """
 
 
-def test_what_pytorch_leaves_is_collected():
-    command = "import sys; sys.modules['torch'] = sys\n" + COMMAND
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "True False"
-
-
-def test_a_command_collects_garbage_rarely_and_not_when_it_ends():
-    done = subprocess.run([sys.executable, "-c", COMMAND], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "True True"
+def test_a_command_collects_garbage_rarely_and_when_it_ends_only_what_pytorch_leaves():
+    assert words(COMMAND) == ["True", "True"]
+    assert words("import sys; sys.modules['torch'] = sys\n" + COMMAND) == ["True", "False"]
 
 
 COMPILED = """
@@ -44,10 +46,7 @@ print(len(began), gc.isenabled(), gc.get_freeze_count() > 1000)
 
 @pytest.mark.parametrize("ours", [False, True])
 def test_no_garbage_is_collected_while_a_loop_is_compiled(tmp_path, ours):
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", COMPILED.format(ours=ours)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    collections, *rest = done.stdout.split()
+    collections, *rest = words(COMPILED.format(ours=ours), NUMBA_CACHE_DIR=str(tmp_path))
     # Two for each collection; what waits is collected when the loop is there.
     assert int(collections) <= 4 and rest == ["True", str(ours)]
     assert any(tmp_path.rglob("*.nbc"))
@@ -74,8 +73,7 @@ print(kept - count_kilobytes() > 80_000, kept - fill_and_free() > 80_000)
 
 
 def test_what_is_freed_is_handed_back_where_large_frames_need_it():
-    done = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
+    assert words(FREED) == ["True", "True"]
 
 
 REUSED = """
@@ -94,5 +92,4 @@ print(fill_and_count_faults() > 0, fill_and_count_faults() < 20)
 
 
 def test_what_large_photographs_take_is_kept_too():
-    done = subprocess.run([sys.executable, "-c", REUSED], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["True", "True"]
+    assert words(REUSED) == ["True", "True"]

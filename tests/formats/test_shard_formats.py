@@ -1,6 +1,5 @@
 """WebDataset and Parquet: what shards hold, that images alone decide their bytes, real readers."""
 
-import io
 import json
 import shutil
 import signal
@@ -9,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
 import pytest
 import webdataset as wds
 from PIL import Image
@@ -16,7 +17,8 @@ from PIL import Image
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import SourceError
 from robustgen.sources.sample_names import sample_key, sample_name
-from tests.helpers import cli, cli_error, errors_of, put_photo, spawn, tree, wait_until
+from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, spawn, tree, wait_until
+from tests.sources.test_archives import put_tar
 from tests.sources.test_shard_sources import put_parquet
 
 FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
@@ -27,19 +29,7 @@ FORMATS = ("webdataset", "parquet")
 
 
 def make(source, output, form, *flags, status=0):
-    return cli(
-        "make-c",
-        "--source",
-        source,
-        "--output",
-        output,
-        "--format",
-        form,
-        *SMALL,
-        *FEW,
-        *flags,
-        status=status,
-    )
+    return make_c(source, output, "--format", form, *SMALL, *FEW, *flags, status=status)
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +59,7 @@ def members(path):
 
 
 def rows(path):
-    import pyarrow.parquet
-
-    return pyarrow.parquet.ParquetFile(path).read().to_pylist()
+    return pq.ParquetFile(path).read().to_pylist()
 
 
 # --- what they hold --------------------------------------------------------------------------------
@@ -248,13 +236,6 @@ def test_verify_deep_finds_another_image_in_a_shard(copied, tmp_path):
     assert "differs   contrast/1/000001.tar: dog/a.JPEG" in found
 
 
-def test_a_changed_card_is_a_finding(sets, tmp_path):
-    out = Path(shutil.copytree(sets / "parquet", tmp_path / "out"))
-    with (out / "README.md").open("a") as card:
-        card.write("more\n")
-    assert "changed   README.md" in cli("verify", out, status=1).output
-
-
 # --- real readers ----------------------------------------------------------------------------------
 
 
@@ -295,14 +276,9 @@ def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_shards_are_read_as_the_tree_is(sets, form):
+def test_shards_have_the_variants_and_classes_of_the_tree(sets, form):
     shards, files = open_dataset(sets / form), open_dataset(sets / "jpeg")
     assert shards.variants == files.variants and shards.classes == files.classes == 2
-    for variant in files.variants:
-        assert shards.keys(variant) == files.keys(variant)
-        assert np.array_equal(shards.labels(variant), files.labels(variant))
-        for index in range(5):
-            assert np.array_equal(shards.load(variant, index), files.load(variant, index))
     with_list = open_dataset(sets / form, ["dog", "bird", "cat"])
     assert with_list.labels(files.variants[0]).tolist() == [2, 2, 2, 0, 0] and with_list.classes == 3
 
@@ -328,13 +304,8 @@ def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
         shutil.copytree(sets / "webdataset" / variant, tmp_path / "theirs" / variant, dirs_exist_ok=True)
         (tmp_path / "theirs" / variant / "SHA256SUMS").unlink()
     theirs = open_dataset(tmp_path / "theirs")
-    assert theirs.keys(theirs.variants[0]) == (
-        "cat/a.jpg",
-        "cat/b.jpg",
-        "cat/c.jpg",
-        "dog/a.jpg",
-        "dog/d.jpg",
-    )
+    names = ("cat/a", "cat/b", "cat/c", "dog/a", "dog/d")
+    assert theirs.keys(theirs.variants[0]) == tuple(f"{name}.jpg" for name in names)
     assert theirs.classes is None
     assert theirs.labels(theirs.variants[0]).tolist() == [0, 0, 0, 1, 1]
 
@@ -353,11 +324,8 @@ def test_a_damaged_shard_is_named(sets, tmp_path, form):
 def test_samples_that_would_lie_outside_are_refused(sets, tmp_path, key):
     out = Path(shutil.copytree(sets / "webdataset", tmp_path / "out"))
     shutil.rmtree(out / ".robustgen")
-    with tarfile.open(out / "clean/000000.tar", "w") as archive:
-        for suffix, data in (("jpg", (sets / "jpeg/clean/cat/a.JPEG").read_bytes()), ("cls", b"0")):
-            member = tarfile.TarInfo(f"{key}.{suffix}")
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
+    image = (sets / "jpeg/clean/cat/a.JPEG").read_bytes()
+    put_tar(out / "clean/000000.tar", {f"{key}.jpg": image, f"{key}.cls": b"0"})
     said = cli_error("preprocess", "clahe", out, tmp_path / "clahe")
     assert said.startswith(f"{out / 'clean'}: ") and repr(f"{key}.jpg".lstrip("/")) in said
     assert "its name leaves the archive" in said or "its name is absolute" in said
@@ -368,13 +336,11 @@ def test_samples_that_would_lie_outside_are_refused(sets, tmp_path, key):
 
 def test_folders_of_tables_hold_nothing_else(sets):
     """pandas, Polars, Spark and Dask take every file of a folder for a table."""
-    import pyarrow.dataset
-
     data = sets / "parquet" / "data"
     assert {path.suffix for path in data.rglob("*") if path.is_file()} == {".parquet"}
     lines = (sets / "parquet/SHA256SUMS").read_text().splitlines()
     assert len(lines) == 2 * len(VARIANTS) + 1 and sum("  data/contrast/4/" in line for line in lines) == 2
-    whole = pyarrow.dataset.dataset(data).to_table()
+    whole = pa.dataset.dataset(data).to_table()
     found = {(row["corruption"], row["severity"], row["key"]): row for row in whole.to_pylist()}
     assert len(found) == 25 and {(name, level) for name, level, _ in found} == {
         ("clean", 0), *((name, level) for name in ("gaussian_noise", "contrast") for level in (1, 4)),
