@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from robustgen.errors import ArgumentError, ImageError
+from robustgen.errors import ArgumentError
 from robustgen.models.classifier import Classifier
 from robustgen.models.onnx import OnnxModel
 from robustgen.related.filtration import crops, funnel, reviewing
@@ -42,11 +42,6 @@ def test_images_are_resized_by_their_shorter_side_first():
     assert shape.resize(wide).shape == (256, 768, 3)
     assert shape.crop_centre(wide.transpose(1, 0, 2)).shape == (1, 224, 224, 3)
     assert crops.geometry(32, 32, 32).crop_ten(wide).shape == (10, 32, 32, 3)
-
-
-def test_an_elongated_image_is_refused():
-    with pytest.raises(ImageError, match="too elongated"):
-        crops.geometry(224, 224).crop_ten(np.zeros((1, 9000, 3), np.uint8))
 
 
 # --- decisions -----------------------------------------------------------------------------------
@@ -83,50 +78,34 @@ def said_of(right, truth, predicted):
     return Opinions(np.array(right), truth, other.astype(int), other, predicted, np.zeros(predicted.shape))
 
 
-def test_one_right_crop_of_one_model_is_enough_to_go():
-    said = said_of([[0, 1, 0, 0], [0, 0, 10, 0]], np.full((2, 4), 0.01), [1, 1, 1, 1])
-    steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
-    assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.CORRECT, FunnelStep.CORRECT, FunnelStep.KEPT]
+FEW_SURE = [[0.15, 0.2, 0.0, 0.1], [0.0, 0.0, 0.1501, 0.15]]
+# The surest model says 0.05, 0.04, 0.02, - and 0.03 of the confusion of 0 and 1.
+CONFUSED = [[0.05, 0.01, 0.02, 0.01, 0.03], [0.0, 0.04, 0.01, 0.01, 0.01]]
 
 
-def test_over_15_per_cent_of_one_model_goes_and_15_stays():
-    said = said_of(np.zeros((2, 4), int), [[0.15, 0.2, 0.0, 0.1], [0.0, 0.0, 0.1501, 0.15]], [1, 1, 1, 1])
-    steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
-    assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.CONFIDENT, FunnelStep.CONFIDENT, FunnelStep.KEPT]
-
-
-def test_a_confusion_keeps_those_least_sure_of_the_truth():
-    truth = [[0.05, 0.01, 0.02, 0.01, 0.03], [0.0, 0.04, 0.01, 0.01, 0.01]]
-    said = said_of(np.zeros((2, 5), int), truth, [1, 1, 1, 2, 1])
-    # How sure they are is what the surest says: 0.05, 0.04, 0.02, -, 0.03 of the confusion of 0 and 1.
-    steps = funnel.judge_adversarial(said, np.zeros(5, int), "abcde", per_confusion=2)
-    assert steps.tolist() == [
-        FunnelStep.CROWDED,
-        FunnelStep.CROWDED,
-        FunnelStep.KEPT,
-        FunnelStep.KEPT,
-        FunnelStep.KEPT,
-    ]
-
-
-def test_confusions_have_a_direction_and_ties_go_by_key():
-    said = said_of(np.zeros((1, 5), int), np.full((1, 5), 0.01), [1, 1, 1, 0, 2])
-    steps = funnel.judge_adversarial(
-        said, np.array([0, 0, 0, 1, 0]), ["c", "a", "b", "d", "e"], per_confusion=1
-    )
-    assert steps.tolist() == [
-        FunnelStep.CROWDED,
-        FunnelStep.KEPT,
-        FunnelStep.CROWDED,
-        FunnelStep.KEPT,
-        FunnelStep.KEPT,
-    ]
-
-
-def test_what_has_gone_before_takes_no_place_in_a_confusion():
-    said = said_of([[1, 0, 0]], [[0.0, 0.5, 0.1]], [1, 1, 1])
-    steps = funnel.judge_adversarial(said, np.zeros(3, int), "abc", per_confusion=1)
-    assert steps.tolist() == [FunnelStep.CORRECT, FunnelStep.CONFIDENT, FunnelStep.KEPT]
+@pytest.mark.parametrize(
+    ("right", "truth", "true", "predicted", "keys", "most", "steps"),
+    [
+        (
+            [[0, 1, 0, 0], [0, 0, 10, 0]],
+            [[0.01] * 4] * 2,
+            "0000",
+            "1111",
+            "abcd",
+            15,
+            "KEPT CORRECT CORRECT KEPT",
+        ),
+        ([[0] * 4] * 2, FEW_SURE, "0000", "1111", "abcd", 15, "KEPT CONFIDENT CONFIDENT KEPT"),
+        ([[0] * 5] * 2, CONFUSED, "00000", "11121", "abcde", 2, "CROWDED CROWDED KEPT KEPT KEPT"),
+        ([[0] * 5], [[0.01] * 5], "00010", "11102", "cabde", 1, "CROWDED KEPT CROWDED KEPT KEPT"),
+        ([[1, 0, 0]], [[0.0, 0.5, 0.1]], "000", "111", "abc", 1, "CORRECT CONFIDENT KEPT"),
+    ],
+    ids=["a right crop", "over 15 %", "least sure", "directions and ties", "what has gone takes no place"],
+)
+def test_which_adversarial_images_stay(right, truth, true, predicted, keys, most, steps):
+    said = said_of(right, truth, [*map(int, predicted)])
+    found = funnel.judge_adversarial(said, np.array([*map(int, true)]), keys, per_confusion=most)
+    assert [FunnelStep(step).name for step in found] == steps.split()
 
 
 def test_decisions_do_not_depend_on_the_order_of_images():
@@ -141,12 +120,7 @@ def test_decisions_do_not_depend_on_the_order_of_images():
     order = rng.permutation(n)
     again = funnel.judge_adversarial(said.select(order), true[order], [keys[i] for i in order])
     np.testing.assert_array_equal(again, steps[order])
-    assert {*steps.tolist()} == {
-        FunnelStep.KEPT,
-        FunnelStep.CORRECT,
-        FunnelStep.CONFIDENT,
-        FunnelStep.CROWDED,
-    }
+    assert len({*steps.tolist()}) == 4
     kept = steps == FunnelStep.KEPT
     counts = [(kept & (true == t) & (said.predicted == p)).sum() for t in range(4) for p in range(4)]
     assert max(counts) == 15
@@ -157,18 +131,6 @@ def test_outliers_have_to_convince_every_model():
     said.sure[:] = [[0.9, 0.99, 0.89, 1.0], [0.9, 0.5, 0.99, 1.0]]
     steps = funnel.judge_outlying(said, np.array([False, False, False, True]))
     assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.UNSURE, FunnelStep.UNSURE, FunnelStep.KNOWN]
-
-
-def test_the_funnel_counts_what_is_left():
-    steps = np.array(
-        [FunnelStep.CORRECT, FunnelStep.KEPT, FunnelStep.CONFIDENT, FunnelStep.CORRECT, FunnelStep.CROWDED]
-    )
-    assert funnel.count_left(steps, (FunnelStep.CORRECT, FunnelStep.CONFIDENT, FunnelStep.CROWDED)) == [
-        5,
-        3,
-        2,
-        1,
-    ]
 
 
 # --- models and candidates -----------------------------------------------------------------------
@@ -593,7 +555,7 @@ def reviewed(candidates, model, classes, tmp_path):
     return tmp_path / "a"
 
 
-def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, tmp_path):
+def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, model, classes, tmp_path):
     accept = ("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
     assert "2 images of 1 folder accepted" in cli(*accept).stdout
     files = tree(reviewed / "accepted")
@@ -611,12 +573,10 @@ def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, tmp_pat
     assert "--overwrite replaces it" in cli_error(*accept)
     cli(*accept, "--overwrite")
     assert tree(reviewed / "accepted") == files
-
-
-def test_the_same_command_with_accept_runs_and_accepts(candidates, reviewed, model, classes, tmp_path):
+    # With the flags of the first run, the same command predicts, finds nothing to do, and accepts.
     flags = ("--classes", classes, "--accept", tmp_path / "list.txt")
     result = filter_a(candidates, model, reviewed, *flags)
-    assert "0 images predicted in" in result.stdout and "2 images of 1 folder accepted" in result.stdout
+    assert "0 images predicted in" in result.stdout and "were there already" in result.stdout
 
 
 def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
@@ -687,28 +647,24 @@ def test_accepting_candidates_that_changed(candidates, model, classes, tmp_path)
     assert not (tmp_path / "a" / "accepted").exists()
 
 
-@pytest.mark.parametrize("name", ["shortlist.jsonl", "funnel.json"])
-def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name):
-    (reviewed / name).write_bytes((reviewed / name).read_bytes()[:-20])
-    line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
-    assert name in line
-
-
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("name", "change", "says"),
     [
-        ({"settings": []}, ": check settings"),
-        ({"settings": {}}, ""),
-        ({"images": [1]}, ""),
-        ({"steps": None}, ": check steps"),
-        ({"classes": {"red": 3}}, ": check classes"),
+        ("shortlist.jsonl", None, ": differs from funnel.json"),
+        ("funnel.json", None, " is damaged"),
+        ("funnel.json", {"settings": []}, " is damaged: check settings"),
+        ("funnel.json", {"settings": {}}, " is damaged"),
+        ("funnel.json", {"images": [1]}, " is damaged"),
+        ("funnel.json", {"steps": None}, " is damaged: check steps"),
+        ("funnel.json", {"classes": {"red": 3}}, " is damaged: check classes"),
     ],
 )
-def test_accepting_from_a_funnel_of_another_shape(candidates, reviewed, tmp_path, change, says):
-    path = reviewed / "funnel.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name, change, says):
+    path = reviewed / name
+    text = path.read_text()
+    path.write_text(json.dumps(json.loads(text) | change) if change else text[:-20])
     line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
-    assert line == f"{path} is damaged{says}"
+    assert line.startswith(f"{path}{says}")
 
 
 # --- wrong input ---------------------------------------------------------------------------------
@@ -787,40 +743,27 @@ def test_candidates_that_are_none(candidates, model, classes, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("red\ngren\n", "only.txt: unknown class 'gren' (did you mean 'green'?) of"),
-        ("red\npurple haze\n", "only.txt: unknown class 'purple haze' (known: red, green, blue) of"),
-        ("red\nblue\nred\n", "only.txt: 'red' is listed twice"),
-        ("red\n", "only.txt: names fewer than two classes"),
-    ],
-)
-def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
-    (tmp_path / "only.txt").write_text(text)
-    flags = ("--classes", classes, "--only", tmp_path / "only.txt")
-    assert says in refused("filter-a", candidates, model, tmp_path / "a", *flags)
-
-
-@pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (
-            ("--classes", "CLASSES", "--classes", "CLASSES"),
-            "--classes: given 2 times; give it once, or once for each",
-        ),
-        (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are fewer than the 16 of a crop"),
-        (("--classes", "CLASSES", "--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
-        (("--classes", "CLASSES", "--layout", "NHWC"), "takes NCHW"),
-        (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
-        (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
+        (("--classes", "CLASSES"), "--classes: given 2 times; give it once, or once for each"),
+        (("--resize", "15"), "--resize: 15 pixels are fewer than the 16 of a crop"),
+        (("--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
+        (("--layout", "NHWC"), "takes NCHW"),
+        (("--names", "missing.txt"), "missing.txt cannot be read"),
         (("--device", "TPU"), "ONNX Runtime has no TPU"),
-        (("--classes", "DEEP"), "is not a list of class folders"),
+        (("--max-confidence", "nan"), "--max-confidence: must be a finite number, not nan"),
+        (("--only", "red\ngren\n"), "only.txt: unknown class 'gren' (did you mean 'green'?) of"),
+        (("--only", "red\npurple\n"), "only.txt: unknown class 'purple' (known: red, green, blue) of"),
+        (("--only", "red\nblue\nred\n"), "only.txt: 'red' is listed twice"),
+        (("--only", "red\n"), "only.txt: names fewer than two classes"),
     ],
 )
 def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
-    (tmp_path / "deep.json").write_text("[" * 100_000)
-    files = {"CLASSES": classes, "DEEP": tmp_path / "deep.json"}
-    flags = [files.get(flag, flag) for flag in flags]
+    flag, value = flags
+    if flag == "--only":
+        (tmp_path / "only.txt").write_text(value)
+    value = {"CLASSES": classes}.get(value, tmp_path / "only.txt" if flag == "--only" else value)
+    flags = ("--classes", classes, flag, value)
     assert says in refused("filter-a", candidates, model, tmp_path / "a", *flags)
     assert not (tmp_path / "a").exists()
 
