@@ -142,15 +142,6 @@ def test_mixes_are_rounded_to_the_nearest_value():
         assert mix(wide, Mixture((1.0,), share, (black,)))[0, 2, 0] == expected
 
 
-def test_chains_apply_their_steps_in_order():
-    image = photo(40, 40)
-    steps = (MixStep("solarize", 9.0), MixStep("translate_x", 3.0), MixStep("solarize", 9.0))
-    picture = Image.fromarray(image)
-    for step in steps:
-        picture = PILLOW[step.operation](picture, step.level)
-    np.testing.assert_array_equal(mix(image, Mixture((1.0,), 1.0, (steps,))), np.asarray(picture))
-
-
 # --- what is drawn --------------------------------------------------------------------------------
 
 DRAWS = 4000
@@ -173,21 +164,17 @@ def sample(request):
     return alpha, OPERATION_SETS[operations], drawn(alpha=alpha, operations=operations)
 
 
-def test_operations_are_uniform(sample):
+def test_operations_and_depths_are_uniform(sample):
     _, names, mixtures = sample
     steps = [step.operation for step in steps_of(mixtures)]
     assert set(steps) == set(names)
     assert stats.chisquare([steps.count(name) for name in names]).pvalue > LEAST_P
-
-
-def test_depths_are_uniform_from_one_to_three(sample):
-    depths = [len(chain) for mixture in sample[2] for chain in mixture.chains]
-    counts = np.bincount(depths, minlength=4)
+    counts = np.bincount([len(chain) for mixture in mixtures for chain in mixture.chains], minlength=4)
     assert counts.size == 4 and counts[0] == 0
     assert stats.chisquare(counts[1:]).pvalue > LEAST_P
 
 
-def test_weights_follow_the_dirichlet_distribution(sample):
+def test_weights_follow_the_dirichlet_distribution_and_shares_the_beta_distribution(sample):
     alpha, _, mixtures = sample
     weights = np.array([mixture.weights for mixture in mixtures])
     assert weights.shape == (DRAWS, 3)
@@ -197,10 +184,6 @@ def test_weights_follow_the_dirichlet_distribution(sample):
     # Marginals do not tell everything: any two weights of three correlate by -1/2.
     correlation = np.corrcoef(weights.T)[np.triu_indices(3, 1)]
     np.testing.assert_allclose(correlation, -0.5, atol=0.05)
-
-
-def test_the_share_of_the_mix_follows_the_beta_distribution(sample):
-    alpha, _, mixtures = sample
     shares = [mixture.share for mixture in mixtures]
     assert stats.kstest(shares, stats.beta(alpha, alpha).cdf).pvalue > LEAST_P
 
@@ -223,10 +206,8 @@ def test_levels_are_uniform_up_to_the_severity(severity):
 
 
 def test_steps_are_drawn_independently():
-    pairs = [chain[:2] for mixture in drawn(depth=2) for chain in mixture.chains]
-    names = OPERATION_SETS["augmix"]
-    counts = np.zeros((9, 9))
-    for first, second in pairs:
+    names, counts = OPERATION_SETS["augmix"], np.zeros((9, 9))
+    for first, second in (chain for mixture in drawn(depth=2) for chain in mixture.chains):
         counts[names.index(first.operation), names.index(second.operation)] += 1
     assert stats.chi2_contingency(counts).pvalue > LEAST_P
 
@@ -236,17 +217,6 @@ def test_both_kinds_of_generator_draw_alike():
     legacy = [draw(AugMix(), rng) for _ in range(DRAWS)]
     for of in (lambda m: m.weights[0], lambda m: m.share, lambda m: abs(steps_of([m])[0].level)):
         assert stats.ks_2samp(list(map(of, legacy)), list(map(of, drawn()))).pvalue > LEAST_P
-
-
-def test_width_and_depth_are_as_asked_for():
-    mixture = draw(AugMix(width=5, depth=4), np.random.default_rng(0))
-    assert len(mixture.weights) == 5
-    assert [len(chain) for chain in mixture.chains] == [4] * 5
-
-
-def test_the_first_nine_operations_do_not_touch_the_corruptions():
-    assert OPERATION_SETS["augmix"] == tuple(PILLOW)[:9]
-    assert OPERATION_SETS["all"] == tuple(PILLOW) == tuple(OPERATIONS)
 
 
 # --- the public function --------------------------------------------------------------------------
@@ -262,32 +232,27 @@ def test_the_input_stays_as_it_is_and_the_result_is_new():
         np.testing.assert_array_equal(image, before)
 
 
-def test_same_seed_same_pixels():
-    image = photo(40, 50)
+def test_same_seed_same_pixels_and_without_one_every_call_is_different():
+    image, rng = photo(40, 50), np.random.default_rng(1)
     first, again, other = (robustgen.augmix(image, rng=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
-    rng = np.random.default_rng(1)
     np.testing.assert_array_equal(robustgen.augmix(image, rng=rng), first)
     assert (robustgen.augmix(image, rng=rng) != first).any()
-
-
-def test_without_a_seed_every_call_is_different():
-    image = photo(40, 50)
     assert (robustgen.augmix(image) != robustgen.augmix(image)).any()
 
 
 def test_images_may_be_pictures_grey_strided_or_read_only():
     image = photo(40, 50)
-    expected = robustgen.augmix(image, rng=3)
-    np.testing.assert_array_equal(robustgen.augmix(Image.fromarray(image), rng=3), expected)
-    np.testing.assert_array_equal(robustgen.augmix(np.repeat(image, 2, axis=0)[::2], rng=3), expected)
-    fixed = image.copy()
+    fixed, grey = image.copy(), image[:, :, 0]
     fixed.flags.writeable = False
-    np.testing.assert_array_equal(robustgen.augmix(fixed, rng=3), expected)
-    grey = image[:, :, 0]
-    expected = robustgen.augmix(np.repeat(grey[:, :, None], 3, axis=2), rng=3)
-    np.testing.assert_array_equal(robustgen.augmix(grey, rng=3), expected)
+    for given, alike in (
+        (Image.fromarray(image), image),
+        (np.repeat(image, 2, axis=0)[::2], image),
+        (fixed, image),
+        (grey, np.repeat(grey[:, :, None], 3, axis=2)),
+    ):
+        np.testing.assert_array_equal(robustgen.augmix(given, rng=3), robustgen.augmix(alike, rng=3))
 
 
 @pytest.mark.parametrize(
@@ -305,12 +270,10 @@ def test_the_ends_of_the_ranges_work(choices, kind):
     ("choices", "kind", "message"),
     [
         ({"severity": 0}, ArgumentError, "severity must be from 0.1 to 10, not 0"),
-        ({"severity": 11}, ArgumentError, "severity must be from 0.1 to 10, not 11"),
         ({"severity": float("nan")}, ArgumentError, "severity must be from 0.1 to 10, not nan"),
         ({"severity": 10**400}, ArgumentError, f"severity must be from 0.1 to 10, not 1{'0' * 400}"),
         ({"severity": "3"}, ArgumentTypeError, "severity must be a number, not str"),
         ({"severity": True}, ArgumentTypeError, "severity must be a number, not bool"),
-        ({"alpha": 0}, ArgumentError, "alpha must be from 0.1 to 1000, not 0"),
         ({"alpha": 0.09}, ArgumentError, "alpha must be from 0.1 to 1000, not 0.09"),
         ({"alpha": None}, ArgumentTypeError, "alpha must be a number, not NoneType"),
         ({"width": 0}, ArgumentError, "width must be 1 to 100, not 0"),
@@ -356,15 +319,15 @@ def photos(tmp_path):
 
 
 def make(photos, output, *more, status=0):
-    return cli("make-augmix", "--source", photos, "--output", output, *more, status=status)
+    return cli("make-augmix", "--source", photos, "--output", output, "--jobs", 1, *more, status=status)
 
 
 def test_make_augmix_writes_copies_by_class(photos, tmp_path):
-    result = make(photos, tmp_path / "out", "--jobs", 1)
+    result = make(photos, tmp_path / "out")
     assert result.stdout.startswith("10 images in ")
     names = ["a/one.jpg", "a/two.JPEG", "b/drei ü.JPEG", "b/four.jpg", "b/tiny.JPEG"]
     assert pictures(tmp_path / "out") == {f"augmix/{copy}/{name}" for copy in (1, 2) for name in names}
-    assert make(photos, tmp_path / "out", "--jobs", 1).output.startswith("nothing to do: all 10 images")
+    assert make(photos, tmp_path / "out").output.startswith("nothing to do: all 10 images")
     checked = cli("verify", tmp_path / "out", "--deep", "all")
     assert checked.output.startswith("10 files checked, 5 images regenerated, 0 findings")
     manifest = json.loads((tmp_path / "out" / "dataset.json").read_text())
@@ -374,34 +337,34 @@ def test_make_augmix_writes_copies_by_class(photos, tmp_path):
 
 
 def test_the_files_hold_what_the_function_gives(photos, tmp_path):
-    choices = ["--severity", 5, "--width", 2, "--depth", 2, "--alpha", 0.5, "--operations", "all"]
-    make(photos, tmp_path / "out", "--seed", 4, "--quality", 70, *choices)
+    choices = {"severity": 5, "width": 2, "depth": 2, "alpha": 0.5, "operations": "all"}
+    flags = [part for name, value in choices.items() for part in (f"--{name}", value)]
+    make(photos, tmp_path / "out", "--seed", 4, "--quality", 70, *flags)
     image = pixels_of(photos / "a" / "two.png")
     for copy in (1, 2):
         rng = item_rng(4, "augmix", "folder", "augmix", copy, "a/two.png")
-        mixed = robustgen.augmix(image, severity=5, width=2, depth=2, alpha=0.5, operations="all", rng=rng)
-        file = tmp_path / "out" / "augmix" / str(copy) / "a" / "two.JPEG"
-        assert file.read_bytes() == encode_jpeg(mixed, 70, optimise=True)
+        expected = encode_jpeg(robustgen.augmix(image, rng=rng, **choices), 70, optimise=True)
+        assert (tmp_path / "out" / "augmix" / str(copy) / "a" / "two.JPEG").read_bytes() == expected
 
 
 def test_bytes_do_not_depend_on_jobs_shards_or_interruptions(photos, tmp_path):
-    make(photos, tmp_path / "one", "--jobs", 1)
+    make(photos, tmp_path / "one")
     expected = tree(tmp_path / "one")
     make(photos, tmp_path / "two", "--jobs", 2)
     assert tree(tmp_path / "two") == expected
     for shard in ("2/2", "1/2"):
-        make(photos, tmp_path / "shards", "--jobs", 1, "--shard", shard)
+        make(photos, tmp_path / "shards", "--shard", shard)
     assert tree(tmp_path / "shards") == expected
     (tmp_path / "two" / "augmix" / "1" / "a" / "one.jpg").unlink()
     (tmp_path / "two" / "augmix" / "2" / "b" / "four.jpg").write_bytes(b"cut")
-    make(photos, tmp_path / "two", "--jobs", 1)
+    make(photos, tmp_path / "two")
     assert tree(tmp_path / "two") == expected
 
 
 def test_more_copies_later_leave_the_earlier_ones_alone(photos, tmp_path):
-    make(photos, tmp_path / "out", "--jobs", 1, "--copies", 1)
+    make(photos, tmp_path / "out", "--copies", 1)
     before = {name: content for name, content in tree(tmp_path / "out").items() if name.endswith("one.jpg")}
-    make(photos, tmp_path / "out", "--jobs", 1, "--copies", 3)
+    make(photos, tmp_path / "out", "--copies", 3)
     after = tree(tmp_path / "out")
     assert before.items() <= after.items()
     assert len(pictures(tmp_path / "out")) == 15
@@ -410,23 +373,15 @@ def test_more_copies_later_leave_the_earlier_ones_alone(photos, tmp_path):
 
 
 def test_other_parameters_on_the_same_output_are_refused(photos, tmp_path):
-    make(photos, tmp_path / "out", "--jobs", 1)
+    make(photos, tmp_path / "out")
     message = cli_error("make-augmix", "--source", photos, "--output", tmp_path / "out", "--severity", 4)
     assert "parameters.augmix/1.severity was 3.0 and is now 4.0" in message
-    result = make(photos, tmp_path / "out", "--jobs", 1, "--severity", 4, "--overwrite")
-    assert result.stdout.startswith("10 images")
-
-
-def test_a_changed_file_is_found(photos, tmp_path):
-    make(photos, tmp_path / "out", "--jobs", 1)
-    put_photo(photos / "a" / "one.jpg", 40, 50, seed=77)
-    found = cli("verify", tmp_path / "out", "--deep", "all", status=1).output
-    assert "differs" in found and "augmix/2/a/one.jpg" in found and "two" not in found
+    assert make(photos, tmp_path / "out", "--severity", 4, "--overwrite").stdout.startswith("10 images")
 
 
 def test_a_damaged_image_is_named_and_the_others_are_made(photos, tmp_path):
     (photos / "a" / "one.jpg").write_bytes((photos / "a" / "one.jpg").read_bytes()[:300])
-    result = make(photos, tmp_path / "out", "--jobs", 1, status=1)
+    result = make(photos, tmp_path / "out", status=1)
     assert "'a/one.jpg'" in result.stderr
     assert len(pictures(tmp_path / "out")) == 8
 
@@ -438,10 +393,9 @@ def test_a_dry_run_makes_nothing(photos, tmp_path):
 
 
 def test_choices_come_from_a_file_too(photos, tmp_path):
-    (tmp_path / "my.yaml").write_text(
-        f"source: {photos}\nedition: imagenet-64\ncopies: 1\nwidth: 1\nseverities: 1-3\n"
-    )
-    cli("make-augmix", "--config", tmp_path / "my.yaml", "--output", tmp_path / "out", "--jobs", 1)
+    config = tmp_path / "my.yaml"
+    config.write_text(f"source: {photos}\nedition: imagenet-64\ncopies: 1\nwidth: 1\nseverities: 1-3\n")
+    cli("make-augmix", "--config", config, "--output", tmp_path / "out", "--jobs", 1)
     assert pixels_of(tmp_path / "out" / "augmix" / "1" / "a" / "one.jpg").shape == (64, 64, 3)
     settings = json.loads((tmp_path / "out" / "dataset.json").read_text())["settings"]
     assert settings["parameters"]["augmix/1"]["width"] == 1
