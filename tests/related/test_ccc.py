@@ -51,9 +51,8 @@ def test_elastic_reflects_borders_like_scipy_of_2022():
     for key in cases:
         _, _, severity, photograph, seed = key.split("/")
         image = inputs["input" if photograph == "colour" else "gray_input"]
-        made = robustgen.corrupt(
-            image, "ccc:elastic", float(severity), edition="imagenet", rng=np.random.RandomState(int(seed))
-        )
+        rng = np.random.RandomState(int(seed))
+        made = robustgen.corrupt(image, "ccc:elastic", float(severity), edition="imagenet", rng=rng)
         assert np.array_equal(made[1::4, 1::4], outputs[key]), key
 
 
@@ -121,15 +120,14 @@ def test_severity_0_changes_nothing_and_all_quarters_can_be_made(name):
     assert not np.array_equal(made, image)
 
 
+@pytest.mark.parametrize("severity", [1, 5])
 @pytest.mark.parametrize("name", ["gaussian_noise", "fog", "snow", "contrast", "pixelate", "motion_blur"])
-def test_whole_severities_are_those_of_imagenet_c(name):
-    image = photo(224, 224)
-    for severity in (1, 5):
-        both = [
-            robustgen.corrupt(image, each, severity, edition="imagenet", rng=np.random.RandomState(3))
-            for each in (f"ccc:{name}", name)
-        ]
-        assert np.array_equal(*both)
+def test_whole_severities_are_those_of_imagenet_c(name, severity):
+    made, published = (
+        robustgen.corrupt(photo(224, 224), each, severity, edition="imagenet", rng=np.random.RandomState(3))
+        for each in (f"ccc:{name}", name)
+    )
+    assert np.array_equal(made, published)
 
 
 @pytest.mark.parametrize("severity", [0.25, 2.75, 4.25, 4.5, 4.75])
@@ -207,12 +205,6 @@ def test_samples_are_named_as_in_the_published_shards():
     assert ccc.name_sample(ccc.IMAGES - 1) == ("serial_00299.tar", "sample_24999")
 
 
-def test_the_text_of_a_sample_is_that_of_the_published_shards():
-    cell = ccc.Cell("snow", 1.25, "fog", 0.0)
-    want = "++dir++n01440764++name++a.JPEG++n1++snow++s1++1.25++n2++fog++s2++0.0"
-    assert ccc.format_info("n01440764", "a.JPEG", cell) == want
-
-
 def test_tables_are_read_by_the_published_names():
     arrays = {"n1_fog_n2_jpeg": np.full((21, 21), 30), "n1_gaussian_noise_n2_fog": np.eye(21)}
     table = ccc.read_table(arrays)
@@ -252,7 +244,6 @@ def test_tables_are_filled_between_measurements():
     ("own", "message"),
     [
         ({"sources": 0}, "sources must be at least 1"),
-        ({"speed": 0}, "speed must be at least 1"),
         ({"baseline": 120}, "baseline must be from 0 to 100"),
         ({"seed": -1}, "seed must not be negative"),
     ],
