@@ -19,13 +19,7 @@ from tests.helpers import photo
 
 SEQUENCES = """
 40 43 gaussian_noise glass_blur elastic pixelate impulse_noise snow motion_blur contrast
-40 44 zoom_blur frost elastic jpeg shot_noise impulse_noise zoom_blur defocus_blur
-40 45 glass_blur zoom_blur snow glass_blur shot_noise glass_blur motion_blur gaussian_noise
-20 43 gaussian_noise glass_blur elastic pixelate impulse_noise snow motion_blur contrast
 20 44 zoom_blur frost elastic shot_noise impulse_noise zoom_blur defocus_blur glass_blur
-20 45 glass_blur zoom_blur snow glass_blur shot_noise glass_blur motion_blur gaussian_noise
-0 43 gaussian_noise impulse_noise shot_noise contrast impulse_noise gaussian_noise contrast gaussian_noise
-0 44 contrast gaussian_noise shot_noise contrast shot_noise impulse_noise gaussian_noise shot_noise
 0 45 impulse_noise contrast impulse_noise gaussian_noise impulse_noise gaussian_noise contrast gaussian_noise
 """
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from robustgen.errors import ConfigError, ImageError, SourceError
-from robustgen.related.icons.choosing import choose, drop_duplicates, own_classes, read_classes, split_files
+from robustgen.related.icons.choosing import choose, own_classes, read_classes
 from robustgen.related.icons.icon_set import compose, resize_icon
 from robustgen.related.icons.packages import order, parse_emoji, read_picture, read_style, strip_tones
 from tests.helpers import cli, cli_error, errors_of, pictures, pixels_of, tree
@@ -298,17 +298,6 @@ def test_other_shapes_come_into_the_middle_of_a_square():
     assert (square[:, :5] == (1, 2, 3)).all() and (square[:, 15:] == (1, 2, 3)).all()
 
 
-@pytest.mark.parametrize("size", [16, 37, 64, 224])
-def test_edges_get_no_dark_fringes(size):
-    y, x = np.mgrid[:64, :64]
-    pixels = np.zeros((64, 64, 4), np.uint8)  # transparent black around ...
-    pixels[(x - 32) ** 2 + (y - 32) ** 2 < 500] = (255, 40, 40, 255)  # ... a red disc
-    icon = resize_icon(compose(Image.fromarray(pixels), WHITE), size)
-    # Red and white both have full red; only a blend with the hidden black would have less.
-    assert icon.shape == (size, size, 3)
-    assert icon[..., 0].min() == 255
-
-
 def test_an_icon_is_the_blend_of_the_filtered_colours_and_their_filtered_cover():
     # Mild colours: nothing overshoots the range that Pillow clips to between its two passes.
     pixels = np.random.default_rng(8).integers(90, 150, (64, 64, 4)).astype(np.uint8)
@@ -371,33 +360,6 @@ def test_the_limit_keeps_what_most_styles_have(tmp_path):
     assert choice.members["hand"] == (*THUMBS[3:],)
 
 
-# --- duplicates and splits -----------------------------------------------------------------------
-
-
-def test_of_equal_pixels_the_first_stays():
-    pixels = {"cat/a_1.png": b"x", "cat/a_2.png": b"x", "cat/a_3.png": b"y", "cat/b_1.png": b"x"}
-    pixels |= {"cat/b_2.png": b"z", "dog/a_1.png": b"y", "dog/a_2.png": None}
-
-    def pixels_of_key(key):
-        if pixels[key] is None:
-            raise ImageError("broken")
-        return pixels[key]
-
-    sifted = drop_duplicates(pixels, pixels_of_key)
-    assert sifted.keys == ("cat/a_1.png", "cat/a_3.png", "cat/b_2.png")
-    repeats = {"cat/a_2.png": "cat/a_1.png", "cat/b_1.png": "cat/a_1.png", "dog/a_1.png": "cat/a_3.png"}
-    assert sifted.duplicates == repeats
-    assert sifted.unreadable == {"dog/a_2.png": "broken"}
-
-
-def test_each_split_holds_one_style_out():
-    first, second = b"c/a_1.png\nd/a_1.png\n", b"c/b_1.png\n"
-    assert split_files({"c/a_1.png": "a", "c/b_1.png": "b", "d/a_1.png": "a"}) == {
-        **{"hold_out_a_test.txt": first, "hold_out_a_train.txt": second},
-        **{"hold_out_b_test.txt": second, "hold_out_b_train.txt": first},
-    }
-
-
 # --- the command ---------------------------------------------------------------------------------
 
 
@@ -434,17 +396,21 @@ def test_the_manifest_tells_packages_licences_counts_and_gaps(out):
 
 def test_splits_list_the_icons_that_there_are(out):
     for style in ("google", "fluent"):
-        lists = {p: (out / f"hold_out_{style}_{p}.txt").read_text().split() for p in ("train", "test")}
-        assert sorted(lists["train"] + lists["test"]) == sorted(pictures(out))
-        assert all(f"/{style}_" in key for key in lists["test"])
-        assert not any(f"/{style}_" in key for key in lists["train"])
+        lines = {"test": "", "train": ""}
+        for key in sorted(pictures(out)):
+            lines["test" if f"/{style}_" in key else "train"] += f"{key}\n"
+        assert {part: (out / f"hold_out_{style}_{part}.txt").read_text() for part in lines} == lines
     (out / "hold_out_google_test.txt").write_text("other\n")
     assert "truncated hold_out_google_test.txt" in cli("verify", out, status=1).stdout
 
 
-def test_duplicates_are_removed_and_told(tmp_path, packages):
-    google = tmp_path / "g/img/google/64"
+def test_of_equal_pixels_the_first_stays_and_the_others_are_told(tmp_path, packages):
+    google, three = tmp_path / "g/img/google/64", tmp_path / "f/assets"
     put(google / "1f6eb.png", Image.open(google / "2708-fe0f.png"))
+    put(google / "1f6ec.png", Image.open(google / "2708-fe0f.png"))
+    # In another class, and in another style.
+    put(google / "1f44d.png", Image.open(google / "1f6e9-fe0f.png"))
+    put(google / "1f408.png", Image.open(three / "1f408.webp"))
     # The same to the eye: hidden colours differ where nothing shows.
     hidden = np.array(Image.open(google / "1f431.png"))
     hidden[hidden[..., 3] == 0] = (7, 7, 7, 0)
@@ -453,10 +419,13 @@ def test_duplicates_are_removed_and_told(tmp_path, packages):
     result = cli("make-icons", *packages, "--output", out)
     assert manifest_of(out)["duplicates"] == {
         "airplane/google_1f6eb.png": "airplane/google_2708.png",
+        "airplane/google_1f6ec.png": "airplane/google_2708.png",
+        "cat/google_1f408.png": "cat/fluent_1f408.png",
         "cat/google_1f63a.png": "cat/google_1f431.png",
+        "hand/google_1f44d.png": "airplane/google_1f6e9.png",
     }
     assert not {*manifest_of(out)["duplicates"]} & pictures(out)
-    assert "7 icons, 2 duplicates" in result.stdout
+    assert "5 icons, 5 duplicates" in result.stdout
 
 
 def test_the_bytes_depend_neither_on_jobs_nor_on_the_order_of_styles(tmp_path, packages, out):
