@@ -150,21 +150,18 @@ def test_a_malformed_line_is_named(tmp_path, bad):
         open_wordnet(folder)
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [(b"", "contains no nouns"), (b"\xff\xfe\x00", "is not text"), (LICENCE.encode(), "contains no nouns")],
-)
-def test_a_file_without_nouns_is_refused(tmp_path, content, reason):
-    (tmp_path / "data.noun").write_bytes(content)
-    with pytest.raises(SourceError, match=f"data.noun: {reason}"):
-        open_wordnet(tmp_path)
-
-
-def test_a_file_that_was_cut_off_between_two_lines_is_refused(tmp_path):
+def test_a_file_without_nouns_or_cut_off_between_two_lines_is_refused(tmp_path):
     path = put_wordnet(tmp_path) / "data.noun"
-    path.write_text("".join(text for text in path.read_text().splitlines(True) if "auk" not in text))
-    with pytest.raises(SourceError, match=f"{SONGBIRD} points to {GREAT_AUK}, which is missing"):
-        open_wordnet(tmp_path)
+    kept = [text for text in path.read_text().splitlines(True) if "auk" not in text]
+    for content, reason in (
+        (b"", "data.noun: contains no nouns"),
+        (LICENCE.encode(), "data.noun: contains no nouns"),
+        (b"\xff\xfe\x00", "data.noun: is not text"),
+        ("".join(kept).encode(), f"{SONGBIRD} points to {GREAT_AUK}, which is missing"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(SourceError, match=reason):
+            open_wordnet(tmp_path)
 
 
 # --- assigning -----------------------------------------------------------------------------------
@@ -183,14 +180,13 @@ def test_a_subtype_is_seen_if_imagenet_1k_has_it(wordnet):
 
 
 def test_another_release_is_refused_and_the_missing_ids_are_named(tmp_path):
-    text = wordnet_text(release="3.1").splitlines(True)
     gone = imagenet_classes()[-12:]
-    kept = [each for each in text if each[:8] not in {wnid[1:] for wnid in gone}]
+    text = wordnet_text(release="3.1").splitlines(True)
+    kept = [each for each in text if f"n{each[:8]}" not in gone]
     (tmp_path / "data.noun").write_text("".join(kept))
-    with pytest.raises(SourceError) as caught:
+    says = f"is WordNet 3.1: it lacks 12 of ImageNet's 1000 ids.*{', '.join(gone[:10])}, \\.\\.\\."
+    with pytest.raises(SourceError, match=says):
         assign_places(broad_types(), imagenet_classes(), open_wordnet(tmp_path))
-    assert "is WordNet 3.1: it lacks 12 of ImageNet's 1000 ids" in str(caught.value)
-    assert ", ".join(gone[:10]) + ", ..." in str(caught.value)
 
 
 def test_an_id_that_stands_for_something_else_is_refused(tmp_path):
