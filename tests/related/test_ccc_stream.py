@@ -344,17 +344,17 @@ def test_a_measured_table_is_walked_over(measured, photos, tmp_path):
 
 
 def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_path, monkeypatch):
-    path, whole, count = tmp_path / "accuracies.json", measuring._MeasuringRun.measure, itertools.count()
+    path, whole, asked = tmp_path / "accuracies.json", measuring._MeasuringRun.measure, []
 
     def stop(self, cells, meter):
-        if next(count) == 2:
+        asked.append(cells)
+        if len(asked) == 3:
             raise RuntimeError("the power is out")
         return whole(self, cells, meter)
 
     monkeypatch.setattr(measuring._MeasuringRun, "measure", stop)
     with pytest.raises(AssertionError, match="traceback"):
         measure(digits, path)
-    monkeypatch.undo()
     begun = len(json.loads(path.read_text())["measured"])
     assert 0 < begun < CELLS
     flags = ("--accuracy-table", path, "--source", photos, "--output", tmp_path / "s")
@@ -362,6 +362,8 @@ def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_pa
     assert f"{CELLS - begun} accuracies are not measured yet" in message
     assert f"{CELLS - begun} accuracies of 4 images measured, {begun} were" in measure(digits, path).stdout
     assert path.read_bytes() == measured.read_bytes()
+    # None is measured twice.
+    assert sum(map(len, asked)) == CELLS + len(asked[2])
 
 
 def test_two_workers_measure_the_same(measured, digits, tmp_path):

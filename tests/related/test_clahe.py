@@ -56,7 +56,6 @@ def test_any_size_and_the_argument_stays(size):
     result = clahe(image, Clahe(tiles=8))
     assert result.shape == image.shape and result.dtype == np.uint8
     np.testing.assert_array_equal(image, before)
-    np.testing.assert_array_equal(result, clahe(image, Clahe(tiles=8)))
 
 
 def test_threads_do_not_disturb_each_other():
