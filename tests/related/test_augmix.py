@@ -241,7 +241,6 @@ def test_the_ends_of_the_ranges_work(choices, kind):
         ({"severity": "3"}, ArgumentTypeError, "severity must be a number, not str"),
         ({"severity": True}, ArgumentTypeError, "severity must be a number, not bool"),
         ({"alpha": 0.09}, ArgumentError, "alpha must be from 0.1 to 1000, not 0.09"),
-        ({"alpha": None}, ArgumentTypeError, "alpha must be a number, not NoneType"),
         ({"width": 0}, ArgumentError, "width must be 1 to 100, not 0"),
         ({"width": 10**9}, ArgumentError, "width must be 1 to 100, not 1000000000"),
         ({"width": 3.0}, ArgumentTypeError, "width must be an int, not float"),
