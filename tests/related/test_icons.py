@@ -44,33 +44,29 @@ def put(path, image):
     return path
 
 
+def plain(root, names, seed=0, suffix="png", side=24):
+    for i, name in enumerate(names):
+        put(root / f"{name}.{suffix}", picture(seed + i, side))
+    return root
+
+
 def describe(root, **package):
-    root.mkdir(parents=True, exist_ok=True)
     (root / "package.json").write_text(json.dumps(package))
+    return root
 
 
 def datasource(root, style, names, seed=0):
     """A package with the layout of emoji-datasource-<style>."""
-    describe(root, name=f"emoji-datasource-{style}", version="16.0.0", license="MIT")
-    (root / "emoji.json").write_text("[]")
-    for i, name in enumerate(names):
-        put(root / "img" / style / "64" / f"{name}.png", picture(seed + i))
+    plain(root / "img" / style / "64", names, seed)
     put(root / "img" / style / "sheets" / "32.png", picture(99))
-    return root
+    (root / "emoji.json").write_text("[]")
+    return describe(root, name=f"emoji-datasource-{style}", version="16.0.0", license="MIT")
 
 
 def fluent(root, names, seed=0):
     """A package with the layout of @lobehub/fluent-emoji-3d."""
-    describe(root, name="@lobehub/fluent-emoji-3d", version="1.1.0", license="MIT")
-    for i, name in enumerate(names):
-        put(root / "assets" / f"{name}.webp", picture(seed + i, side=40))
-    return root
-
-
-def plain(root, names, seed=0):
-    for i, name in enumerate(names):
-        put(root / f"{name}.png", picture(seed + i))
-    return root
+    plain(root / "assets", names, seed, "webp", side=40)
+    return describe(root, name="@lobehub/fluent-emoji-3d", version="1.1.0", license="MIT")
 
 
 NAMES = ("2708-fe0f", "1f6e9-fe0f", "1f431", "1f408", "1f44d", "1f44d-1f3fb", "1f600")
