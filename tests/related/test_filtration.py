@@ -257,7 +257,7 @@ def test_entries_hold_what_each_model_says(candidates, model, classes, tmp_path)
     filter_a(candidates, model, tmp_path / "a", "--model", other, "--classes", classes)
     (entry,) = [e for e in lines_of(tmp_path / "a" / "shortlist.jsonl") if e["key"] == "red/blue 2.png"]
     strong, weak = (expected((20, 0, 220), scale) for scale in (8.0, 4.0))
-    assert entry["class"] == "red" and entry["predicted"] == "blue"
+    assert (entry["class"], entry["predicted"]) == ("red", "blue")
     assert entry["confidence"] == pytest.approx((strong[2] + weak[2]) / 2, abs=1e-6)
     assert entry["true_confidence"] == pytest.approx(max(strong[0], weak[0]), abs=1e-6)
     for model_entry, values, label in zip(entry["models"], (strong, weak), ("m", "other"), strict=True):
@@ -265,8 +265,6 @@ def test_entries_hold_what_each_model_says(candidates, model, classes, tmp_path)
         assert model_entry["confidence"] == pytest.approx(values[2], abs=1e-6)
         assert model_entry["true_confidence"] == pytest.approx(values[0], abs=1e-6)
         assert model_entry["right_crops"] == 0
-    # The weaker model gives the last shade of red more than 15 %.
-    assert expected((30, 0, 220), 4.0)[0] < 0.15 < expected((150, 0, 190), 4.0)[0]
 
 
 def test_any_model_that_is_right_is_enough(candidates, model, classes, tmp_path):
@@ -277,11 +275,10 @@ def test_any_model_that_is_right_is_enough(candidates, model, classes, tmp_path)
     assert dropped_of(tmp_path / "a")["red/blue 0.png"]["reason"] == "other.onnx: right in 10 of 10 crops"
 
 
-def test_without_a_class_list_the_sorted_folders_count(candidates, classes, tmp_path):
+def test_without_a_class_list_the_sorted_folders_count(candidates, model, classes, tmp_path):
     sorted_model = put_model(tmp_path / "m.onnx", order=(2, 1, 0))
     filter_a(candidates, sorted_model, tmp_path / "a")
-    listed = put_model(tmp_path / "n.onnx")
-    filter_a(candidates, listed, tmp_path / "b", "--classes", classes)
+    filter_a(candidates, model, tmp_path / "b", "--classes", classes)
     assert keys_of(tmp_path / "a") == keys_of(tmp_path / "b") != []
 
 
