@@ -517,6 +517,7 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
         (("--background", "blue"), "--background: must be white, black or #rrggbb, not 'blue'"),
         (("--size", 15), "--size: must be greater than or equal to 16, not 15"),
         (("--per-class", "-3"), "--per-class: must be greater than or equal to 1, not -3"),
+        (("--per-class", "few"), "--per-class: must be a valid integer, not 'few'"),
         (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
         (("--classes", "{missing}"), "{missing}: cannot be read"),
         (("--output", "{g}/img"), "is inside the source {g}"),
