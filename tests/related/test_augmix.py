@@ -142,15 +142,6 @@ def test_mixes_are_rounded_to_the_nearest_value():
         assert mix(wide, Mixture((1.0,), share, (black,)))[0, 2, 0] == expected
 
 
-def test_chains_apply_their_steps_in_order():
-    image = photo(40, 40)
-    steps = (MixStep("solarize", 9.0), MixStep("translate_x", 3.0), MixStep("solarize", 9.0))
-    picture = Image.fromarray(image)
-    for step in steps:
-        picture = PILLOW[step.operation](picture, step.level)
-    np.testing.assert_array_equal(mix(image, Mixture((1.0,), 1.0, (steps,))), np.asarray(picture))
-
-
 # --- what is drawn --------------------------------------------------------------------------------
 
 DRAWS = 4000
@@ -167,86 +158,31 @@ def steps_of(mixtures):
     return [step for mixture in mixtures for chain in mixture.chains for step in chain]
 
 
-@pytest.fixture(scope="module", params=[(1.0, "augmix"), (0.4, "all")], ids=["published", "other"])
-def sample(request):
-    alpha, operations = request.param
-    return alpha, OPERATION_SETS[operations], drawn(alpha=alpha, operations=operations)
-
-
-def test_operations_are_uniform(sample):
-    _, names, mixtures = sample
-    steps = [step.operation for step in steps_of(mixtures)]
-    assert set(steps) == set(names)
-    assert stats.chisquare([steps.count(name) for name in names]).pvalue > LEAST_P
-
-
-def test_depths_are_uniform_from_one_to_three(sample):
-    depths = [len(chain) for mixture in sample[2] for chain in mixture.chains]
-    counts = np.bincount(depths, minlength=4)
-    assert counts.size == 4 and counts[0] == 0
-    assert stats.chisquare(counts[1:]).pvalue > LEAST_P
-
-
-def test_weights_follow_the_dirichlet_distribution(sample):
-    alpha, _, mixtures = sample
-    weights = np.array([mixture.weights for mixture in mixtures])
-    assert weights.shape == (DRAWS, 3)
-    np.testing.assert_allclose(weights.sum(axis=1), 1)
-    for column in weights.T:
-        assert stats.kstest(column, stats.beta(alpha, 2 * alpha).cdf).pvalue > LEAST_P
-    # Marginals do not tell everything: any two weights of three correlate by -1/2.
-    correlation = np.corrcoef(weights.T)[np.triu_indices(3, 1)]
-    np.testing.assert_allclose(correlation, -0.5, atol=0.05)
-
-
-def test_the_share_of_the_mix_follows_the_beta_distribution(sample):
-    alpha, _, mixtures = sample
-    shares = [mixture.share for mixture in mixtures]
-    assert stats.kstest(shares, stats.beta(alpha, alpha).cdf).pvalue > LEAST_P
-
-
-@pytest.mark.parametrize("severity", [1, 3, 7.5])
-def test_levels_are_uniform_up_to_the_severity(severity):
-    steps = steps_of(drawn(severity=severity, operations="all"))
-    for name in OPERATIONS:
-        levels = [step.level for step in steps if step.operation == name]
-        if name in LEVELLESS:
-            assert set(levels) == {0.0}
-            continue
-        uniform = stats.uniform(0.1, severity - 0.1)
-        assert stats.kstest(np.abs(levels), uniform.cdf).pvalue > LEAST_P, name
-        negative = int((np.array(levels) < 0).sum())
-        if name in SIGNED:
-            assert stats.binomtest(negative, len(levels)).pvalue > LEAST_P, name
-        else:
-            assert negative == 0
+# A RandomState draws what is published, number by number, as seen above.
+@pytest.mark.parametrize(("severity", "alpha", "operations"), [(3, 1.0, "augmix"), (7.5, 0.4, "all")])
+def test_both_kinds_of_generator_draw_alike(severity, alpha, operations):
+    parameters, rng = AugMix(severity, alpha=alpha, operations=operations), np.random.RandomState(0)
+    both = [draw(parameters, rng) for _ in range(DRAWS)], drawn(**dataclasses.asdict(parameters))
+    names = OPERATION_SETS[operations]
+    for of in (
+        lambda mixture: mixture.weights,
+        # Marginals do not tell everything: weights are correlated.
+        lambda mixture: [mixture.weights[0] - mixture.weights[1], mixture.weights[1] - mixture.weights[2]],
+        lambda mixture: [mixture.share],
+        lambda mixture: [len(chain) for chain in mixture.chains],
+        lambda mixture: [abs(step.level) for step in steps_of([mixture])],
+        # Each operation with its own range of levels, and their signs.
+        lambda mixture: [20 * names.index(step.operation) + step.level for step in steps_of([mixture])],
+    ):
+        one, other = ([value for mixture in mixtures for value in of(mixture)] for mixtures in both)
+        assert stats.ks_2samp(one, other).pvalue > LEAST_P
 
 
 def test_steps_are_drawn_independently():
-    pairs = [chain[:2] for mixture in drawn(depth=2) for chain in mixture.chains]
-    names = OPERATION_SETS["augmix"]
-    counts = np.zeros((9, 9))
-    for first, second in pairs:
+    names, counts = OPERATION_SETS["augmix"], np.zeros((9, 9))
+    for first, second in (chain for mixture in drawn(depth=2) for chain in mixture.chains):
         counts[names.index(first.operation), names.index(second.operation)] += 1
     assert stats.chi2_contingency(counts).pvalue > LEAST_P
-
-
-def test_both_kinds_of_generator_draw_alike():
-    rng = np.random.RandomState(0)
-    legacy = [draw(AugMix(), rng) for _ in range(DRAWS)]
-    for of in (lambda m: m.weights[0], lambda m: m.share, lambda m: abs(steps_of([m])[0].level)):
-        assert stats.ks_2samp(list(map(of, legacy)), list(map(of, drawn()))).pvalue > LEAST_P
-
-
-def test_width_and_depth_are_as_asked_for():
-    mixture = draw(AugMix(width=5, depth=4), np.random.default_rng(0))
-    assert len(mixture.weights) == 5
-    assert [len(chain) for chain in mixture.chains] == [4] * 5
-
-
-def test_the_first_nine_operations_do_not_touch_the_corruptions():
-    assert OPERATION_SETS["augmix"] == tuple(PILLOW)[:9]
-    assert OPERATION_SETS["all"] == tuple(PILLOW) == tuple(OPERATIONS)
 
 
 # --- the public function --------------------------------------------------------------------------
@@ -262,32 +198,27 @@ def test_the_input_stays_as_it_is_and_the_result_is_new():
         np.testing.assert_array_equal(image, before)
 
 
-def test_same_seed_same_pixels():
-    image = photo(40, 50)
+def test_same_seed_same_pixels_and_without_one_every_call_is_different():
+    image, rng = photo(40, 50), np.random.default_rng(1)
     first, again, other = (robustgen.augmix(image, rng=seed) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
-    rng = np.random.default_rng(1)
     np.testing.assert_array_equal(robustgen.augmix(image, rng=rng), first)
     assert (robustgen.augmix(image, rng=rng) != first).any()
-
-
-def test_without_a_seed_every_call_is_different():
-    image = photo(40, 50)
     assert (robustgen.augmix(image) != robustgen.augmix(image)).any()
 
 
 def test_images_may_be_pictures_grey_strided_or_read_only():
     image = photo(40, 50)
-    expected = robustgen.augmix(image, rng=3)
-    np.testing.assert_array_equal(robustgen.augmix(Image.fromarray(image), rng=3), expected)
-    np.testing.assert_array_equal(robustgen.augmix(np.repeat(image, 2, axis=0)[::2], rng=3), expected)
-    fixed = image.copy()
+    fixed, grey = image.copy(), image[:, :, 0]
     fixed.flags.writeable = False
-    np.testing.assert_array_equal(robustgen.augmix(fixed, rng=3), expected)
-    grey = image[:, :, 0]
-    expected = robustgen.augmix(np.repeat(grey[:, :, None], 3, axis=2), rng=3)
-    np.testing.assert_array_equal(robustgen.augmix(grey, rng=3), expected)
+    for given, alike in (
+        (Image.fromarray(image), image),
+        (np.repeat(image, 2, axis=0)[::2], image),
+        (fixed, image),
+        (grey, np.repeat(grey[:, :, None], 3, axis=2)),
+    ):
+        np.testing.assert_array_equal(robustgen.augmix(given, rng=3), robustgen.augmix(alike, rng=3))
 
 
 @pytest.mark.parametrize(
@@ -305,14 +236,11 @@ def test_the_ends_of_the_ranges_work(choices, kind):
     ("choices", "kind", "message"),
     [
         ({"severity": 0}, ArgumentError, "severity must be from 0.1 to 10, not 0"),
-        ({"severity": 11}, ArgumentError, "severity must be from 0.1 to 10, not 11"),
         ({"severity": float("nan")}, ArgumentError, "severity must be from 0.1 to 10, not nan"),
         ({"severity": 10**400}, ArgumentError, f"severity must be from 0.1 to 10, not 1{'0' * 400}"),
         ({"severity": "3"}, ArgumentTypeError, "severity must be a number, not str"),
         ({"severity": True}, ArgumentTypeError, "severity must be a number, not bool"),
-        ({"alpha": 0}, ArgumentError, "alpha must be from 0.1 to 1000, not 0"),
         ({"alpha": 0.09}, ArgumentError, "alpha must be from 0.1 to 1000, not 0.09"),
-        ({"alpha": None}, ArgumentTypeError, "alpha must be a number, not NoneType"),
         ({"width": 0}, ArgumentError, "width must be 1 to 100, not 0"),
         ({"width": 10**9}, ArgumentError, "width must be 1 to 100, not 1000000000"),
         ({"width": 3.0}, ArgumentTypeError, "width must be an int, not float"),
@@ -336,12 +264,6 @@ def test_what_is_no_image_is_refused(image):
         robustgen.augmix(image)
 
 
-def test_parameters_and_mixtures_cannot_be_changed():
-    for frozen, name in ((AugMix(), "width"), (draw(AugMix(), np.random.default_rng(0)), "share")):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(frozen, name, 1)
-
-
 # --- make-augmix ----------------------------------------------------------------------------------
 
 
@@ -356,52 +278,55 @@ def photos(tmp_path):
 
 
 def make(photos, output, *more, status=0):
-    return cli("make-augmix", "--source", photos, "--output", output, *more, status=status)
+    return cli("make-augmix", "--source", photos, "--output", output, "--jobs", 1, *more, status=status)
 
 
 def test_make_augmix_writes_copies_by_class(photos, tmp_path):
-    result = make(photos, tmp_path / "out", "--jobs", 1)
+    result = make(photos, tmp_path / "out")
     assert result.stdout.startswith("10 images in ")
     names = ["a/one.jpg", "a/two.JPEG", "b/drei ü.JPEG", "b/four.jpg", "b/tiny.JPEG"]
     assert pictures(tmp_path / "out") == {f"augmix/{copy}/{name}" for copy in (1, 2) for name in names}
-    assert make(photos, tmp_path / "out", "--jobs", 1).output.startswith("nothing to do: all 10 images")
+    assert make(photos, tmp_path / "out").output.startswith("nothing to do: all 10 images")
     checked = cli("verify", tmp_path / "out", "--deep", "all")
     assert checked.output.startswith("10 files checked, 5 images regenerated, 0 findings")
     manifest = json.loads((tmp_path / "out" / "dataset.json").read_text())
     assert manifest["kind"] == "AugMix" and "AugMix" in manifest["citation"]
     assert manifest["settings"]["parameters"]["augmix/2"] == dataclasses.asdict(AugMix())
     assert "corruptions" not in manifest["config"]
+    put_photo(photos / "a" / "one.jpg", 40, 50, seed=77)
+    found = cli("verify", tmp_path / "out", "--deep", "all", status=1).output
+    assert "differs" in found and "augmix/2/a/one.jpg" in found and "two" not in found
 
 
 def test_the_files_hold_what_the_function_gives(photos, tmp_path):
-    choices = ["--severity", 5, "--width", 2, "--depth", 2, "--alpha", 0.5, "--operations", "all"]
-    make(photos, tmp_path / "out", "--seed", 4, "--quality", 70, *choices)
+    choices = {"severity": 5, "width": 2, "depth": 2, "alpha": 0.5, "operations": "all"}
+    flags = [part for name, value in choices.items() for part in (f"--{name}", value)]
+    make(photos, tmp_path / "out", "--seed", 4, "--quality", 70, *flags)
     image = pixels_of(photos / "a" / "two.png")
     for copy in (1, 2):
         rng = item_rng(4, "augmix", "folder", "augmix", copy, "a/two.png")
-        mixed = robustgen.augmix(image, severity=5, width=2, depth=2, alpha=0.5, operations="all", rng=rng)
-        file = tmp_path / "out" / "augmix" / str(copy) / "a" / "two.JPEG"
-        assert file.read_bytes() == encode_jpeg(mixed, 70, optimise=True)
+        expected = encode_jpeg(robustgen.augmix(image, rng=rng, **choices), 70, optimise=True)
+        assert (tmp_path / "out" / "augmix" / str(copy) / "a" / "two.JPEG").read_bytes() == expected
 
 
 def test_bytes_do_not_depend_on_jobs_shards_or_interruptions(photos, tmp_path):
-    make(photos, tmp_path / "one", "--jobs", 1)
+    make(photos, tmp_path / "one")
     expected = tree(tmp_path / "one")
     make(photos, tmp_path / "two", "--jobs", 2)
     assert tree(tmp_path / "two") == expected
     for shard in ("2/2", "1/2"):
-        make(photos, tmp_path / "shards", "--jobs", 1, "--shard", shard)
+        make(photos, tmp_path / "shards", "--shard", shard)
     assert tree(tmp_path / "shards") == expected
     (tmp_path / "two" / "augmix" / "1" / "a" / "one.jpg").unlink()
     (tmp_path / "two" / "augmix" / "2" / "b" / "four.jpg").write_bytes(b"cut")
-    make(photos, tmp_path / "two", "--jobs", 1)
+    make(photos, tmp_path / "two")
     assert tree(tmp_path / "two") == expected
 
 
 def test_more_copies_later_leave_the_earlier_ones_alone(photos, tmp_path):
-    make(photos, tmp_path / "out", "--jobs", 1, "--copies", 1)
+    make(photos, tmp_path / "out", "--copies", 1)
     before = {name: content for name, content in tree(tmp_path / "out").items() if name.endswith("one.jpg")}
-    make(photos, tmp_path / "out", "--jobs", 1, "--copies", 3)
+    make(photos, tmp_path / "out", "--copies", 3)
     after = tree(tmp_path / "out")
     assert before.items() <= after.items()
     assert len(pictures(tmp_path / "out")) == 15
@@ -410,23 +335,15 @@ def test_more_copies_later_leave_the_earlier_ones_alone(photos, tmp_path):
 
 
 def test_other_parameters_on_the_same_output_are_refused(photos, tmp_path):
-    make(photos, tmp_path / "out", "--jobs", 1)
+    make(photos, tmp_path / "out")
     message = cli_error("make-augmix", "--source", photos, "--output", tmp_path / "out", "--severity", 4)
     assert "parameters.augmix/1.severity was 3.0 and is now 4.0" in message
-    result = make(photos, tmp_path / "out", "--jobs", 1, "--severity", 4, "--overwrite")
-    assert result.stdout.startswith("10 images")
-
-
-def test_a_changed_file_is_found(photos, tmp_path):
-    make(photos, tmp_path / "out", "--jobs", 1)
-    put_photo(photos / "a" / "one.jpg", 40, 50, seed=77)
-    found = cli("verify", tmp_path / "out", "--deep", "all", status=1).output
-    assert "differs" in found and "augmix/2/a/one.jpg" in found and "two" not in found
+    assert make(photos, tmp_path / "out", "--severity", 4, "--overwrite").stdout.startswith("10 images")
 
 
 def test_a_damaged_image_is_named_and_the_others_are_made(photos, tmp_path):
     (photos / "a" / "one.jpg").write_bytes((photos / "a" / "one.jpg").read_bytes()[:300])
-    result = make(photos, tmp_path / "out", "--jobs", 1, status=1)
+    result = make(photos, tmp_path / "out", status=1)
     assert "'a/one.jpg'" in result.stderr
     assert len(pictures(tmp_path / "out")) == 8
 
@@ -438,10 +355,9 @@ def test_a_dry_run_makes_nothing(photos, tmp_path):
 
 
 def test_choices_come_from_a_file_too(photos, tmp_path):
-    (tmp_path / "my.yaml").write_text(
-        f"source: {photos}\nedition: imagenet-64\ncopies: 1\nwidth: 1\nseverities: 1-3\n"
-    )
-    cli("make-augmix", "--config", tmp_path / "my.yaml", "--output", tmp_path / "out", "--jobs", 1)
+    config = tmp_path / "my.yaml"
+    config.write_text(f"source: {photos}\nedition: imagenet-64\ncopies: 1\nwidth: 1\nseverities: 1-3\n")
+    cli("make-augmix", "--config", config, "--output", tmp_path / "out", "--jobs", 1)
     assert pixels_of(tmp_path / "out" / "augmix" / "1" / "a" / "one.jpg").shape == (64, 64, 3)
     settings = json.loads((tmp_path / "out" / "dataset.json").read_text())["settings"]
     assert settings["parameters"]["augmix/1"]["width"] == 1
@@ -452,13 +368,10 @@ def test_choices_come_from_a_file_too(photos, tmp_path):
     [
         (["--copies", 0], "--copies: must be greater than or equal to 1, not 0"),
         (["--severity", 0], "--severity: must be greater than or equal to 0.1, not 0.0"),
-        (["--severity", "nan"], "--severity: must be a finite number, not nan"),
         (["--width", 101], "--width: must be less than or equal to 100, not 101"),
         (["--depth", 0], "--depth: must be -1 or 1 to 100, not 0"),
         (["--alpha", 0], "--alpha: must be greater than or equal to 0.1, not 0.0"),
         (["--operations", "every"], "--operations: must be 'augmix' or 'all', not 'every'"),
-        (["--edition", "cifar"], "--edition: unknown edition 'cifar' (did you mean 'cifar-10'?)"),
-        (["--config", "x.yaml", "--dataset", "demo"], "give --dataset or --config, not both"),
     ],
 )
 def test_wrong_flags_are_answered_in_one_line(photos, tmp_path, flags, message):

@@ -19,13 +19,7 @@ from tests.helpers import photo
 
 SEQUENCES = """
 40 43 gaussian_noise glass_blur elastic pixelate impulse_noise snow motion_blur contrast
-40 44 zoom_blur frost elastic jpeg shot_noise impulse_noise zoom_blur defocus_blur
-40 45 glass_blur zoom_blur snow glass_blur shot_noise glass_blur motion_blur gaussian_noise
-20 43 gaussian_noise glass_blur elastic pixelate impulse_noise snow motion_blur contrast
 20 44 zoom_blur frost elastic shot_noise impulse_noise zoom_blur defocus_blur glass_blur
-20 45 glass_blur zoom_blur snow glass_blur shot_noise glass_blur motion_blur gaussian_noise
-0 43 gaussian_noise impulse_noise shot_noise contrast impulse_noise gaussian_noise contrast gaussian_noise
-0 44 contrast gaussian_noise shot_noise contrast shot_noise impulse_noise gaussian_noise shot_noise
 0 45 impulse_noise contrast impulse_noise gaussian_noise impulse_noise gaussian_noise contrast gaussian_noise
 """
 
@@ -51,9 +45,8 @@ def test_elastic_reflects_borders_like_scipy_of_2022():
     for key in cases:
         _, _, severity, photograph, seed = key.split("/")
         image = inputs["input" if photograph == "colour" else "gray_input"]
-        made = robustgen.corrupt(
-            image, "ccc:elastic", float(severity), edition="imagenet", rng=np.random.RandomState(int(seed))
-        )
+        rng = np.random.RandomState(int(seed))
+        made = robustgen.corrupt(image, "ccc:elastic", float(severity), edition="imagenet", rng=rng)
         assert np.array_equal(made[1::4, 1::4], outputs[key]), key
 
 
@@ -121,15 +114,14 @@ def test_severity_0_changes_nothing_and_all_quarters_can_be_made(name):
     assert not np.array_equal(made, image)
 
 
+@pytest.mark.parametrize("severity", [1, 5])
 @pytest.mark.parametrize("name", ["gaussian_noise", "fog", "snow", "contrast", "pixelate", "motion_blur"])
-def test_whole_severities_are_those_of_imagenet_c(name):
-    image = photo(224, 224)
-    for severity in (1, 5):
-        both = [
-            robustgen.corrupt(image, each, severity, edition="imagenet", rng=np.random.RandomState(3))
-            for each in (f"ccc:{name}", name)
-        ]
-        assert np.array_equal(*both)
+def test_whole_severities_are_those_of_imagenet_c(name, severity):
+    made, published = (
+        robustgen.corrupt(photo(224, 224), each, severity, edition="imagenet", rng=np.random.RandomState(3))
+        for each in (f"ccc:{name}", name)
+    )
+    assert np.array_equal(made, published)
 
 
 @pytest.mark.parametrize("severity", [0.25, 2.75, 4.25, 4.5, 4.75])
@@ -207,12 +199,6 @@ def test_samples_are_named_as_in_the_published_shards():
     assert ccc.name_sample(ccc.IMAGES - 1) == ("serial_00299.tar", "sample_24999")
 
 
-def test_the_text_of_a_sample_is_that_of_the_published_shards():
-    cell = ccc.Cell("snow", 1.25, "fog", 0.0)
-    want = "++dir++n01440764++name++a.JPEG++n1++snow++s1++1.25++n2++fog++s2++0.0"
-    assert ccc.format_info("n01440764", "a.JPEG", cell) == want
-
-
 def test_tables_are_read_by_the_published_names():
     arrays = {"n1_fog_n2_jpeg": np.full((21, 21), 30), "n1_gaussian_noise_n2_fog": np.eye(21)}
     table = ccc.read_table(arrays)
@@ -241,7 +227,6 @@ def test_tables_are_filled_between_measurements():
     # The second corruption alone is measured as the first of its cell.
     assert accuracies[0, 0] == 76 and accuracies[20, 0] == 46 and accuracies[0, 20] == 46
     assert accuracies[20, 20] == 6 and accuracies[10, 10] == 41 and accuracies[5, 0] == 68.5
-    assert accuracies[5, 0] == pytest.approx((76 + 61) / 2)
     with pytest.raises(ArgumentError, match="1 measurements are missing"):
         ccc.interpolate_table({cell: measured[cell] for cell in cells[1:]}, 0, severities)
     with pytest.raises(ArgumentError, match="ascend from 0 to 5"):
@@ -252,7 +237,6 @@ def test_tables_are_filled_between_measurements():
     ("own", "message"),
     [
         ({"sources": 0}, "sources must be at least 1"),
-        ({"speed": 0}, "speed must be at least 1"),
         ({"baseline": 120}, "baseline must be from 0 to 100"),
         ({"seed": -1}, "seed must not be negative"),
     ],
@@ -262,32 +246,23 @@ def test_bad_runs_are_refused(own, message):
         ccc.CccRun(**{"table": {}, "sources": 5, **own})
 
 
-class Base:
-    """Nine photographs of several sizes, with their numbers as labels."""
-
-    def __len__(self):
-        return 9
-
-    def __getitem__(self, index):
-        return Image.fromarray(photo(100 + 10 * index, 130, index)), index
-
-
 def test_a_dataset_plays_a_run():
     from robustgen.torch import CccDataset
 
-    dataset = CccDataset(Base(), a_table(0), baseline=0, speed=5, seed=45, images=200, jpeg=None)
+    base = [(Image.fromarray(photo(100 + 10 * index, 130, index)), index) for index in range(9)]
+    settings = {"baseline": 0, "speed": 5, "seed": 45, "images": 200}
+    dataset = CccDataset(base, a_table(0), jpeg=None, **settings)
     assert len(dataset) == 200
     for index in (0, 7, 199):
         image, label = dataset[index]
         step = dataset.run[index]
         assert label == step.image and dataset.cell(index) == step.cell
-        assert np.array_equal(np.asarray(image), ccc.make_image(step, Base()[label][0]))
-    published = CccDataset(Base(), a_table(0), baseline=0, speed=5, seed=45, images=200, transform=np.asarray)
-    pixels = published[7][0]
+        assert np.array_equal(np.asarray(image), ccc.make_image(step, base[label][0]))
+    pixels, _ = CccDataset(base, a_table(0), transform=np.asarray, **settings)[7]
     assert pixels.shape == (224, 224, 3) and not np.array_equal(pixels, np.asarray(dataset[7][0]))
     loaded = pickle.loads(pickle.dumps(dataset))
     assert np.array_equal(np.asarray(loaded[199][0]), np.asarray(dataset[199][0]))
     with pytest.raises(ArgumentError, match="has no pair"):
-        CccDataset(Base(), {}, images=10)
+        CccDataset(base, {}, images=10)
     with pytest.raises(ArgumentError, match="jpeg must be a quality"):
-        CccDataset(Base(), a_table(20), images=10, jpeg=100)
+        CccDataset(base, a_table(20), images=10, jpeg=100)

@@ -20,6 +20,7 @@ from tests.digits import PLAIN, expected_logits, pictures, put_model
 from tests.helpers import cli, cli_error, put_photo, tree
 
 RUN = ("ccc", "--baseline", "0", "--speed", "2", "--jobs", "1")
+FOLDER = "baseline_0_transition+speed_2_seed_43"
 
 
 def accuracies(baseline):
@@ -112,29 +113,12 @@ def test_memory_does_not_grow_with_the_lines(drawn, photos, tmp_path):
     assert played.variant(59_999) == played.variant(59)
 
 
-def test_loaders_play_in_order(drawn, photos):
-    torch = pytest.importorskip("torch")
-    played = StreamDataset(SourceDataset(photos), drawn[0], edition="imagenet", transform=np.asarray)
-    loader = torch.utils.data.DataLoader(torch.utils.data.Subset(played, range(4)), 2, num_workers=2)
-    labels = torch.cat([labels for _, labels in loader]).tolist()
-    assert labels == [row["label"] for row in drawn[1][:4]]
-
-
 def test_images_of_another_size_are_refused(drawn, photos):
     base = SourceDataset(photos)
 
-    class Smaller:
-        keys = base.keys
-
-        def __len__(self):
-            return len(base)
-
-        def __getitem__(self, index):
-            image, label = base[index]
-            return image.resize((30, 30)), label
-
+    smaller = [(image.resize((30, 30)), label) for image, label in base]
     with pytest.raises(ImageError, match="30 x 30 pixels is not the size that the stream was drawn for"):
-        StreamDataset(Smaller(), drawn[0], edition="imagenet")[0]
+        StreamDataset(smaller, drawn[0], edition="imagenet", key=base.keys)[0]
 
 
 @pytest.mark.parametrize(
@@ -182,38 +166,36 @@ def samples(path):
 
 def test_shards_have_the_published_layout(table, photos, drawn, tmp_path, small_shards):
     assert write(table, photos, tmp_path).stdout.startswith("24 images (")
-    folder = tmp_path / "baseline_0_transition+speed_2_seed_43"
-    assert sorted(tree(folder)) == ["serial_00000.tar", "serial_00001.tar", "serial_00002.tar"]
+    names = [f"serial_0000{number}.tar" for number in range(3)]
+    assert sorted(tree(tmp_path / FOLDER)) == names
+    held = [samples(tmp_path / FOLDER / name) for name in names]
+    suffixes = ("info", "input.jpg", "output.cls")
+    for members, count in zip(held, (10, 10, 4), strict=True):
+        assert [*members] == [f"sample_{place}.{suffix}" for place in range(count) for suffix in suffixes]
     played = StreamDataset(SourceDataset(photos), drawn[0], edition="imagenet")
-    for file, count in enumerate((10, 10, 4)):
-        members = samples(folder / f"serial_0000{file}.tar")
-        suffixes = ("info", "input.jpg", "output.cls")
-        assert [*members] == [f"sample_{i}.{suffix}" for i in range(count) for suffix in suffixes]
-        for place in range(count):
-            row = drawn[1][10 * file + place]
-            image, label = played[10 * file + place]
-            jpeg = Image.open(io.BytesIO(members[f"sample_{place}.input.jpg"]))
-            assert np.array_equal(np.asarray(jpeg), np.asarray(image))
-            assert members[f"sample_{place}.output.cls"] == str(label).encode()
-            folder_name, name = row["key"].split("/")
-            want = f"++dir++{folder_name}++name++{name}++n1++{row['n1']}++s1++{row['s1']}"
-            want += f"++n2++{row['n2']}++s2++{row['s2']}"
-            assert members[f"sample_{place}.info"].decode() == want
+    for index, row in enumerate(drawn[1][:24]):
+        file, place = divmod(index, 10)
+        info, jpeg, label = (held[file][f"sample_{place}.{suffix}"] for suffix in suffixes)
+        assert np.array_equal(np.asarray(Image.open(io.BytesIO(jpeg))), np.asarray(played[index][0]))
+        assert label == str(played[index][1]).encode()
+        folder, name = row["key"].split("/")
+        values = {"dir": folder, "name": name, **{each: row[each] for each in ("n1", "s1", "n2", "s2")}}
+        assert info.decode() == "".join(f"++{each}++{value}" for each, value in values.items())
 
 
 def test_shards_are_read_by_webdataset(table, photos, tmp_path, small_shards):
     webdataset = pytest.importorskip("webdataset")
     write(table, photos, tmp_path)
-    url = f"{tmp_path}/baseline_0_transition+speed_2_seed_43/serial_{{00000..00002}}.tar"
-    read = webdataset.WebDataset(url, shardshuffle=False).decode("pil").to_tuple("input.jpg", "output.cls")
-    items = [*read]
+    url = f"{tmp_path}/{FOLDER}/serial_{{00000..00002}}.tar"
+    read = webdataset.WebDataset(url, shardshuffle=False).decode("pil")
+    items = [*read.to_tuple("input.jpg", "output.cls")]
     assert len(items) == 24 and all(image.size == (224, 224) for image, _ in items)
     assert {label for _, label in items} == {0, 1}
 
 
 def test_a_run_of_shards_resumes(table, photos, tmp_path, small_shards):
     write(table, photos, tmp_path)
-    folder = tmp_path / "baseline_0_transition+speed_2_seed_43"
+    folder = tmp_path / FOLDER
     whole = tree(folder)
     (folder / "serial_00001.tar").unlink()
     (folder / "serial_00002.tar").write_bytes(b"cut")
@@ -228,21 +210,19 @@ def test_a_run_of_shards_resumes(table, photos, tmp_path, small_shards):
 def test_two_workers_write_the_same_bytes(table, photos, tmp_path):
     write(table, photos, tmp_path / "one")
     write(table, photos, tmp_path / "two", "--jobs", "2")
-    name = "baseline_0_transition+speed_2_seed_43"
-    assert tree(tmp_path / "one" / name) == tree(tmp_path / "two" / name)
+    assert tree(tmp_path / "one" / FOLDER) == tree(tmp_path / "two" / FOLDER)
 
 
 def test_a_shard_that_a_dead_run_claimed_is_written(table, photos, tmp_path, monkeypatch):
     monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
-    name = "baseline_0_transition+speed_2_seed_43"
-    claims = tmp_path / f".{name}.robustgen" / "claims"
     write(table, photos, tmp_path)
-    whole = tree(tmp_path / name)
-    (tmp_path / name / "serial_00000.tar").unlink()
+    whole = tree(tmp_path / FOLDER)
+    (tmp_path / FOLDER / "serial_00000.tar").unlink()
+    claims = tmp_path / f".{FOLDER}.robustgen" / "claims"
     claims.mkdir()
     (claims / "serial_00000.tar").write_text("1 elsewhere")
     write(table, photos, tmp_path)
-    assert tree(tmp_path / name) == whole
+    assert tree(tmp_path / FOLDER) == whole
 
 
 def test_images_that_fail_are_left_out_and_named(table, tmp_path):
@@ -251,7 +231,7 @@ def test_images_that_fail_are_left_out_and_named(table, tmp_path):
     path.write_bytes(path.read_bytes()[:300])
     done = write(table, tmp_path / "val", tmp_path / "out", status=1, length=9)
     assert "'cat/2.JPEG': " in done.stderr
-    members = samples(tmp_path / "out" / "baseline_0_transition+speed_2_seed_43" / "serial_00000.tar")
+    members = samples(tmp_path / "out" / FOLDER / "serial_00000.tar")
     assert 0 < len(members) // 3 < 9 and not any(b"2.JPEG" in content for content in members.values())
 
 
@@ -341,17 +321,15 @@ def show(image, *stages):
 
 
 def test_accuracies_are_those_of_the_network(measured, digits):
-    found = accuracy_files.parse_measurements(json.loads(measured.read_text()))
+    found = accuracy_files.parse_measurements(json.loads(measured.read_text())).measured
     base = [SourceDataset(digits[0])[place] for place in range(4)]
-    for cell, stages in (
-        (ccc.Cell("", 0.0, "", 0.0), ()),
-        (ccc.Cell("contrast", 5.0, "", 0.0), [("contrast", 5)]),
-    ):
+    clean, worst = ccc.Cell("", 0.0, "", 0.0), ccc.Cell("contrast", 5.0, "", 0.0)
+    for cell, stages in ((clean, ()), (worst, [("contrast", 5)])):
         seen = np.stack([show(image, *stages) for image, _ in base])
         right = expected_logits(seen).argmax(axis=1) == [label for _, label in base]
-        assert found.measured[cell] == 100 * right.mean()
-    assert found.measured[ccc.Cell("", 0.0, "", 0.0)] > found.measured[ccc.Cell("contrast", 5.0, "", 0.0)]
-    assert {*found.measured} == {*ccc.list_measurements(0, GRID)}
+        assert found[cell] == 100 * right.mean()
+    assert found[clean] > found[worst]
+    assert {*found} == {*ccc.list_measurements(0, GRID)}
 
 
 def test_a_measured_table_is_walked_over(measured, photos, tmp_path):
@@ -366,17 +344,17 @@ def test_a_measured_table_is_walked_over(measured, photos, tmp_path):
 
 
 def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_path, monkeypatch):
-    path, whole, count = tmp_path / "accuracies.json", measuring._MeasuringRun.measure, itertools.count()
+    path, whole, asked = tmp_path / "accuracies.json", measuring._MeasuringRun.measure, []
 
     def stop(self, cells, meter):
-        if next(count) == 2:
+        asked.append(cells)
+        if len(asked) == 3:
             raise RuntimeError("the power is out")
         return whole(self, cells, meter)
 
     monkeypatch.setattr(measuring._MeasuringRun, "measure", stop)
     with pytest.raises(AssertionError, match="traceback"):
         measure(digits, path)
-    monkeypatch.undo()
     begun = len(json.loads(path.read_text())["measured"])
     assert 0 < begun < CELLS
     flags = ("--accuracy-table", path, "--source", photos, "--output", tmp_path / "s")
@@ -384,6 +362,8 @@ def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_pa
     assert f"{CELLS - begun} accuracies are not measured yet" in message
     assert f"{CELLS - begun} accuracies of 4 images measured, {begun} were" in measure(digits, path).stdout
     assert path.read_bytes() == measured.read_bytes()
+    # None is measured twice.
+    assert sum(map(len, asked)) == CELLS + len(asked[2])
 
 
 def test_two_workers_measure_the_same(measured, digits, tmp_path):
@@ -410,10 +390,7 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
     [
         (("ccc",), "--accuracy-table is missing"),
         (("ccc", "--accuracy-table", "none.npz"), "none.npz: cannot be read"),
-        (
-            ("ccc", "--accuracy-table", "a", "--format", "imglist"),
-            "--format: must be 'jsonl' or 'webdataset'",
-        ),
+        (("ccc", "--accuracy-table", "a", "--format", "imglist"), "must be 'jsonl' or 'webdataset'"),
         (("--setting", "mixed", "--format", "webdataset"), "--format: must be 'jsonl' or 'imglist'"),
         (("--setting", "fog"), "'markov' or 'csid', not 'fog'"),
         (("measure",), "--model is missing"),
@@ -425,16 +402,7 @@ def test_flags_that_do_not_fit_are_named(flags, message, photos):
     assert message in cli_error("stream", *flags, "--source", photos)
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("ccc", "--corruptions"),
-        ("ccc", "--shuffle"),
-        ("ccc", "--model"),
-        ("measure", "--speed"),
-        ("--speed",),
-    ],
-)
+@pytest.mark.parametrize("flags", [("ccc", "--corruptions"), ("measure", "--speed"), ("--speed",)])
 def test_flags_of_another_stream_do_not_exist(flags):
     # Releases of click differ in the punctuation.
     assert re.search(f"No such option:? '?{flags[-1]}", cli("stream", *flags, status=2).stderr)

@@ -1,6 +1,7 @@
 """`robustgen filter-a` and `filter-o`: decisions on arrays, then whole runs with models that tell colours."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
-from robustgen.errors import ArgumentError, ImageError
+from robustgen.errors import ArgumentError
 from robustgen.models.classifier import Classifier
 from robustgen.models.onnx import OnnxModel
 from robustgen.related.filtration import crops, funnel, reviewing
@@ -42,11 +43,6 @@ def test_images_are_resized_by_their_shorter_side_first():
     assert shape.resize(wide).shape == (256, 768, 3)
     assert shape.crop_centre(wide.transpose(1, 0, 2)).shape == (1, 224, 224, 3)
     assert crops.geometry(32, 32, 32).crop_ten(wide).shape == (10, 32, 32, 3)
-
-
-def test_an_elongated_image_is_refused():
-    with pytest.raises(ImageError, match="too elongated"):
-        crops.geometry(224, 224).crop_ten(np.zeros((1, 9000, 3), np.uint8))
 
 
 # --- decisions -----------------------------------------------------------------------------------
@@ -83,50 +79,34 @@ def said_of(right, truth, predicted):
     return Opinions(np.array(right), truth, other.astype(int), other, predicted, np.zeros(predicted.shape))
 
 
-def test_one_right_crop_of_one_model_is_enough_to_go():
-    said = said_of([[0, 1, 0, 0], [0, 0, 10, 0]], np.full((2, 4), 0.01), [1, 1, 1, 1])
-    steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
-    assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.CORRECT, FunnelStep.CORRECT, FunnelStep.KEPT]
+FEW_SURE = [[0.15, 0.2, 0.0, 0.1], [0.0, 0.0, 0.1501, 0.15]]
+# The surest model says 0.05, 0.04, 0.02, - and 0.03 of the confusion of 0 and 1.
+CONFUSED = [[0.05, 0.01, 0.02, 0.01, 0.03], [0.0, 0.04, 0.01, 0.01, 0.01]]
 
 
-def test_over_15_per_cent_of_one_model_goes_and_15_stays():
-    said = said_of(np.zeros((2, 4), int), [[0.15, 0.2, 0.0, 0.1], [0.0, 0.0, 0.1501, 0.15]], [1, 1, 1, 1])
-    steps = funnel.judge_adversarial(said, np.zeros(4, int), "abcd")
-    assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.CONFIDENT, FunnelStep.CONFIDENT, FunnelStep.KEPT]
-
-
-def test_a_confusion_keeps_those_least_sure_of_the_truth():
-    truth = [[0.05, 0.01, 0.02, 0.01, 0.03], [0.0, 0.04, 0.01, 0.01, 0.01]]
-    said = said_of(np.zeros((2, 5), int), truth, [1, 1, 1, 2, 1])
-    # How sure they are is what the surest says: 0.05, 0.04, 0.02, -, 0.03 of the confusion of 0 and 1.
-    steps = funnel.judge_adversarial(said, np.zeros(5, int), "abcde", per_confusion=2)
-    assert steps.tolist() == [
-        FunnelStep.CROWDED,
-        FunnelStep.CROWDED,
-        FunnelStep.KEPT,
-        FunnelStep.KEPT,
-        FunnelStep.KEPT,
-    ]
-
-
-def test_confusions_have_a_direction_and_ties_go_by_key():
-    said = said_of(np.zeros((1, 5), int), np.full((1, 5), 0.01), [1, 1, 1, 0, 2])
-    steps = funnel.judge_adversarial(
-        said, np.array([0, 0, 0, 1, 0]), ["c", "a", "b", "d", "e"], per_confusion=1
-    )
-    assert steps.tolist() == [
-        FunnelStep.CROWDED,
-        FunnelStep.KEPT,
-        FunnelStep.CROWDED,
-        FunnelStep.KEPT,
-        FunnelStep.KEPT,
-    ]
-
-
-def test_what_has_gone_before_takes_no_place_in_a_confusion():
-    said = said_of([[1, 0, 0]], [[0.0, 0.5, 0.1]], [1, 1, 1])
-    steps = funnel.judge_adversarial(said, np.zeros(3, int), "abc", per_confusion=1)
-    assert steps.tolist() == [FunnelStep.CORRECT, FunnelStep.CONFIDENT, FunnelStep.KEPT]
+@pytest.mark.parametrize(
+    ("right", "truth", "true", "predicted", "keys", "most", "steps"),
+    [
+        (
+            [[0, 1, 0, 0], [0, 0, 10, 0]],
+            [[0.01] * 4] * 2,
+            "0000",
+            "1111",
+            "abcd",
+            15,
+            "KEPT CORRECT CORRECT KEPT",
+        ),
+        ([[0] * 4] * 2, FEW_SURE, "0000", "1111", "abcd", 15, "KEPT CONFIDENT CONFIDENT KEPT"),
+        ([[0] * 5] * 2, CONFUSED, "00000", "11121", "abcde", 2, "CROWDED CROWDED KEPT KEPT KEPT"),
+        ([[0] * 5], [[0.01] * 5], "00010", "11102", "cabde", 1, "CROWDED KEPT CROWDED KEPT KEPT"),
+        ([[1, 0, 0]], [[0.0, 0.5, 0.1]], "000", "111", "abc", 1, "CORRECT CONFIDENT KEPT"),
+    ],
+    ids=["a right crop", "over 15 %", "least sure", "directions and ties", "what has gone takes no place"],
+)
+def test_which_adversarial_images_stay(right, truth, true, predicted, keys, most, steps):
+    said = said_of(right, truth, [*map(int, predicted)])
+    found = funnel.judge_adversarial(said, np.array([*map(int, true)]), keys, per_confusion=most)
+    assert [FunnelStep(step).name for step in found] == steps.split()
 
 
 def test_decisions_do_not_depend_on_the_order_of_images():
@@ -141,12 +121,7 @@ def test_decisions_do_not_depend_on_the_order_of_images():
     order = rng.permutation(n)
     again = funnel.judge_adversarial(said.select(order), true[order], [keys[i] for i in order])
     np.testing.assert_array_equal(again, steps[order])
-    assert {*steps.tolist()} == {
-        FunnelStep.KEPT,
-        FunnelStep.CORRECT,
-        FunnelStep.CONFIDENT,
-        FunnelStep.CROWDED,
-    }
+    assert len({*steps.tolist()}) == 4
     kept = steps == FunnelStep.KEPT
     counts = [(kept & (true == t) & (said.predicted == p)).sum() for t in range(4) for p in range(4)]
     assert max(counts) == 15
@@ -159,41 +134,25 @@ def test_outliers_have_to_convince_every_model():
     assert steps.tolist() == [FunnelStep.KEPT, FunnelStep.UNSURE, FunnelStep.UNSURE, FunnelStep.KNOWN]
 
 
-def test_the_funnel_counts_what_is_left():
-    steps = np.array(
-        [FunnelStep.CORRECT, FunnelStep.KEPT, FunnelStep.CONFIDENT, FunnelStep.CORRECT, FunnelStep.CROWDED]
-    )
-    assert funnel.count_left(steps, (FunnelStep.CORRECT, FunnelStep.CONFIDENT, FunnelStep.CROWDED)) == [
-        5,
-        3,
-        2,
-        1,
-    ]
-
-
 # --- models and candidates -----------------------------------------------------------------------
 
 
 def put_model(path, *, scale=8.0, side=16, order=(0, 1, 2), probabilities=False):
     """A classifier by mean colour: its logits are `scale` times the mean red, green and blue, in `order`."""
     weights = scale * np.eye(3, dtype=np.float32)[list(order)]
+    arrays = {"weights": np.ascontiguousarray(weights.T), "axes": np.array([2, 3])}
     last = "logits" if not probabilities else "scores"
     nodes = [
         helper.make_node("ReduceMean", ["images", "axes"], ["means"], keepdims=0),
         helper.make_node("MatMul", ["means", "weights"], [last]),
         *([helper.make_node("Softmax", ["scores"], ["logits"])] if probabilities else []),
     ]
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes,
-        "colours",
-        [info("images", TensorProto.FLOAT, ["n", 3, side, side])],
-        [info("logits", TensorProto.FLOAT, ["n", len(order)])],
-        [
-            numpy_helper.from_array(np.ascontiguousarray(weights.T), "weights"),
-            numpy_helper.from_array(np.array([2, 3]), "axes"),
-        ],
+    images, logits = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("images", ["n", 3, side, side]), ("logits", ["n", len(order)]))
     )
+    constants = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "colours", [images], [logits], constants)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
     return path
 
@@ -247,8 +206,17 @@ def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def keys_of(output, name="shortlist.jsonl"):
-    return [entry["key"] for entry in lines_of(output / name)]
+def keys_of(output):
+    return [entry["key"] for entry in lines_of(output / "shortlist.jsonl")]
+
+
+def dropped_of(output):
+    """Key to entry of the dropped images."""
+    return {entry["key"]: entry for entry in lines_of(output / "dropped.jsonl")}
+
+
+def funnel_of(output):
+    return json.loads((output / "funnel.json").read_text())
 
 
 def filter_a(candidates, model, output, *flags, status=0):
@@ -265,27 +233,20 @@ def refused(command, candidates, model, output, *flags):
 def test_filter_a_from_candidates_to_shortlist(candidates, model, classes, tmp_path):
     output = tmp_path / "a"
     result = filter_a(candidates, model, output, "--classes", classes, "--per-confusion", "3")
-    assert keys_of(output) == [
-        "green/as blue.png",
-        *(f"red/blue {shade}.png" for shade in range(3)),
-        "red/deep/green.png",
-    ]
-    dropped = {entry["key"]: entry for entry in lines_of(output / "dropped.jsonl")}
+    blue = [f"red/blue {shade}.png" for shade in range(3)]
+    assert keys_of(output) == ["green/as blue.png", *blue, "red/deep/green.png"]
+    dropped = dropped_of(output)
+    right = ("blue/right.png", "green/right.png", "red/right.png", "red/left.png")
     assert {key: entry["step"] for key, entry in dropped.items()} == {
-        "blue/right.png": "correct",
-        "green/right.png": "correct",
-        "red/right.png": "correct",
-        "red/left.png": "correct",
-        "red/sure.png": "confident",
-        "red/blue 3.png": "crowded",
+        **dict.fromkeys(right, "correct"),
+        **{"red/sure.png": "confident", "red/blue 3.png": "crowded"},
     }
     assert dropped["red/right.png"]["reason"] == "m.onnx: right in 10 of 10 crops"
     # Two corners, and of the mirror image two others.
     assert dropped["red/left.png"]["reason"] == "m.onnx: right in 4 of 10 crops"
-    assert dropped["red/sure.png"]["reason"].startswith("m.onnx: true class 0.2")
-    assert dropped["red/sure.png"]["reason"].endswith(", over 0.15")
+    assert re.fullmatch(r"m.onnx: true class 0\.2\d*, over 0\.15", dropped["red/sure.png"]["reason"])
     assert dropped["red/blue 3.png"]["reason"] == "rank 4 of 4 in its confusion, of which 3 stay"
-    funnel = json.loads((output / "funnel.json").read_text())
+    funnel = funnel_of(output)
     assert funnel["images"] == [11, 7, 6, 5]
     assert funnel["classes"] == {"blue": [1, 0, 0, 0], "green": [2, 1, 1, 1], "red": [8, 6, 5, 4]}
     assert [line.split()[-1] for line in result.stdout.splitlines()[:4]] == ["11", "7", "6", "5"]
@@ -296,7 +257,7 @@ def test_entries_hold_what_each_model_says(candidates, model, classes, tmp_path)
     filter_a(candidates, model, tmp_path / "a", "--model", other, "--classes", classes)
     (entry,) = [e for e in lines_of(tmp_path / "a" / "shortlist.jsonl") if e["key"] == "red/blue 2.png"]
     strong, weak = (expected((20, 0, 220), scale) for scale in (8.0, 4.0))
-    assert entry["class"] == "red" and entry["predicted"] == "blue"
+    assert (entry["class"], entry["predicted"]) == ("red", "blue")
     assert entry["confidence"] == pytest.approx((strong[2] + weak[2]) / 2, abs=1e-6)
     assert entry["true_confidence"] == pytest.approx(max(strong[0], weak[0]), abs=1e-6)
     for model_entry, values, label in zip(entry["models"], (strong, weak), ("m", "other"), strict=True):
@@ -304,8 +265,6 @@ def test_entries_hold_what_each_model_says(candidates, model, classes, tmp_path)
         assert model_entry["confidence"] == pytest.approx(values[2], abs=1e-6)
         assert model_entry["true_confidence"] == pytest.approx(values[0], abs=1e-6)
         assert model_entry["right_crops"] == 0
-    # The weaker model gives the last shade of red more than 15 %.
-    assert expected((30, 0, 220), 4.0)[0] < 0.15 < expected((150, 0, 190), 4.0)[0]
 
 
 def test_any_model_that_is_right_is_enough(candidates, model, classes, tmp_path):
@@ -313,15 +272,13 @@ def test_any_model_that_is_right_is_enough(candidates, model, classes, tmp_path)
     other = put_model(tmp_path / "other.onnx", order=(2, 1, 0))
     filter_a(candidates, model, tmp_path / "a", "--model", other, "--classes", classes)
     assert keys_of(tmp_path / "a") == ["green/as blue.png", "red/deep/green.png"]
-    (entry,) = [e for e in lines_of(tmp_path / "a" / "dropped.jsonl") if e["key"] == "red/blue 0.png"]
-    assert entry["reason"] == "other.onnx: right in 10 of 10 crops"
+    assert dropped_of(tmp_path / "a")["red/blue 0.png"]["reason"] == "other.onnx: right in 10 of 10 crops"
 
 
-def test_without_a_class_list_the_sorted_folders_count(candidates, classes, tmp_path):
+def test_without_a_class_list_the_sorted_folders_count(candidates, model, classes, tmp_path):
     sorted_model = put_model(tmp_path / "m.onnx", order=(2, 1, 0))
     filter_a(candidates, sorted_model, tmp_path / "a")
-    listed = put_model(tmp_path / "n.onnx")
-    filter_a(candidates, listed, tmp_path / "b", "--classes", classes)
+    filter_a(candidates, model, tmp_path / "b", "--classes", classes)
     assert keys_of(tmp_path / "a") == keys_of(tmp_path / "b") != []
 
 
@@ -335,7 +292,7 @@ def test_only_some_classes(candidates, model, classes, tmp_path):
     assert "red/deep/green.png" not in entries
     red, _, blue = expected((20, 0, 220))
     assert entries["red/blue 2.png"]["confidence"] == pytest.approx(blue / (red + blue), abs=1e-6)
-    assert json.loads((tmp_path / "a" / "funnel.json").read_text())["passed_over"] == 2
+    assert funnel_of(tmp_path / "a")["passed_over"] == 2
 
 
 def test_models_of_several_class_lists_meet_in_those_that_matter(candidates, model, classes, tmp_path):
@@ -346,36 +303,33 @@ def test_models_of_several_class_lists_meet_in_those_that_matter(candidates, mod
     assert line.endswith("know different classes: name the relevant ones with --only")
     filter_a(candidates, model, tmp_path / "a", *lists, "--only", tmp_path / "pair.txt")
     assert keys_of(tmp_path / "a") == [f"red/blue {shade}.png" for shade in range(4)]
-    assert {m["predicted"] for e in lines_of(tmp_path / "a" / "shortlist.jsonl") for m in e["models"]} == {
-        "blue"
-    }
+    entries = lines_of(tmp_path / "a" / "shortlist.jsonl")
+    assert {member["predicted"] for entry in entries for member in entry["models"]} == {"blue"}
 
 
 def test_probabilities_are_noticed(candidates, model, classes, tmp_path):
     soft = put_model(tmp_path / "m.onnx", probabilities=True)
     filter_a(candidates, model, tmp_path / "logits", "--classes", classes)
     filter_a(candidates, soft, tmp_path / "found", "--classes", classes)
-    assert keys_of(tmp_path / "found") == keys_of(tmp_path / "logits")
-    settings = json.loads((tmp_path / "found" / "funnel.json").read_text())["settings"]
-    assert settings["models"][0]["outputs"] == "probabilities"
-    for one, other in zip(
-        *(lines_of(tmp_path / name / "shortlist.jsonl") for name in ("logits", "found")), strict=True
-    ):
+    assert funnel_of(tmp_path / "found")["settings"]["models"][0]["outputs"] == "probabilities"
+    pair = (lines_of(tmp_path / name / "shortlist.jsonl") for name in ("logits", "found"))
+    for one, other in zip(*pair, strict=True):
+        assert one["key"] == other["key"]
         assert one["confidence"] == pytest.approx(other["confidence"], abs=1e-5)
     # Taken for logits, nothing would be sure of anything.
     filter_a(candidates, soft, tmp_path / "wrong", "--classes", classes, "--outputs", "logits")
     assert keys_of(tmp_path / "wrong") != keys_of(tmp_path / "logits")
 
 
-def test_crops_are_of_the_size_that_the_model_takes(candidates, classes, tmp_path):
-    big = put_model(tmp_path / "big.onnx", side=48)
-    filter_a(candidates, big, tmp_path / "a", "--classes", classes)
-    (member,) = json.loads((tmp_path / "a" / "funnel.json").read_text())["settings"]["models"]
-    assert member["geometry"] == {"height": 48, "width": 48, "shorter": 55}
-    free = put_model(tmp_path / "free.onnx", side="s")
-    filter_a(candidates, free, tmp_path / "b", "--classes", classes, "--input-size", "20", "--resize", "30")
-    (member,) = json.loads((tmp_path / "b" / "funnel.json").read_text())["settings"]["models"]
-    assert member["geometry"] == {"height": 20, "width": 20, "shorter": 30}
+@pytest.mark.parametrize(
+    ("side", "flags", "geometry"),
+    [(48, (), (48, 48, 55)), ("s", ("--input-size", "20", "--resize", "30"), (20, 20, 30))],
+)
+def test_crops_are_of_the_size_that_the_model_takes(candidates, classes, tmp_path, side, flags, geometry):
+    model = put_model(tmp_path / "sized.onnx", side=side)
+    filter_a(candidates, model, tmp_path / "a", "--classes", classes, *flags)
+    (member,) = funnel_of(tmp_path / "a")["settings"]["models"]
+    assert member["geometry"] == dict(zip(("height", "width", "shorter"), geometry, strict=True))
 
 
 def test_images_are_equalised_before_they_are_cropped(model, classes, tmp_path):
@@ -406,20 +360,24 @@ def strangers(tmp_path_factory):
     return root
 
 
-def test_filter_o_from_candidates_to_shortlist(strangers, model, classes, tmp_path):
-    output = tmp_path / "o"
-    flags = ("--classes", classes, *PLAIN)
-    result = cli("filter-o", strangers, "--model", model, "--output", output, *flags)
+def test_filter_o_from_candidates_to_accepted_images(strangers, model, classes, tmp_path):
+    output, flags = tmp_path / "o", ("--model", model, "--classes", classes, *PLAIN)
+    result = cli("filter-o", strangers, "--output", output, *flags)
     # The surest first.
     assert keys_of(output) == ["jellyfish/blue.png", "jellyfish/red.png", "green.png"]
     first = lines_of(output / "shortlist.jsonl")[0]
     assert first["class"] == "jellyfish" and first["predicted"] == "blue"
     assert first["confidence"] == pytest.approx(expected((0, 0, 255))[2], abs=1e-6)
     assert "true_confidence" not in first
-    dropped = {entry["key"]: (entry["step"], entry["reason"]) for entry in lines_of(output / "dropped.jsonl")}
-    assert dropped["red/blue.png"] == ("known", "its class is known")
-    assert dropped["jellyfish/purple.png"][0] == "unsure"
+    dropped = dropped_of(output)
+    known = dropped["red/blue.png"]
+    assert (known["step"], known["reason"]) == ("known", "its class is known")
+    assert dropped["jellyfish/purple.png"]["step"] == "unsure"
     assert [line.split()[-1] for line in result.stdout.splitlines()[:3]] == ["5", "4", "3"]
+    # Accepted images keep their folders.
+    (tmp_path / "list.txt").write_text("jellyfish/red.png\ngreen.png\n")
+    cli("filter-o", strangers, "--output", output, "--accept", tmp_path / "list.txt")
+    assert {*tree(output / "accepted")} == {"jellyfish/red.png", "green.png", "manifest.json"}
 
 
 def test_all_models_have_to_be_sure(strangers, model, classes, tmp_path):
@@ -427,17 +385,15 @@ def test_all_models_have_to_be_sure(strangers, model, classes, tmp_path):
     flags = ("--model", model, "--model", weak, "--classes", classes, *PLAIN)
     cli("filter-o", strangers, "--output", tmp_path / "o", *flags, "--min-confidence", "0.96")
     assert keys_of(tmp_path / "o") == ["jellyfish/blue.png"]
-    (entry,) = [e for e in lines_of(tmp_path / "o" / "dropped.jsonl") if e["key"] == "jellyfish/red.png"]
-    assert entry["reason"].startswith("weak.onnx: predicted with 0.9") and entry["reason"].endswith(
-        "under 0.96"
-    )
+    reason = dropped_of(tmp_path / "o")["jellyfish/red.png"]["reason"]
+    assert re.fullmatch(r"weak.onnx: predicted with 0\.9\d*, under 0\.96", reason)
 
 
-def test_only_the_centre_is_seen(strangers, model, classes, tmp_path):
-    framed = put(tmp_path / "in" / "thing" / "framed.png", (255, 0, 0), size=(32, 32))
-    pixels = np.asarray(Image.open(framed)).copy()
-    pixels[6:26, 6:26] = (0, 0, 255)
-    Image.fromarray(pixels).save(framed)
+def test_only_the_centre_is_seen(model, classes, tmp_path):
+    framed = np.full((32, 32, 3), (255, 0, 0), np.uint8)
+    framed[6:26, 6:26] = (0, 0, 255)
+    (tmp_path / "in" / "thing").mkdir(parents=True)
+    Image.fromarray(framed).save(tmp_path / "in" / "thing" / "framed.png")
     flags = ("--model", model, "--classes", classes, *PLAIN, "--resize", "32")
     cli("filter-o", tmp_path / "in", "--output", tmp_path / "o", *flags)
     (entry,) = lines_of(tmp_path / "o" / "shortlist.jsonl")
@@ -446,9 +402,7 @@ def test_only_the_centre_is_seen(strangers, model, classes, tmp_path):
 
 def test_filter_o_wants_to_know_the_classes(strangers, model, tmp_path):
     line = refused("filter-o", strangers, model, tmp_path / "o")
-    assert line.endswith(
-        "m.onnx has 3 classes, no list of them: list the classes of its outputs with --classes"
-    )
+    assert "m.onnx has 3 classes, no list of them: list the classes" in line
 
 
 # --- going on ------------------------------------------------------------------------------------
@@ -496,55 +450,45 @@ def test_a_record_that_is_damaged_is_asked_for_again(candidates, model, classes,
         assert tree(tmp_path / "a") == before
 
 
-def test_an_image_that_changed_behind_its_size_is_asked_about_again(candidates, model, classes, tmp_path):
+def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, classes, tmp_path):
     mine = Path(shutil.copytree(candidates, tmp_path / "mine"))
     flags = ("--classes", classes, "--batch-size", "2")
     filter_a(mine, model, tmp_path / "a", *flags)
+    # A change behind the size is seen only when the image is read.
     victim = mine / keys_of(tmp_path / "a")[0]
     data = victim.read_bytes()
     victim.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     line = refused("filter-a", mine, model, tmp_path / "a", *flags)
     assert "has changed since the models predicted it" in line
     assert "2 images predicted in" in filter_a(mine, model, tmp_path / "a", *flags).stdout
-    filter_a(mine, model, tmp_path / "fresh", *flags)
-    assert tree(tmp_path / "a") == tree(tmp_path / "fresh")
-
-
-def test_candidates_and_shortlists_behind_urls(candidates, model, classes, tmp_path):
-    from fsspec.implementations.memory import MemoryFileSystem
-
-    files = MemoryFileSystem()
-    for name, data in tree(candidates).items():
-        files.pipe(f"/filter/in/{name}", data)
-    filter_a(candidates, model, tmp_path / "a", "--classes", classes)
-    filter_a("memory://filter/in", model, "memory://filter/out", "--classes", classes)
-    for name, data in tree(tmp_path / "a").items():
-        assert files.cat(f"/filter/out/{name}") == data
-    (tmp_path / "list.txt").write_text("red/blue 0.png\n")
-    cli(
-        "filter-a", "memory://filter/in", "--output", "memory://filter/out", "--accept", tmp_path / "list.txt"
-    )
-    assert (
-        files.cat("/filter/out/accepted/red/blue 0.png") == (candidates / "red" / "blue 0.png").read_bytes()
-    )
-
-
-def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, classes, tmp_path):
-    mine = Path(shutil.copytree(candidates, tmp_path / "mine"))
-    filter_a(mine, model, tmp_path / "a", "--classes", classes)
+    filter_a(mine, model, tmp_path / "changed", *flags)
+    assert tree(tmp_path / "a") == tree(tmp_path / "changed")
     put(mine / "red" / "new.png", (0, 0, 200))
     put(mine / "red" / "right.png", (0, 0, 201), size=(33, 44))
-    assert "2 images predicted in" in filter_a(mine, model, tmp_path / "a", "--classes", classes).stdout
+    assert "2 images predicted in" in filter_a(mine, model, tmp_path / "a", *flags).stdout
     assert {"red/new.png", "red/right.png"} < {*keys_of(tmp_path / "a")}
-    filter_a(mine, model, tmp_path / "fresh", "--classes", classes)
-    assert tree(tmp_path / "a") == tree(tmp_path / "fresh")
+    filter_a(mine, model, tmp_path / "more", *flags)
+    assert tree(tmp_path / "a") == tree(tmp_path / "more")
+
+
+def test_candidates_and_shortlists_behind_urls(candidates, reviewed, model, classes, tmp_path):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    files, accept = MemoryFileSystem(), ("--accept", tmp_path / "list.txt")
+    for name, data in tree(candidates).items():
+        files.pipe(f"/filter/in/{name}", data)
+    filter_a("memory://filter/in", model, "memory://filter/out", "--classes", classes)
+    for name, data in tree(reviewed).items():
+        assert files.cat(f"/filter/out/{name}") == data
+    cli("filter-a", "memory://filter/in", "--output", "memory://filter/out", *accept)
+    key = "red/blue 0.png"
+    assert files.cat(f"/filter/out/accepted/{key}") == (candidates / key).read_bytes()
 
 
 def test_few_crops_are_shown_to_a_model_at_once(candidates, model, classes, tmp_path, monkeypatch):
     shown, call = [], Classifier.__call__
-    monkeypatch.setattr(
-        Classifier, "__call__", lambda self, images: shown.append(len(images)) or call(self, images)
-    )
+    counted = lambda self, images: shown.append(len(images)) or call(self, images)  # noqa: E731
+    monkeypatch.setattr(Classifier, "__call__", counted)
     filter_a(candidates, model, tmp_path / "a", "--classes", classes)
     assert max(shown) == 20 and len(shown) > 3
 
@@ -559,15 +503,15 @@ def test_other_settings_want_another_folder(candidates, model, classes, tmp_path
     output, flags = tmp_path / "a", ("--classes", classes)
     filter_a(candidates, model, output, *flags)
     other = put_model(tmp_path / "other.onnx", scale=4.0)
-    remedy = "choose another --output, or --overwrite"
     line = refused("filter-a", candidates, other, output, *flags)
-    assert line == f"{output}: holds a shortlist of other models or preprocessing; {remedy}"
-    assert "models or preprocessing" in refused(
-        "filter-a", candidates, model, output, *flags, "--pixel-scale", "1"
-    )
-    line = refused("filter-a", candidates, model, output, *flags, "--max-confidence", "0.3")
-    assert line == f"{output}: holds a shortlist of other thresholds; {remedy}"
-    assert "of another kind" in refused("filter-o", candidates, model, output, *flags)
+    says = "holds a shortlist of other models or preprocessing; choose another --output, or --overwrite"
+    assert line == f"{output}: {says}"
+    for command, more, says in (
+        ("filter-a", ("--pixel-scale", "1"), "other models or preprocessing"),
+        ("filter-a", ("--max-confidence", "0.3"), "other thresholds"),
+        ("filter-o", (), "another kind"),
+    ):
+        assert f"of {says}" in refused(command, candidates, model, output, *flags, *more)
     assert "11 images predicted in" in filter_a(candidates, other, output, *flags, "--overwrite").stdout
     filter_a(candidates, other, tmp_path / "fresh", *flags)
     assert tree(output) == tree(tmp_path / "fresh")
@@ -579,8 +523,7 @@ def test_other_thresholds_need_no_model_again(candidates, model, classes, tmp_pa
     again = ("--max-confidence", "0.3", "--per-confusion", "1", "--overwrite")
     assert "0 images predicted in" in filter_a(candidates, model, tmp_path / "a", *flags, *again).stdout
     assert keys_of(tmp_path / "a") == ["green/as blue.png", "red/blue 0.png", "red/deep/green.png"]
-    dropped = {e["key"]: e["step"] for e in lines_of(tmp_path / "a" / "dropped.jsonl")}
-    assert dropped["red/sure.png"] == "crowded"
+    assert dropped_of(tmp_path / "a")["red/sure.png"]["step"] == "crowded"
 
 
 # --- accepting -----------------------------------------------------------------------------------
@@ -593,7 +536,7 @@ def reviewed(candidates, model, classes, tmp_path):
     return tmp_path / "a"
 
 
-def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, tmp_path):
+def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, model, classes, tmp_path):
     accept = ("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
     assert "2 images of 1 folder accepted" in cli(*accept).stdout
     files = tree(reviewed / "accepted")
@@ -611,12 +554,10 @@ def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, tmp_pat
     assert "--overwrite replaces it" in cli_error(*accept)
     cli(*accept, "--overwrite")
     assert tree(reviewed / "accepted") == files
-
-
-def test_the_same_command_with_accept_runs_and_accepts(candidates, reviewed, model, classes, tmp_path):
+    # With the flags of the first run, the same command predicts, finds nothing to do, and accepts.
     flags = ("--classes", classes, "--accept", tmp_path / "list.txt")
     result = filter_a(candidates, model, reviewed, *flags)
-    assert "0 images predicted in" in result.stdout and "2 images of 1 folder accepted" in result.stdout
+    assert "0 images predicted in" in result.stdout and "were there already" in result.stdout
 
 
 def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
@@ -631,21 +572,10 @@ def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
     assert "3 images of 2 folders accepted" in cli(*accept, other, *both).stdout
 
 
-def test_accepted_outliers_keep_their_folders(strangers, model, classes, tmp_path):
-    flags = ("--model", model, "--classes", classes, *PLAIN)
-    cli("filter-o", strangers, "--output", tmp_path / "o", *flags)
-    (tmp_path / "list.txt").write_text("jellyfish/red.png\ngreen.png\n")
-    cli("filter-o", strangers, "--output", tmp_path / "o", "--accept", tmp_path / "list.txt")
-    assert {*tree(tmp_path / "o" / "accepted")} == {"jellyfish/red.png", "green.png", "manifest.json"}
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (
-            "red/blue 0.png\nred/blu 1.png\n",
-            "line 2: 'red/blu 1.png' is not in the shortlist (did you mean 'red/blue 1.png'?)",
-        ),
+        ("red/blue 0.png\nred/blu 1.png\n", "line 2: 'red/blu 1.png' is not in the shortlist (did you mean "),
         ("x\n\ny\nz\n", "line 1: 'x' is not in the shortlist; nor are lines 3, 4"),
         ("red/right.png\n", "line 1: 'red/right.png' is not in the shortlist"),
         ("\n\n", "names no image"),
@@ -662,17 +592,21 @@ def test_wrong_lists(candidates, reviewed, tmp_path, text, says):
     assert not (reviewed / "accepted").exists()
 
 
-def test_accepting_what_is_not_there(candidates, reviewed, model, tmp_path):
+def test_accepting_what_is_not_there(candidates, reviewed, tmp_path):
     accept = ("--accept", tmp_path / "list.txt")
-    line = cli_error("filter-a", candidates, "--output", tmp_path / "none", *accept)
-    assert line.endswith("none: has no finished shortlist; give the command without --accept first")
+    for command, output, flags, says in (
+        ("filter-a", tmp_path / "none", accept, "has no finished shortlist; give the command without --acc"),
+        ("filter-o", reviewed, accept, "contains a shortlist for ImageNet-A, not ImageNet-O"),
+        (
+            "filter-a",
+            reviewed,
+            (*accept, "--max-confidence", "0.3"),
+            "without --model, omit --max-confidence",
+        ),
+        ("filter-a", reviewed, (), "give --model, or --accept with the list of a review"),
+    ):
+        assert says in cli_error(command, candidates, "--output", output, *flags)
     assert not (tmp_path / "none").exists()
-    line = cli_error("filter-o", candidates, "--output", reviewed, *accept)
-    assert line.endswith("contains a shortlist for ImageNet-A, not ImageNet-O")
-    line = cli_error("filter-a", candidates, "--output", reviewed, *accept, "--max-confidence", "0.3")
-    assert line.endswith("without --model, omit --max-confidence")
-    line = cli_error("filter-a", candidates, "--output", reviewed)
-    assert line == "give --model, or --accept with the list of a review"
 
 
 def test_accepting_candidates_that_changed(candidates, model, classes, tmp_path):
@@ -687,28 +621,24 @@ def test_accepting_candidates_that_changed(candidates, model, classes, tmp_path)
     assert not (tmp_path / "a" / "accepted").exists()
 
 
-@pytest.mark.parametrize("name", ["shortlist.jsonl", "funnel.json"])
-def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name):
-    (reviewed / name).write_bytes((reviewed / name).read_bytes()[:-20])
-    line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
-    assert name in line
-
-
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("name", "change", "says"),
     [
-        ({"settings": []}, ": check settings"),
-        ({"settings": {}}, ""),
-        ({"images": [1]}, ""),
-        ({"steps": None}, ": check steps"),
-        ({"classes": {"red": 3}}, ": check classes"),
+        ("shortlist.jsonl", None, ": differs from funnel.json"),
+        ("funnel.json", None, " is damaged"),
+        ("funnel.json", {"settings": []}, " is damaged: check settings"),
+        ("funnel.json", {"settings": {}}, " is damaged"),
+        ("funnel.json", {"images": [1]}, " is damaged"),
+        ("funnel.json", {"steps": None}, " is damaged: check steps"),
+        ("funnel.json", {"classes": {"red": 3}}, " is damaged: check classes"),
     ],
 )
-def test_accepting_from_a_funnel_of_another_shape(candidates, reviewed, tmp_path, change, says):
-    path = reviewed / "funnel.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name, change, says):
+    path = reviewed / name
+    text = path.read_text()
+    path.write_text(json.dumps(json.loads(text) | change) if change else text[:-20])
     line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
-    assert line == f"{path} is damaged{says}"
+    assert line.startswith(f"{path}{says}")
 
 
 # --- wrong input ---------------------------------------------------------------------------------
@@ -749,65 +679,45 @@ def test_an_empty_shortlist_is_a_result(model, classes, tmp_path):
     assert "No candidate is left" in (tmp_path / "a" / "review.html").read_text()
 
 
-@pytest.mark.parametrize("command", ["filter-a", "filter-o"])
-def test_nothing_but_damaged_images(model, classes, tmp_path, command):
-    (tmp_path / "in" / "red").mkdir(parents=True)
-    (tmp_path / "in" / "red" / "a.png").write_text("no image")
-    if command == "filter-o":
-        (tmp_path / "in" / "red").rename(tmp_path / "in" / "other")
+@pytest.mark.parametrize(("command", "folder"), [("filter-a", "red"), ("filter-o", "other")])
+def test_nothing_but_damaged_images(model, classes, tmp_path, command, folder):
+    (tmp_path / "in" / folder).mkdir(parents=True)
+    (tmp_path / "in" / folder / "a.png").write_text("no image")
     flags = ("--model", model, "--classes", classes, "--output", tmp_path / "x")
     result = cli(command, tmp_path / "in", *flags, status=1)
     assert "1 image unusable" in result.stderr and keys_of(tmp_path / "x") == []
 
 
-def test_an_output_that_is_damaged_or_none(candidates, model, classes, tmp_path):
-    flags = ("--classes", classes)
-    filter_a(candidates, model, tmp_path / "a", *flags)
-    (tmp_path / "a" / ".robustgen" / "filter.json").write_text("{")
-    assert "filter.json is damaged" in refused("filter-a", candidates, model, tmp_path / "a", *flags)
-    (tmp_path / "file").write_text("")
-    line = refused("filter-a", candidates, model, tmp_path / "file" / "a", *flags)
-    assert line == f"{tmp_path / 'file'}: is a file, not a folder"
-
-
-def test_candidates_that_are_none(candidates, model, classes, tmp_path):
-    (tmp_path / "empty").mkdir()
-    wrong = lambda source, *flags: refused("filter-a", source, model, tmp_path / "a", *flags)  # noqa: E731
-    assert "missing" in wrong(tmp_path / "missing")
-    assert "empty: no images" in wrong(tmp_path / "empty", "--classes", classes)
-    put(tmp_path / "in" / "gren" / "a.png", (0, 0, 0))
-    line = wrong(tmp_path / "in", "--classes", classes)
-    assert line.endswith("in: class folder: unknown class 'gren' (did you mean 'green'?)")
-    (tmp_path / "only.txt").write_text("red\nblue\n")
-    line = wrong(tmp_path / "in", "--classes", classes, "--only", tmp_path / "only.txt")
-    assert line.endswith(f"no image has one of the classes in {tmp_path / 'only.txt'}")
-    put(tmp_path / "flat" / "a.png", (0, 0, 0))
-    assert "some images are not in a class folder" in wrong(tmp_path / "flat", "--classes", classes)
-    assert not (tmp_path / "a").exists()
-
-
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("image", "only", "says"),
     [
-        ("red\ngren\n", "only.txt: unknown class 'gren' (did you mean 'green'?) of"),
-        ("red\npurple haze\n", "only.txt: unknown class 'purple haze' (known: red, green, blue) of"),
-        ("red\nblue\nred\n", "only.txt: 'red' is listed twice"),
-        ("red\n", "only.txt: names fewer than two classes"),
+        (None, None, "in: no images"),
+        ("gren/a.png", None, "in: class folder: unknown class 'gren' (did you mean 'green'?)"),
+        ("green/a.png", "red\nblue\n", "no image has one of the classes in ONLY"),
+        ("a.png", None, "some images are not in a class folder"),
+        ("red/a.png", "red\ngren\n", "ONLY: unknown class 'gren' (did you mean 'green'?) of"),
+        ("red/a.png", "red\npurple\n", "ONLY: unknown class 'purple' (known: red, green, blue) of"),
+        ("red/a.png", "red\nblue\nred\n", "ONLY: 'red' is listed twice"),
+        ("red/a.png", "red\n", "ONLY: names fewer than two classes"),
     ],
 )
-def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
-    (tmp_path / "only.txt").write_text(text)
-    flags = ("--classes", classes, "--only", tmp_path / "only.txt")
-    assert says in refused("filter-a", candidates, model, tmp_path / "a", *flags)
+def test_candidates_and_classes_that_are_none(model, classes, tmp_path, image, only, says):
+    flags = ["--classes", classes]
+    (tmp_path / "in").mkdir()
+    if image:
+        put(tmp_path / "in" / image, (0, 0, 0))
+    if only:
+        (tmp_path / "only.txt").write_text(only)
+        flags += ["--only", tmp_path / "only.txt"]
+    line = refused("filter-a", tmp_path / "in", model, tmp_path / "a", *flags)
+    assert says.replace("ONLY", str(tmp_path / "only.txt")) in line
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        (
-            ("--classes", "CLASSES", "--classes", "CLASSES"),
-            "--classes: given 2 times; give it once, or once for each",
-        ),
+        (("--classes", "CLASSES", "--classes", "CLASSES"), "--classes: given 2 times; give it once, or once"),
         (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are fewer than the 16 of a crop"),
         (("--classes", "CLASSES", "--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
         (("--classes", "CLASSES", "--layout", "NHWC"), "takes NCHW"),
@@ -815,28 +725,17 @@ def test_wrong_classes(candidates, model, classes, tmp_path, text, says):
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--device", "TPU"), "ONNX Runtime has no TPU"),
         (("--classes", "DEEP"), "is not a list of class folders"),
+        (("--max-confidence", "nan"), "--max-confidence: must be a finite number, not nan"),
+        (("--classes", "CLASSES", "--outputs", "probabilities"), "returns -1, which is not a probability"),
     ],
 )
 def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
     (tmp_path / "deep.json").write_text("[" * 100_000)
     files = {"CLASSES": classes, "DEEP": tmp_path / "deep.json"}
     flags = [files.get(flag, flag) for flag in flags]
+    model = put_model(tmp_path / "minus.onnx", scale=-1.0) if "--outputs" in flags else model
     assert says in refused("filter-a", candidates, model, tmp_path / "a", *flags)
     assert not (tmp_path / "a").exists()
-
-
-@pytest.mark.parametrize(("command", "flag"), [("filter-a", "--max"), ("filter-o", "--min")])
-def test_confidences_that_are_no_numbers(candidates, model, classes, tmp_path, command, flag):
-    flags = ("--model", model, "--classes", classes, "--output", tmp_path / "a")
-    result = cli(command, candidates, *flags, f"{flag}-confidence", "nan", status=2)
-    assert result.stderr == f"Error: {flag}-confidence: must be a finite number, not nan\n"
-
-
-def test_logits_that_are_said_to_be_probabilities(candidates, classes, tmp_path):
-    model = put_model(tmp_path / "minus.onnx", scale=-1.0)
-    flags = ("--classes", classes, "--outputs", "probabilities")
-    line = refused("filter-a", candidates, model, tmp_path / "a", *flags)
-    assert line == f"--outputs: {model} returns -1, which is not a probability"
 
 
 def test_numbers_that_are_none(candidates, tmp_path):
@@ -846,20 +745,22 @@ def test_numbers_that_are_none(candidates, tmp_path):
 
 
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
-    flags = ("--classes", classes)
-    inside = refused("filter-a", candidates, model, candidates / "out", *flags)
-    assert f"is inside the source {candidates}" in inside
+    wrong = lambda output: refused("filter-a", candidates, model, output, "--classes", classes)  # noqa: E731
+    assert f"is inside the source {candidates}" in wrong(candidates / "out")
     (tmp_path / "file").write_text("")
-    assert "file: is a file" in refused("filter-a", candidates, model, tmp_path / "file", *flags)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "shortlist.jsonl").write_text("mine")
-    line = refused("filter-a", candidates, model, tmp_path / "other", *flags, "--overwrite")
-    assert line.endswith("has shortlist.jsonl, which is not from filter-a or filter-o")
-    assert (tmp_path / "other" / "shortlist.jsonl").read_text() == "mine"
-    (tmp_path / "preds").mkdir()
-    (tmp_path / "preds" / "predictions.json").write_text("{}")
-    line = refused("filter-a", candidates, model, tmp_path / "preds", *flags)
-    assert line.endswith("has predictions.json, which is not from filter-a or filter-o")
+    for output in (tmp_path / "file", tmp_path / "file" / "a"):
+        assert wrong(output) == f"{tmp_path / 'file'}: is a file, not a folder"
+    filter_a(candidates, model, tmp_path / "a", "--classes", classes)
+    (tmp_path / "a" / ".robustgen" / "filter.json").write_text("{")
+    assert "filter.json is damaged" in wrong(tmp_path / "a")
+
+
+@pytest.mark.parametrize("name", ["shortlist.jsonl", "predictions.json"])
+def test_outputs_of_something_else_are_left_alone(candidates, model, classes, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    line = refused("filter-a", candidates, model, tmp_path, "--classes", classes, "--overwrite")
+    assert line.endswith(f"has {name}, which is not from filter-a or filter-o")
+    assert (tmp_path / name).read_text() == "mine"
 
 
 # --- words ---------------------------------------------------------------------------------------

@@ -4,17 +4,14 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import unicodedata
-from collections import Counter
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from robustgen.errors import ConfigError, ImageError, SourceError
-from robustgen.related.icons.choosing import choose, drop_duplicates, own_classes, read_classes, split_files
+from robustgen.related.icons.choosing import choose, own_classes, read_classes
 from robustgen.related.icons.icon_set import compose, resize_icon
 from robustgen.related.icons.packages import order, parse_emoji, read_picture, read_style, strip_tones
 from tests.helpers import cli, cli_error, errors_of, pictures, pixels_of, tree
@@ -47,33 +44,29 @@ def put(path, image):
     return path
 
 
+def plain(root, names, seed=0, suffix="png", side=24):
+    for i, name in enumerate(names):
+        put(root / f"{name}.{suffix}", picture(seed + i, side))
+    return root
+
+
 def describe(root, **package):
-    root.mkdir(parents=True, exist_ok=True)
     (root / "package.json").write_text(json.dumps(package))
+    return root
 
 
 def datasource(root, style, names, seed=0):
     """A package with the layout of emoji-datasource-<style>."""
-    describe(root, name=f"emoji-datasource-{style}", version="16.0.0", license="MIT")
-    (root / "emoji.json").write_text("[]")
-    for i, name in enumerate(names):
-        put(root / "img" / style / "64" / f"{name}.png", picture(seed + i))
+    plain(root / "img" / style / "64", names, seed)
     put(root / "img" / style / "sheets" / "32.png", picture(99))
-    return root
+    (root / "emoji.json").write_text("[]")
+    return describe(root, name=f"emoji-datasource-{style}", version="16.0.0", license="MIT")
 
 
 def fluent(root, names, seed=0):
     """A package with the layout of @lobehub/fluent-emoji-3d."""
-    describe(root, name="@lobehub/fluent-emoji-3d", version="1.1.0", license="MIT")
-    for i, name in enumerate(names):
-        put(root / "assets" / f"{name}.webp", picture(seed + i, side=40))
-    return root
-
-
-def plain(root, names, seed=0):
-    for i, name in enumerate(names):
-        put(root / f"{name}.png", picture(seed + i))
-    return root
+    plain(root / "assets", names, seed, "webp", side=40)
+    return describe(root, name="@lobehub/fluent-emoji-3d", version="1.1.0", license="MIT")
 
 
 NAMES = ("2708-fe0f", "1f6e9-fe0f", "1f431", "1f408", "1f44d", "1f44d-1f3fb", "1f600")
@@ -84,6 +77,13 @@ def packages(tmp_path):
     google = datasource(tmp_path / "g", "google", NAMES, 10)
     three = fluent(tmp_path / "f", NAMES[:-1], 20)
     return ("--style", f"google={google}", "--style", f"fluent={three}", "--jobs", 1)
+
+
+@pytest.fixture
+def out(tmp_path, packages):
+    """A set of both packages."""
+    cli("make-icons", *packages, "--output", tmp_path / "out")
+    return tmp_path / "out"
 
 
 # --- the fifty classes ---------------------------------------------------------------------------
@@ -97,21 +97,17 @@ COMMENTED = [
 ]
 
 
-def test_the_classes_are_those_of_the_paper():
+def test_the_classes_are_those_of_the_paper_with_several_emoji_each():
     assert set(CLASSES) == {name.lower().replace(" ", "_") for name in APPENDIX_C.split(", ")}
-    assert len(CLASSES) == 50
+    assert len(CLASSES) == 50 and min(map(len, CLASSES.values())) >= 3
 
 
-def test_every_class_has_several_emoji_and_none_is_in_two():
-    assert min(map(len, CLASSES.values())) >= 3
-    counts = Counter(emoji for members in CLASSES.values() for emoji in members)
-    assert set(counts.values()) == {1}
-
-
-def test_emoji_are_written_as_they_are_compared():
+def test_emoji_are_written_as_they_are_compared_and_of_assigned_code_points():
     written = [emoji for emoji, _ in COMMENTED]
     assert len(written) == sum(map(len, CLASSES.values()))
     assert all(parse_emoji(emoji) == emoji == strip_tones(emoji) for emoji in written)
+    points = {int(point, 16) for emoji in written for point in emoji.split("-")}
+    assert all(unicodedata.category(chr(each)) != "Cn" or 0x1F900 <= each <= 0x1FAFF for each in points)
 
 
 def test_single_code_points_bear_the_names_that_unicode_gives_them():
@@ -123,14 +119,6 @@ def test_single_code_points_bear_the_names_that_unicode_gives_them():
     assert {e: n for e, n in names.items() if n} == {e: n for e, n in singles.items() if e not in unknown}
 
 
-def test_sequences_consist_of_assigned_code_points():
-    for emoji, _ in COMMENTED:
-        for point in emoji.split("-"):
-            assert (
-                unicodedata.category(chr(int(point, 16))) != "Cn" or 0x1F900 <= int(point, 16) <= 0x1FAFF
-            ), emoji
-
-
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -140,7 +128,6 @@ def test_sequences_consist_of_assigned_code_points():
         ("a: ['2708']\nb: ['2708']", "b: 2708 belongs to a already"),
         ("a: [2708]", 'a: must be code points in quotes, such as "1f468-200d-1f527", not 2708'),
         ("a: ['plane']", "not 'plane'"),
-        ("a: ['110000']", "not '110000'"),
         ("a: ['1f44d-1f3fb']", "a: 1f44d-1f3fb has a skin tone"),
         ("SHA256SUMS: ['2708']", "SHA256SUMS: is not a valid class name"),
         ("../a: ['2708']", "../a: is not a valid class name"),
@@ -172,7 +159,6 @@ def test_wrong_classes_are_refused_with_file_and_class(tmp_path, text, message):
         ("smile", None),
         ("1f600 copy", None),
         ("1f600-", None),
-        ("", None),
         ("ffffff", None),
     ],
 )
@@ -197,26 +183,19 @@ def test_skin_tones_belong_to_their_emoji_unless_mixed(emoji, base):
 # --- packages ------------------------------------------------------------------------------------
 
 
-def test_the_layouts_are_known(tmp_path):
+def test_layouts_and_the_licences_of_their_pictures(tmp_path):
     google = read_style("google", datasource(tmp_path / "g", "google", NAMES))
+    twitter = read_style("t", datasource(tmp_path / "t", "twitter", NAMES))
     three = read_style("fluent", fluent(tmp_path / "f", NAMES))
     own = read_style("own", plain(tmp_path / "p", [*NAMES, "logo"]))
     assert set(google.files) == set(three.files) == set(own.files) == {parse_emoji(n) for n in NAMES}
     assert google.files["2708"] == tmp_path / "g/img/google/64/2708-fe0f.png"
     assert three.files["2708"] == tmp_path / "f/assets/2708-fe0f.webp"
     assert (google.ignored, own.ignored) == (0, 1)
-
-
-def test_licences_are_those_of_the_pictures(tmp_path):
-    google = read_style("g", datasource(tmp_path / "g", "google", NAMES))
-    twitter = read_style("t", datasource(tmp_path / "t", "twitter", NAMES))
-    three = read_style("f", fluent(tmp_path / "f", NAMES))
-    own = plain(tmp_path / "p", NAMES)
-    assert [style.licence for style in (google, twitter, three)] == ["Apache-2.0", "CC-BY-4.0", "MIT"]
+    licences = [style.licence for style in (google, twitter, three, own)]
+    assert licences == ["Apache-2.0", "CC-BY-4.0", "MIT", "as supplied"]
     # emoji-datasource declares the licence of its data.
     assert google.declared == "MIT"
-    assert read_style("p", own).licence == "as supplied"
-    assert read_style("p", own, "mine").licence == "mine"
 
 
 def test_of_an_emoji_with_and_without_selector_the_first_in_code_point_order_stays(tmp_path):
@@ -315,17 +294,6 @@ def test_other_shapes_come_into_the_middle_of_a_square():
     assert (square[:, :5] == (1, 2, 3)).all() and (square[:, 15:] == (1, 2, 3)).all()
 
 
-@pytest.mark.parametrize("size", [16, 37, 64, 224])
-def test_edges_get_no_dark_fringes(size):
-    y, x = np.mgrid[:64, :64]
-    pixels = np.zeros((64, 64, 4), np.uint8)  # transparent black around ...
-    pixels[(x - 32) ** 2 + (y - 32) ** 2 < 500] = (255, 40, 40, 255)  # ... a red disc
-    icon = resize_icon(compose(Image.fromarray(pixels), WHITE), size)
-    # Red and white both have full red; only a blend with the hidden black would have less.
-    assert icon.shape == (size, size, 3)
-    assert icon[..., 0].min() == 255
-
-
 def test_an_icon_is_the_blend_of_the_filtered_colours_and_their_filtered_cover():
     # Mild colours: nothing overshoots the range that Pillow clips to between its two passes.
     pixels = np.random.default_rng(8).integers(90, 150, (64, 64, 4)).astype(np.uint8)
@@ -360,22 +328,16 @@ def test_variants_of_one_skin_tone_are_taken_unless_unwanted(tmp_path):
     choice = choose(SMALL, styles, skin_tones=True, per_class=None)
     assert choice.members["hand"] == ("1f44d", *THUMBS)
     assert COUPLES[1] in choice.members["pair"] and COUPLES[2] not in choice.members["pair"]
-    without = choose(SMALL, styles, skin_tones=False, per_class=None)
-    assert {name: set(emoji) for name, emoji in without.members.items()} == {
-        name: set(emoji) for name, emoji in SMALL.items()
-    }
+    assert choose(SMALL, styles, skin_tones=False, per_class=None).members == SMALL
 
 
 def test_what_a_style_lacks_is_told(tmp_path):
     styles = styles_of(tmp_path, a=["1f44d", THUMBS[0], "1f46b"], b=["1f44d"])
     choice = choose(SMALL, styles, skin_tones=True, per_class=None)
-    assert choice.lacking == {
-        "a": ("1f9d1-200d-1f91d-200d-1f9d1",),
-        "b": (THUMBS[0], "1f46b", "1f9d1-200d-1f91d-200d-1f9d1"),
-    }
-    assert list(choice.pictures) == [f"hand/a_{emoji}.png" for emoji in ("1f44d", THUMBS[0])] + [
-        "hand/b_1f44d.png",
-        "pair/a_1f46b.png",
+    pair = SMALL["pair"][1]
+    assert choice.lacking == {"a": (pair,), "b": (THUMBS[0], "1f46b", pair)}
+    assert list(choice.pictures) == [
+        *("hand/a_1f44d.png", f"hand/a_{THUMBS[0]}.png", "hand/b_1f44d.png", "pair/a_1f46b.png")
     ]
 
 
@@ -392,45 +354,6 @@ def test_the_limit_keeps_what_most_styles_have(tmp_path):
     styles = styles_of(tmp_path, a=["1f44d", *THUMBS], b=THUMBS[3:], c=THUMBS[3:])
     choice = choose(SMALL, styles, skin_tones=True, per_class=2)
     assert choice.members["hand"] == (*THUMBS[3:],)
-
-
-# --- duplicates and splits -----------------------------------------------------------------------
-
-
-def test_of_equal_pixels_the_first_stays():
-    pixels = {
-        "cat/a_0001.png": b"x",
-        "cat/a_0002.png": b"x",
-        "cat/a_0003.png": b"y",
-        "cat/b_0001.png": b"x",
-        "cat/b_0002.png": b"z",
-        "dog/a_0001.png": b"y",
-        "dog/a_0002.png": None,
-    }
-
-    def pixels_of_key(key):
-        if pixels[key] is None:
-            raise ImageError("broken")
-        return pixels[key]
-
-    sifted = drop_duplicates(pixels, pixels_of_key)
-    assert sifted.keys == ("cat/a_0001.png", "cat/a_0003.png", "cat/b_0002.png")
-    assert sifted.duplicates == {
-        "cat/a_0002.png": "cat/a_0001.png",
-        "cat/b_0001.png": "cat/a_0001.png",
-        "dog/a_0001.png": "cat/a_0003.png",
-    }
-    assert sifted.unreadable == {"dog/a_0002.png": "broken"}
-
-
-def test_each_split_holds_one_style_out():
-    style_of = {"c/a_1.png": "a", "c/b_1.png": "b", "d/a_1.png": "a"}
-    files = split_files(style_of)
-    assert files["hold_out_a_test.txt"] == b"c/a_1.png\nd/a_1.png\n"
-    assert files["hold_out_a_train.txt"] == b"c/b_1.png\n"
-    assert files["hold_out_b_test.txt"] == b"c/b_1.png\n"
-    assert files["hold_out_b_train.txt"] == b"c/a_1.png\nd/a_1.png\n"
-    assert set(files) == {f"hold_out_{s}_{p}.txt" for s in "ab" for p in ("test", "train")}
 
 
 # --- the command ---------------------------------------------------------------------------------
@@ -453,43 +376,37 @@ def test_the_command_makes_a_set_that_verifies(tmp_path, packages):
     cli("verify", out, "--deep", "all")
 
 
-def test_the_manifest_tells_packages_licences_counts_and_gaps(tmp_path, packages):
-    out = tmp_path / "out"
-    cli("make-icons", *packages, "--output", out, "--licence", "fluent=MIT, says who?")
+def test_the_manifest_tells_packages_licences_counts_and_gaps(out):
     manifest = manifest_of(out)
     assert manifest["kind"] == "icons in the manner of Icons-50"
     assert manifest["complete"] and len(manifest["digest"]) == 64
-    google, three = (manifest["source"]["styles"][name] for name in ("google", "fluent"))
+    google = manifest["source"]["styles"]["google"]
     assert (google["package"], google["version"]) == ("emoji-datasource-google", "16.0.0")
     assert (google["licence"], google["declared_licence"]) == ("Apache-2.0", "MIT")
-    assert three["licence"] == "MIT, says who?"
-    assert "google: Apache-2.0" in manifest["licence"]
-    assert manifest["icons"] == {
-        "airplane": {"fluent": 2, "google": 2},
-        "cat": {"fluent": 2, "google": 2},
-        "emotion_face": {"fluent": 0, "google": 1},
-        "hand": {"fluent": 2, "google": 2},
-    }
+    both = {"fluent": 2, "google": 2}
+    faces = {"fluent": 0, "google": 1}
+    assert manifest["icons"] == {"airplane": both, "cat": both, "emotion_face": faces, "hand": both}
     assert "1f600" in manifest["lacking"]["fluent"] and "1f600" not in manifest["lacking"]["google"]
     assert {"1f6eb", "1f6ec"} <= {*manifest["lacking"]["google"]} & {*manifest["lacking"]["fluent"]}
 
 
-def test_splits_list_the_icons_that_there_are(tmp_path, packages):
-    out = tmp_path / "out"
-    cli("make-icons", *packages, "--output", out)
+def test_splits_list_the_icons_that_there_are(out):
     for style in ("google", "fluent"):
-        lists = {p: (out / f"hold_out_{style}_{p}.txt").read_text().split() for p in ("train", "test")}
-        assert sorted(lists["train"] + lists["test"]) == sorted(pictures(out))
-        assert all(f"/{style}_" in key for key in lists["test"])
-        assert not any(f"/{style}_" in key for key in lists["train"])
+        lines = {"test": "", "train": ""}
+        for key in sorted(pictures(out)):
+            lines["test" if f"/{style}_" in key else "train"] += f"{key}\n"
+        assert {part: (out / f"hold_out_{style}_{part}.txt").read_text() for part in lines} == lines
     (out / "hold_out_google_test.txt").write_text("other\n")
-    found = cli("verify", out, status=1)
-    assert "truncated hold_out_google_test.txt" in found.stdout
+    assert "truncated hold_out_google_test.txt" in cli("verify", out, status=1).stdout
 
 
-def test_duplicates_are_removed_and_told(tmp_path, packages):
-    google = tmp_path / "g/img/google/64"
+def test_of_equal_pixels_the_first_stays_and_the_others_are_told(tmp_path, packages):
+    google, three = tmp_path / "g/img/google/64", tmp_path / "f/assets"
     put(google / "1f6eb.png", Image.open(google / "2708-fe0f.png"))
+    put(google / "1f6ec.png", Image.open(google / "2708-fe0f.png"))
+    # In another class, and in another style.
+    put(google / "1f44d.png", Image.open(google / "1f6e9-fe0f.png"))
+    put(google / "1f408.png", Image.open(three / "1f408.webp"))
     # The same to the eye: hidden colours differ where nothing shows.
     hidden = np.array(Image.open(google / "1f431.png"))
     hidden[hidden[..., 3] == 0] = (7, 7, 7, 0)
@@ -498,46 +415,37 @@ def test_duplicates_are_removed_and_told(tmp_path, packages):
     result = cli("make-icons", *packages, "--output", out)
     assert manifest_of(out)["duplicates"] == {
         "airplane/google_1f6eb.png": "airplane/google_2708.png",
+        "airplane/google_1f6ec.png": "airplane/google_2708.png",
+        "cat/google_1f408.png": "cat/fluent_1f408.png",
         "cat/google_1f63a.png": "cat/google_1f431.png",
+        "hand/google_1f44d.png": "airplane/google_1f6e9.png",
     }
     assert not {*manifest_of(out)["duplicates"]} & pictures(out)
-    assert "7 icons, 2 duplicates" in result.stdout
+    assert "5 icons, 5 duplicates" in result.stdout
 
 
-def test_the_bytes_depend_neither_on_jobs_nor_on_the_order_of_styles(tmp_path, packages):
-    one, two = tmp_path / "one", tmp_path / "two"
-    cli("make-icons", *packages, "--output", one)
-    styles = packages[2:4] + packages[:2]
+def test_the_bytes_depend_neither_on_jobs_nor_on_the_order_of_styles(tmp_path, packages, out):
+    styles, two = packages[2:4] + packages[:2], tmp_path / "two"
     cli("make-icons", *styles, "--output", two, "--jobs", 2)
-    assert tree(one) == tree(two)
-    assert manifest_of(one)["digest"] == manifest_of(two)["digest"]
+    assert tree(out) == tree(two) and manifest_of(out)["digest"] == manifest_of(two)["digest"]
 
 
-def test_a_run_goes_on_where_it_was_cut_off(tmp_path, packages):
-    out = tmp_path / "out"
-    cli("make-icons", *packages, "--output", out)
+def test_a_run_goes_on_where_it_was_cut_off(packages, out):
     before = tree(out)
-    (out / "cat/google_1f431.png").unlink()
-    (out / "hold_out_google_test.txt").unlink()
-    (out / "dataset.json").unlink()
+    for name in ("cat/google_1f431.png", "hold_out_google_test.txt", "dataset.json"):
+        (out / name).unlink()
     assert "1 icon in" in cli("make-icons", *packages, "--output", out).stdout
     assert tree(out) == before
     assert "nothing to do" in cli("make-icons", *packages, "--output", out).stdout
 
 
-def test_other_settings_are_refused_unless_overwritten(tmp_path, packages):
-    out = tmp_path / "out"
-    cli("make-icons", *packages, "--output", out)
-    for flags in (
-        ("--size", 32),
-        ("--background", "black"),
-        ("--per-class", 1),
-        ("--no-skin-tones",),
-        ("--style", f"own={plain(tmp_path / 'p', NAMES)}"),
-    ):
-        result = cli("make-icons", *packages, "--output", out, *flags, status=2)
-        assert "created with different settings" in result.stderr and "--overwrite" in result.stderr
-    cli("make-icons", *packages, "--output", out, "--style", f"own={tmp_path / 'p'}", "--overwrite")
+def test_other_settings_are_refused_unless_overwritten(tmp_path, packages, out):
+    own = ("--style", f"own={plain(tmp_path / 'p', NAMES)}")
+    changes = (("--size", 32), ("--background", "black"), ("--per-class", 1), ("--no-skin-tones",), own)
+    for flags in changes:
+        error = cli_error("make-icons", *packages, "--output", out, *flags)
+        assert "created with different settings" in error and "--overwrite" in error
+    cli("make-icons", *packages, "--output", out, *own, "--overwrite")
     assert (out / "hold_out_own_test.txt").exists()
     cli("make-icons", *packages, "--output", out, "--size", 32, "--overwrite")
     assert not (out / "hold_out_own_test.txt").exists()
@@ -546,9 +454,8 @@ def test_other_settings_are_refused_unless_overwritten(tmp_path, packages):
 
 
 @pytest.mark.parametrize("change", ["lost", "repeated"])
-def test_a_package_that_has_fewer_icons_makes_another_set(tmp_path, packages, change):
-    out, folder = tmp_path / "out", tmp_path / "g/img/google/64"
-    cli("make-icons", *packages, "--output", out)
+def test_a_package_that_has_fewer_icons_makes_another_set(tmp_path, packages, out, change):
+    folder = tmp_path / "g/img/google/64"
     (folder / "1f431.png").unlink()
     if change == "repeated":
         shutil.copy(folder / "1f408.png", folder / "1f431.png")
@@ -558,29 +465,24 @@ def test_a_package_that_has_fewer_icons_makes_another_set(tmp_path, packages, ch
     cli("verify", out, "--deep", "all")
 
 
-def test_a_licence_that_is_told_later_is_recorded(tmp_path, packages):
-    out = tmp_path / "out"
-    cli("make-icons", *packages, "--output", out)
-    cli("make-icons", *packages, "--output", out, "--licence", "google=mine")
-    assert manifest_of(out)["source"]["styles"]["google"]["licence"] == "mine"
-    assert "google: mine" in manifest_of(out)["licence"]
+def test_a_licence_that_is_told_later_is_recorded(packages, out):
+    cli("make-icons", *packages, "--output", out, "--licence", "google=mine, says who?")
+    assert manifest_of(out)["source"]["styles"]["google"]["licence"] == "mine, says who?"
+    assert "google: mine, says who?" in manifest_of(out)["licence"]
     cli("verify", out)
 
 
 def test_an_unreadable_picture_is_named_and_made_once_it_is_mended(tmp_path, packages):
-    broken = tmp_path / "g/img/google/64/1f431.png"
+    broken, out, key = tmp_path / "g/img/google/64/1f431.png", tmp_path / "out", "cat/google_1f431.png"
     whole = broken.read_bytes()
     broken.write_bytes(whole[: len(whole) // 2])
-    out = tmp_path / "out"
-    result = cli("make-icons", *packages, "--output", out, status=1)
-    assert str(broken) in result.stderr
-    (failure,) = errors_of(out)
-    assert failure["key"] == "cat/google_1f431.png"
-    assert "cat/google_1f431.png" not in (out / "hold_out_google_test.txt").read_text()
+    assert str(broken) in cli("make-icons", *packages, "--output", out, status=1).stderr
+    assert [failure["key"] for failure in errors_of(out)] == [key]
+    assert key not in (out / "hold_out_google_test.txt").read_text()
     broken.write_bytes(whole)
     cli("make-icons", *packages, "--output", out)
-    assert (out / "cat/google_1f431.png").exists() and not (out / "errors.jsonl").exists()
-    assert "cat/google_1f431.png" in (out / "hold_out_google_test.txt").read_text()
+    assert (out / key).exists() and not (out / "errors.jsonl").exists()
+    assert key in (out / "hold_out_google_test.txt").read_text()
     cli("verify", out, "--deep", "all")
 
 
@@ -613,10 +515,10 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
         (("--licence", "own=MIT"), "--licence: unknown style 'own'"),
         (("--licence", "MIT"), "--licence: must be NAME=TEXT, not 'MIT'"),
         (("--background", "blue"), "--background: must be white, black or #rrggbb, not 'blue'"),
-        (("--size", 0), "--size: must be greater than or equal to 16, not 0"),
+        (("--size", 15), "--size: must be greater than or equal to 16, not 15"),
         (("--per-class", "-3"), "--per-class: must be greater than or equal to 1, not -3"),
-        (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
         (("--per-class", "few"), "--per-class: must be a valid integer, not 'few'"),
+        (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
         (("--classes", "{missing}"), "{missing}: cannot be read"),
         (("--output", "{g}/img"), "is inside the source {g}"),
         (("--output", "{f}/out"), "is inside the source {f}"),
@@ -644,11 +546,3 @@ def test_an_output_that_holds_something_else_is_left_alone(tmp_path, packages):
     (tmp_path / "out/letter.txt").write_text("dear")
     assert "contains letter.txt" in cli_error("make-icons", *packages, "--output", tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name != ".robustgen"] == ["letter.txt"]
-
-
-def test_help_loads_nothing_heavy():
-    code = "import sys; from robustgen.cli import main; main(['make-icons', '--help'], standalone_mode=False)"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nprint(*sys.modules)"], capture_output=True, text=True, check=True
-    )
-    assert not {"cv2", "numba", "numpy", "PIL"} & {*done.stdout.split()}

@@ -81,21 +81,17 @@ def test_the_images_of_cifar_are_those_of_the_arrays(tmp_path):
     assert [label for _, label in corrupted] == labels
 
 
-def test_other_sizes_are_those_of_make_c(photos, tmp_path):
-    flags = ("--source", photos, "--edition", "imagenet@40", "--limit", 1, "--jobs", 1)
-    cli("make-c", *flags, "--corruptions", "frost", "--severities", "4", "--output", tmp_path / "c")
-    image, _ = CorruptedDataset(SourceDataset(photos), "frost", 4, edition="imagenet@40")[0]
-    assert image.size == (40, 40)
-    np.testing.assert_array_equal(np.asarray(image), written(tmp_path / "c" / "frost" / "4", "cat/a.JPEG"))
-
-
-def test_severities_between_the_published_ones_are_those_of_make_c(photos, tmp_path):
-    flags = ("--source", photos, "--edition", EDITION, "--limit", 1, "--jobs", 1)
-    cli("make-c", *flags, "--corruptions", "snow", "--severities", "2.5,3", "--output", tmp_path / "c")
-    for severity, folder in ((2.5, "2.5"), (3.0, "3"), (np.int64(3), "3")):
-        image, _ = CorruptedDataset(SourceDataset(photos), "snow", severity, edition=EDITION)[0]
-        expected = written(tmp_path / "c" / "snow" / folder, "cat/a.JPEG")
-        np.testing.assert_array_equal(np.asarray(image), expected)
+@pytest.mark.parametrize(
+    ("edition", "corruption", "severity", "folder"),
+    [("imagenet@40", "frost", 4, "4"), (EDITION, "snow", 2.5, "2.5"), (EDITION, "snow", np.int64(3), "3")],
+)
+def test_other_sizes_and_severities_are_those_of_make_c(
+    photos, tmp_path, edition, corruption, severity, folder
+):
+    flags = ("--source", photos, "--edition", edition, "--limit", 1, "--jobs", 1, "--output", tmp_path)
+    cli("make-c", *flags, "--corruptions", corruption, "--severities", folder)
+    image, _ = CorruptedDataset(SourceDataset(photos), corruption, severity, edition=edition)[0]
+    np.testing.assert_array_equal(np.asarray(image), written(tmp_path / corruption / folder, "cat/a.JPEG"))
 
 
 # --- keys ------------------------------------------------------------------------------------------
@@ -118,22 +114,6 @@ def test_keys_are_given_by_a_sequence_or_a_function():
     assert (images_of(noisy(ARRAYS, key=NAMES[::-1])) != expected).any()
 
 
-def test_a_part_has_the_keys_of_the_whole():
-    class Whole(list):
-        keys = tuple(NAMES)
-
-    class Part:
-        dataset, indices = Whole(ARRAYS), np.array([3, 1])
-
-        def __len__(self):
-            return 2
-
-        def __getitem__(self, index):
-            return self.dataset[range(4)[self.indices[index]]]
-
-    np.testing.assert_array_equal(images_of(noisy(Part()))[[1, 0]], images_of(noisy(Whole(ARRAYS)))[[1, 3]])
-
-
 @pytest.mark.parametrize(
     ("key", "kind", "message"),
     [
@@ -148,9 +128,6 @@ def test_a_part_has_the_keys_of_the_whole():
 def test_wrong_keys_are_refused_at_once(key, kind, message):
     with pytest.raises(kind, match=message):
         noisy(ARRAYS, key=key)
-
-
-def test_a_function_that_gives_no_key_is_refused():
     with pytest.raises(ArgumentTypeError, match="the key of item 0 must be a string"):
         noisy(ARRAYS, key=lambda index: index)[0]
 
@@ -210,7 +187,6 @@ def test_the_transform_of_a_sequence_gets_every_frame():
         ({"edition": "imagenet-224"}, ArgumentError, "unknown edition"),
         ({"corruption": "lines", "edition": "imagenet-64"}, ArgumentError, "no published strength at"),
         ({"seed": -1}, ArgumentError, "seed must be from 0"),
-        ({"seed": True}, ArgumentTypeError, "seed must be an int, not bool"),
         ({"jpeg": 96}, ArgumentError, "jpeg must be a quality from 1 to 95"),
         ({"jpeg": True}, ArgumentError, "jpeg must be a quality from 1 to 95"),
     ],
@@ -226,31 +202,33 @@ def test_wrong_images_are_named():
         noisy([(photo(40, 40).astype(np.float32), 0)], key=["a"])[0]
     with pytest.raises(ImageError, match="'a': image is 8 x 40 pixels"):
         noisy([(photo(40, 8), 0)], key=["a"])[0]
-    with pytest.raises(ArgumentTypeError, match="item 0 of the dataset must be a pair"):
-        noisy([photo(40, 40)], key=["a"])[0]
 
 
 def test_a_source_that_is_open_does_too(photos):
     by_path, by_source = SourceDataset(photos), SourceDataset(open_source(photos))
     assert by_path.keys == by_source.keys and by_path.classes == ("cat", "dog")
-    for dataset in (by_path, by_source):
-        image, label = dataset[3]
+    for image, label in (by_path[3], by_source[3]):
         np.testing.assert_array_equal(np.asarray(image), pixels_of(photos / "dog" / "a.JPEG"))
         assert label == 1
 
 
 def test_no_dataset_loads_pytorch():
     code = (
-        "import sys, numpy; from robustgen.torch import CorruptedDataset, PerturbedDataset;"
+        "import sys, numpy; from robustgen.torch import AugMixDataset, CorruptedDataset, PerturbedDataset;"
         "base = [(numpy.zeros((40, 40, 3), 'uint8'), 0)];"
         "CorruptedDataset(base, 'fog', 1, edition='folder', key=['a'])[0];"
-        "PerturbedDataset(base, 'tilt', edition='folder', key=['a'])[0];"
+        "PerturbedDataset(base, 'tilt', edition='folder', key=['a'])[0]; AugMixDataset(base)[0];"
         "assert not sys.modules.keys() & {'torch', 'torchvision', 'pydantic'}"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # --- PyTorch ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
 
 
 def to_tensor(image):
@@ -261,8 +239,7 @@ def to_tensor(image):
 
 @pytest.mark.slow("starts worker processes")
 @pytest.mark.parametrize(("start", "workers", "shards"), [("fork", 2, 2), ("spawn", 1, 1)])
-def test_a_dataloader_gives_the_same_whatever_its_workers_and_shards(photos, start, workers, shards):
-    torch = pytest.importorskip("torch")
+def test_a_dataloader_gives_the_same_whatever_its_workers_and_shards(torch, photos, start, workers, shards):
     from torch.utils.data.distributed import DistributedSampler
 
     dataset = CorruptedDataset(SourceDataset(photos), "shot_noise", 5, edition=EDITION, transform=to_tensor)
@@ -281,7 +258,7 @@ def test_a_dataloader_gives_the_same_whatever_its_workers_and_shards(photos, sta
 def test_folders_of_torchvision_and_their_parts_have_the_keys_of_make_c(made, photos):
     torch, torchvision = pytest.importorskip("torch"), pytest.importorskip("torchvision")
     base = torchvision.datasets.ImageFolder(photos)
-    part = torch.utils.data.Subset(base, [4, 0])
+    part = torch.utils.data.Subset(base, np.array([4, 0]))
     dataset = CorruptedDataset(part, "snow", 2, seed=7, edition=EDITION)
     assert [dataset.key(0), dataset.key(1)] == ["dog/d.JPEG", "cat/a.JPEG"]
     for index in range(2):
@@ -289,11 +266,9 @@ def test_folders_of_torchvision_and_their_parts_have_the_keys_of_make_c(made, ph
         np.testing.assert_array_equal(np.asarray(dataset[index][0]), expected)
 
 
-def test_frames_become_one_tensor(photos):
-    torch = pytest.importorskip("torch")
-    dataset = PerturbedDataset(
-        SourceDataset(photos), "tilt", edition=EDITION, video=False, transform=to_tensor
-    )
+def test_frames_become_one_tensor(torch, photos):
+    choices = {"edition": EDITION, "video": False, "transform": to_tensor}
+    dataset = PerturbedDataset(SourceDataset(photos), "tilt", **choices)
     frames, label = next(iter(torch.utils.data.DataLoader(dataset, batch_size=2)))
     assert frames.shape == (2, 31, 64, 64, 3) and frames.dtype == torch.uint8
     assert label.tolist() == [0, 0]
@@ -315,15 +290,3 @@ def test_the_test_images_of_torchvisions_cifar_have_the_keys_of_make_c(tmp_path,
     expected = CorruptedDataset(arrays, "glass_blur", 2, edition="cifar-10", key="{:05d}".format)
     np.testing.assert_array_equal(images_of(dataset), images_of(expected))
     assert [label for _, label in dataset] == labels
-
-
-def test_parts_and_chains_of_pytorch_hold_them_too(photos):
-    torch = pytest.importorskip("torch")
-    base = SourceDataset(photos)
-    levels = [CorruptedDataset(base, "fog", n, edition=EDITION, transform=to_tensor) for n in (1, 5)]
-    chain = torch.utils.data.ConcatDataset(levels)
-    first, second = torch.utils.data.random_split(chain, [7, 3])
-    assert len(chain) == 10 and len(first) == 7
-    for number, index in enumerate(second.indices):
-        level, place = divmod(index, 5)
-        assert torch.equal(second[number][0], levels[level][place][0])

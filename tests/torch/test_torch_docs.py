@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers import cli, put_photo, words
+from tests.helpers import cli, put_photo
 
 DOCS = Path(__file__).parents[2] / "docs" / "use"
 CLASSES = ("cat", "dog")
@@ -94,7 +94,8 @@ def test_the_loop_of_training_runs(torch, capsys):
 def test_the_loop_over_a_stream_gets_its_images_in_order(torch):
     from torchvision.transforms.v2 import PILToTensor
 
-    cli("stream", *words("--setting gradual --source val --corruptions fog --output continual.jsonl"))
+    flags = ("--setting", "gradual", "--corruptions", "fog", "--output", "continual.jsonl")
+    cli("stream", "--source", "val", *flags)
     seen = []
     changes = {"num_workers=8": "num_workers=0"}
     names = run(code("Playing", "streams.md"), changes, preprocess=PILToTensor(), adapt=seen.append)
