@@ -103,7 +103,7 @@ def test_videos_have_sums_of_their_files_and_of_their_frames(videos):
     assert "av" in versions and "264" in versions
 
 
-def test_the_manifest_says_what_and_from_where(output, photos):
+def test_the_manifest_says_what_from_where_and_how(output, photos):
     held = manifest(output)
     keys = ["cat/a.JPEG", "cat/b.jpg", "cat/c.png", "dog/a.JPEG", "dog/d.JPEG"]
     listing = "".join(f"{(photos / key).stat().st_size} {key}\n" for key in keys)
@@ -117,15 +117,8 @@ def test_the_manifest_says_what_and_from_where(output, photos):
     assert (held["complete"], held["failures"], held["images"]) == (True, 0, 5)
     assert held["kind"] == "ImageNet-C" and held["edition"] == held["settings"]["edition"] == "folder"
     assert "Hendrycks" in held["citation"] and "terms" in held["licence"]
-
-
-def test_the_manifest_holds_seed_parameters_and_versions(output):
-    settings = manifest(output)["settings"]
-    assert settings["seed"] == 0 and settings["output"] == {
-        "format": "jpeg",
-        "quality": 85,
-        "libjpeg": "turbo",
-    }
+    settings, encoder = held["settings"], {"format": "jpeg", "quality": 85, "libjpeg": "turbo"}
+    assert settings["seed"] == 0 and settings["output"] == encoder
     assert set(settings["parameters"]) == set(FEW_VARIANTS)
     assert settings["parameters"]["gaussian_noise/4"]["224"] == {"sigma": 0.26}
     versions = settings["versions"]
@@ -321,13 +314,9 @@ def test_a_set_that_lacks_more_than_failed_images_is_unfinished(failed, tmp_path
     said = cli("verify", tmp_path / "parts", "--allow-failures", status=1).stdout
     assert "unfinished dataset.json: not all of the 6 images have all files" in said
     assert "complete but for" not in said
-
-
-def test_arrays_that_failed_images_keep_from_being_written_are_unfinished(photos, tmp_path):
-    source = Path(shutil.copytree(photos / "cat", tmp_path / "src"))
-    (source / "empty.png").write_bytes(b"")
+    # Failed images keep their arrays from being written.
     flags = ("--format", "npy", "--edition", "imagenet@32", "--no-clean", *FEW, "--corruptions", "contrast")
-    said = make_c(source, tmp_path / "out", *flags, status=1).stderr
+    said = make_c(source, tmp_path / "out", *flags, "--overwrite", status=1).stderr
     assert "contrast.npy was not written, because some of its images failed" in said
     said = cli("verify", tmp_path / "out", "--allow-failures", status=1).stdout
     assert "unfinished contrast.npy: was not written, because some of its images failed" in said
@@ -336,6 +325,10 @@ def test_arrays_that_failed_images_keep_from_being_written_are_unfinished(photos
 
 def test_verify_and_readers_of_a_stopped_run_say_which_command_resumes(copied):
     (copied / "dataset.json").unlink()
+    remedy = "the same 'robustgen make-c ...' command writes it again"
+    message = f"{copied}: its dataset.json was deleted, or a run was stopped; {remedy}"
+    assert cli_error("verify", copied) == message
+    assert not (copied / "dataset.json").exists()
     record = next((copied / ".robustgen" / "records").iterdir())
     record.unlink()
     assert any(
@@ -350,24 +343,26 @@ def test_verify_and_readers_of_a_stopped_run_say_which_command_resumes(copied):
         open_dataset(copied)
 
 
+def put_sums(path, sums):
+    path.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+
+
+def correct_sums(root, file):
+    """Write the sum of an altered file anew, and with it the digest of the set."""
+    folder = next(folder for folder in file.parents if (folder / "SHA256SUMS").exists())
+    name = file.relative_to(folder).as_posix()
+    put_sums(folder / "SHA256SUMS", sums_in(folder) | {name: hashlib.sha256(file.read_bytes()).hexdigest()})
+    digest = dataset_digest(open_store(root))
+    (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": digest}))
+    described = hashlib.sha256((root / "dataset.json").read_bytes()).hexdigest()
+    put_sums(root / "MANIFEST.SHA256", sums_in(root, "MANIFEST.SHA256") | {"dataset.json": described})
+
+
 def forge(root, path):
     """Alter one file of a tree, and its sum with it."""
     file = root / path
     file.write_bytes(file.read_bytes()[:-3] + b"!\xff\xd9")
-    sums = next(folder / "SHA256SUMS" for folder in file.parents if (folder / "SHA256SUMS").exists())
-    listed = read_sums(sums.read_bytes()) | {
-        file.relative_to(sums.parent).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-    }
-    sums.write_text("".join(f"{digest}  {name}\n" for name, digest in listed.items()))
-    forge_manifest(root)
-
-
-def forge_manifest(root):
-    digest = dataset_digest(open_store(root))
-    (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": digest}))
-    sums = sums_in(root, "MANIFEST.SHA256")
-    sums["dataset.json"] = hashlib.sha256((root / "dataset.json").read_bytes()).hexdigest()
-    (root / "MANIFEST.SHA256").write_text("".join(f"{each}  {name}\n" for name, each in sums.items()))
+    correct_sums(root, file)
 
 
 @pytest.mark.parametrize("deep", ["5", "all"])
@@ -410,10 +405,7 @@ def test_deep_finds_a_row_altered_with_the_sum_of_its_array(cifar, cifar_output,
     public, deep = published(cifar_output, tmp_path / "public"), ("--deep", "all", "--source", cifar[0])
     assert findings(public, *deep, status=0) == []
     np.load(public / "contrast.npy", mmap_mode="r+")[2 * 20 + 7, 5, 5, 0] ^= 1
-    digest = hashlib.sha256((public / "contrast.npy").read_bytes()).hexdigest()
-    listed = sums_in(public) | {"contrast.npy": digest}
-    (public / "SHA256SUMS").write_text("".join(f"{sum_}  {name}\n" for name, sum_ in listed.items()))
-    forge_manifest(public)
+    correct_sums(public, public / "contrast.npy")
     assert findings(public, status=0) == []
     (line,) = findings(public, *deep)
     assert line.startswith("differs contrast.npy: 00007 in contrast/3")
@@ -485,7 +477,7 @@ def test_failures_that_are_published_name_no_folder_of_this_machine(tmp_path):
     assert str(tmp_path) not in (tmp_path / "out" / "errors.jsonl").read_text()
 
 
-def test_against_another_output(output, photos, tmp_path):
+def test_against_another_output_or_digest(output, photos, tmp_path):
     other = tmp_path / "other"
     make_c(photos, other, *FEW, "--seed", "1", "--corruptions", "gaussian_noise", "--severities", "1-2")
     assert findings(output, "--against", published(output, tmp_path / "same"), status=0) == []
@@ -494,26 +486,23 @@ def test_against_another_output(output, photos, tmp_path):
     assert len([line for line in lines if line.startswith("missing gaussian_noise/2/")]) == 5
     assert len([line for line in lines if line.startswith("extra ")]) == 15
     assert len(lines) == 25
+    digest = manifest(output)["digest"]
+    assert findings(output, "--against", digest, status=0) == []
+    (line,) = findings(output, "--against", digest[::-1])
+    assert line.startswith("differs .: the digest is")
 
 
 def test_against_videos_that_another_release_encoded(videos, tmp_path):
     """The lists are changed as another release of x264 would: other files, and only one with other frames."""
     other = Path(shutil.copytree(videos, tmp_path / "other"))
     folder = other / "translate"
-    (folder / "SHA256SUMS").write_text("".join(f"{'0' * 64}  {name}\n" for name in sums_in(folder)))
-    first, second = sorted(sums_in(folder, "FRAMES.SHA256").items())
-    (folder / "FRAMES.SHA256").write_text(f"{first[1]}  {first[0]}\n{'1' * 64}  {second[0]}\n")
+    first, second = frames = sums_in(folder, "FRAMES.SHA256")
+    put_sums(folder / "SHA256SUMS", dict.fromkeys(frames, "0" * 64))
+    put_sums(folder / "FRAMES.SHA256", frames | {second: "1" * 64})
     assert findings(videos, "--against", other) == [
-        f"differs translate/{first[0]}: from {other}, with the same frames",
-        f"differs translate/{second[0]}: from {other}",
+        f"differs translate/{first}: from {other}, with the same frames",
+        f"differs translate/{second}: from {other}",
     ]
-
-
-def test_against_a_digest(output):
-    digest = manifest(output)["digest"]
-    assert findings(output, "--against", digest, status=0) == []
-    (line,) = findings(output, "--against", digest[::-1])
-    assert line.startswith("differs . : the digest is") or line.startswith("differs .: the digest is")
 
 
 @pytest.mark.parametrize(
@@ -578,14 +567,6 @@ def test_verify_misses_each_file_that_describes_the_set(failed, name, says):
     assert [line for line in findings(failed[0], "--allow-failures") if line.startswith(says)]
     make_c(failed[1], failed[0], *FEW, status=2 if "settings" in name else 1)
     assert path.exists() or "settings" in name
-
-
-def test_verify_misses_a_deleted_manifest(copied):
-    (copied / "dataset.json").unlink()
-    remedy = "the same 'robustgen make-c ...' command writes it again"
-    message = f"{copied}: its dataset.json was deleted, or a run was stopped; {remedy}"
-    assert cli_error("verify", copied) == message
-    assert not (copied / "dataset.json").exists()
 
 
 @pytest.mark.parametrize(
