@@ -20,7 +20,7 @@ from robustgen.inspection.calibrate.strengths import draw_sample, measure_streng
 from robustgen.inspection.calibrate.trajectories import interpolate, list_trajectories, select_numbers
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
-from tests.helpers import cli, cli_error, pixels_of, put_photo, words
+from tests.helpers import cli, cli_error, pixels_of, put_photo
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +35,21 @@ def choices(source, **more):
     return load(Config, None, {"source": str(source), "edition": "imagenet", "jobs": 2} | more)
 
 
+def chosen(source, names, levels):
+    """The flags of these corruptions of `source` at these severities."""
+    return ("--source", source, "--corruptions", names, "--severities", levels)
+
+
 # --- strengths -----------------------------------------------------------------------------------
 
 
 def test_strengths_are_those_of_the_api(source):
     found = measure_strengths(choices(source, corruptions="contrast,pixelate", severities="1,5"))
-    assert [each.variant.folder for each in found.strengths] == [
-        "contrast/1",
-        "contrast/5",
-        "pixelate/1",
-        "pixelate/5",
-    ]
+    folders = ["contrast/1", "contrast/5", "pixelate/1", "pixelate/5"]
+    assert [each.variant.folder for each in found.strengths] == folders
+    same = {"contrast": {1: {"factor": 1.0}}}
+    own = measure_strengths(choices(source, corruptions="contrast", severities="1", parameters=same))
+    assert own.strengths[0].mean > 0.999
     for each in found.strengths:
         values = []
         for path in sorted(source.rglob("*.jpg")):
@@ -57,16 +61,8 @@ def test_strengths_are_those_of_the_api(source):
         assert each.std == pytest.approx(np.std(values), abs=1e-9)
 
 
-def test_own_parameters_count(source, tmp_path):
-    (tmp_path / "my.yaml").write_text("parameters: {contrast: {1: {factor: 1.0}}}\n")
-    flags = ("--config", tmp_path / "my.yaml", "--source", source, "--corruptions", "contrast")
-    result = cli("calibrate", *flags, "--severities", 1, "--format", "json")
-    (strength,) = json.loads(result.stdout)["strengths"]
-    assert strength["ms_ssim"] > 0.999
-
-
 def test_layouts_agree(source):
-    flags = ("--source", source, *words("--edition imagenet-64 --corruptions fog,snow --severities 2,4"))
+    flags = (*chosen(source, "fog,snow", "2,4"), "--edition", "imagenet-64")
     strengths = json.loads(cli("calibrate", *flags, "--format", "json").stdout)["strengths"]
     rows = [*csv.DictReader(StringIO(cli("calibrate", *flags, "--format", "csv").stdout))]
     assert [float(row["ms_ssim"]) for row in rows] == [each["ms_ssim"] for each in strengths]
@@ -113,7 +109,6 @@ def test_wrong_use_is_answered(source, tmp_path):
             ("--for-size", 384, "--output", tmp_path / "x", "--edition", "imagenet-64"),
             "--edition cannot be combined",
         ),
-        (("--output", tmp_path / "x.txt"), "must end in"),
         (("--dataset", "demo", "--config", "x.yaml"), "not both"),
         (("--corruptions", "frog"), "did you mean 'fog'?"),
     ]
@@ -127,11 +122,13 @@ def test_wrong_use_is_answered(source, tmp_path):
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
 @pytest.mark.parametrize("size", [48, 96, 256, 384])
-def test_families_pass_through_the_published_constants(name, size):
+def test_families_pass_through_the_published_constants_and_fit_a_config(name, size):
     scales = {48: (32, 64), 96: (64, 224)}.get(size, (224, 299))
     operation = CORRUPTIONS[name]
     for level in operation.levels:
         for family in list_trajectories(name, level, size):
+            for place in family.places:
+                check_overrides({name: {level: family.at(place)}})
             if family.way == "severities":
                 nearest = {48: 64, 96: 64}.get(size, 224)
                 assert family.at(level) == pytest.approx(
@@ -143,28 +140,15 @@ def test_families_pass_through_the_published_constants(name, size):
                     assert family.at(place) == pytest.approx(published, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", CORRUPTIONS)
-def test_all_that_families_propose_can_be_written_into_a_config(name):
-    for level in CORRUPTIONS[name].levels:
-        for family in list_trajectories(name, level, 384):
-            for place in family.places:
-                check_overrides({name: {level: family.at(place)}})
-
-
 def test_numbers_move_by_factors_and_whole_ones_stay_whole():
     low, high = (CORRUPTIONS["glass_blur"].parameters(5, scale) for scale in (224, 299))
     assert interpolate(low, high, 2) == {"sigma": 1.707, "max_delta": 6, "iterations": 2}
     assert interpolate(low, high, -20)["max_delta"] == 1
-
-
-def test_mud_is_not_mixed_with_water():
+    # Mud is not mixed with water.
     for level in CORRUPTIONS["spatter"].levels:
         for family in list_trajectories("spatter", level, 384):
             assert {family.at(place)["mud"] for place in family.places} == {int(level > 3)}
-
-
-def test_guesses_scale_with_the_size():
-    """Beyond 299 pixels the guess is the published trend in log size."""
+    # Beyond 299 pixels the guess is the published trend in log size.
     (family, _) = list_trajectories("gaussian_blur", 1, 384)
     guess = family.places[1]
     assert guess == pytest.approx(math.log(384 / 224) / math.log(299 / 224))
@@ -179,6 +163,20 @@ def test_search_finds_where_a_curve_meets_the_target():
     assert abs(math.exp(-place) - 0.123) <= 1e-3 and gap.closed
 
 
+@pytest.mark.parametrize(
+    ("places", "miss", "best"),
+    [
+        ((0.0, 1.0, 2.0, 3.0), lambda x: 0.02 - 0.001 * abs(x), 0.0),
+        ((0.0, 1.0, 2.0), lambda x: 0.012 - 0.003 * x, 1.0),
+        ((0.0, 2.0, 1.0), lambda x: float("nan") if x > 1.5 else 0.05 - 0.02 * x, 1.0),
+    ],
+    ids=["the others are hardly better", "within the greatest slack", "one cannot be used"],
+)
+def test_search_moves_only_for_something_better(places, miss, best):
+    place, found = search(lambda x: Gap(miss(x), 0.005), places)
+    assert (place, found.miss, found.closed) == (best, miss(best), False)
+
+
 def test_search_stays_where_it_is_if_that_will_do():
     asked = []
 
@@ -188,16 +186,6 @@ def test_search_stays_where_it_is_if_that_will_do():
 
     assert search(gap, (0.0, 1.0)) == (0.0, Gap(0.004, 0.005))
     assert asked == [0.0]
-
-
-def test_search_does_not_wander_for_nothing():
-    place, gap = search(lambda x: Gap(0.02 - 0.001 * abs(x), 0.005), (0.0, 1.0, 2.0, 3.0))
-    assert (place, gap.closed) == (0.0, False)
-
-
-def test_search_prefers_what_comes_within_the_greatest_slack():
-    place, gap = search(lambda x: Gap(0.012 - 0.003 * x, 0.005), (0.0, 1.0, 2.0))
-    assert (place, gap.closed) == (1.0, False)
 
 
 class Jumpy(Bench):
@@ -218,28 +206,13 @@ def test_constants_are_varied_from_either_side_of_the_target():
     assert match.constants["sigma"] == pytest.approx(2.5, abs=0.2) and match.way == "sigma alone"
 
 
-def test_search_passes_over_what_cannot_be_used():
-    def gap(place):
-        return Gap(float("nan") if place > 1.5 else 0.05 - 0.02 * place, 0.005)
-
-    place, found = search(gap, (0.0, 2.0, 1.0))
-    assert place == 1.0 and found.miss == pytest.approx(0.03)
-
-
 # --- proposals -----------------------------------------------------------------------------------
 
 
 def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
     path = tmp_path / "own folder" / "p.yaml"
     names = "gaussian_noise,contrast,gaussian_blur"
-    flags = (
-        "--source",
-        source,
-        "--corruptions",
-        names,
-        *words("--severities 1,4 --for-size 256 --output"),
-        path,
-    )
+    flags = (*chosen(source, names, "1,4"), "--for-size", 256, "--output", path)
     result = cli("calibrate", *flags, "--format", "json")
     matches = {(each["corruption"], each["severity"]): each for each in json.loads(result.stdout)["matches"]}
     assert all(each["closed"] for each in matches.values())
@@ -260,29 +233,16 @@ def test_a_proposal_reaches_its_targets_and_make_c_takes_it(source, tmp_path):
         assert np.mean(values) == pytest.approx(each["reached"], abs=1e-6)
 
     output = tmp_path / "made"
-    cli(
-        "make-c",
-        "--config",
-        path,
-        "--source",
-        source,
-        "--corruptions",
-        names,
-        *words("--limit 1 --jobs 1 --severities 1,4 --output"),
-        output,
-    )
+    few = ("--limit", 1, "--jobs", 1, "--output", output)
+    cli("make-c", "--config", path, *chosen(source, names, "1,4"), *few)
     settings = json.loads((output / "dataset.json").read_text())["settings"]["parameters"]
     assert settings["contrast/4"]["224"] == own["contrast"][4]
 
 
-def test_blur_that_is_too_weak_at_a_larger_size_is_made_stronger(source):
+def test_blur_becomes_stronger_at_a_larger_size_and_small_sizes_have_fewer_scales(source):
     found = propose_constants(choices(source, corruptions="gaussian_blur", severities="4"), 448, sample=2)
     (match,) = found.matches
-    assert match.gap.closed
-    assert match.constants["sigma"] > 4.5
-
-
-def test_small_sizes_have_fewer_scales(source):
+    assert match.gap.closed and match.constants["sigma"] > 4.5
     found = propose_constants(choices(source, corruptions="contrast", severities="3"), 48, sample=2)
     assert found.scales == 3 and found.matches[0].gap.closed
 
@@ -290,13 +250,7 @@ def test_small_sizes_have_fewer_scales(source):
 def test_what_is_not_reached_is_said(source, tmp_path, monkeypatch):
     monkeypatch.setattr(matching.Bench, "_gap", lambda *_: Gap(-0.3, 0.005))
     path = tmp_path / "p.yaml"
-    flags = (
-        "--source",
-        source,
-        *words("--corruptions contrast --severities 2 --for-size 256 --output"),
-        path,
-    )
-    result = cli("calibrate", *flags)
+    result = cli("calibrate", *chosen(source, "contrast", 2), "--for-size", 256, "--output", path)
     assert "0 of 1 targets reached" in result.stdout and "Not reached: contrast/2." in result.stdout
     assert "NOT REACHED" in path.read_text()
     # Nothing was better by far, so nothing was changed.

@@ -71,11 +71,6 @@ class OtherLabels(Tree):
         return 1 - super().labels(variant)
 
 
-class Shifted(Tree):
-    def load(self, variant, index):
-        return super().load(variant, index - 1)
-
-
 class Careless(ArrayWriter):
     """Writes arrays whose failed images are zeros."""
 
@@ -111,7 +106,6 @@ def test_a_format_that_meets_all_requirements_conforms(monkeypatch):
         (trial(Numbered), "verify found [Finding(kind='differs'"),
         (trial(Numbered, Credulous), "files written by several workers have other bytes: "),
         (trial(reader=OtherLabels), "clean, 10/0.a.png: label is 0, not 1"),
-        (trial(reader=Shifted), "clean, 10/0.a.png: the pixels are not those of `Encoder.as_read`"),
         (ARRAYS, "written without a failed image: "),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
@@ -186,32 +180,31 @@ class Locked(ImageFolder):
         self.lock = threading.Lock()
 
 
-class Forgiving(ImageFolder):
+class OtherErrors(ImageFolder):
+    def load(self, key):
+        try:
+            return super().load(key)
+        except ImageError as error:
+            return self.answer(key, error)
+
+
+class Forgiving(OtherErrors):
     """Loads a black image in place of a damaged one."""
 
-    def load(self, key):
-        try:
-            return super().load(key)
-        except ImageError:
-            if key not in self.keys():
-                raise
-            return np.zeros((32, 32, 3), np.uint8)
+    def answer(self, key, error):
+        if key not in self.keys():
+            raise error
+        return np.zeros((32, 32, 3), np.uint8)
 
 
-class Nameless(ImageFolder):
-    def load(self, key):
-        try:
-            return super().load(key)
-        except ImageError as error:
-            raise ImageError("damaged" if key in self.keys() else str(error)) from error
+class Nameless(OtherErrors):
+    def answer(self, key, error):
+        raise ImageError("damaged" if key in self.keys() else str(error)) from error
 
 
-class Raw(ImageFolder):
-    def load(self, key):
-        try:
-            return super().load(key)
-        except ImageError as error:
-            raise KeyError(key) from error
+class Raw(OtherErrors):
+    def answer(self, key, error):
+        raise KeyError(key) from error
 
 
 @pytest.mark.parametrize(

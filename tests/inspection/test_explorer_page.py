@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import re
 
 import numpy as np
@@ -14,13 +13,8 @@ from robustgen import CORRUPTIONS, corrupt, prepare
 from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.imaging.similarity import Reference
 from tests.browser import NO_BROWSER
-from tests.helpers import cli, cli_error, put_photo, words
-
-
-def page_data(path):
-    return json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.S)[1]
-    )
+from tests.helpers import cli, cli_error, put_photo
+from tests.inspection.test_pages import page_data, resize
 
 
 def decode_uri(uri):
@@ -63,13 +57,8 @@ def test_large_images_fit_the_page_and_small_ones_are_lossless(tmp_path):
     cli("preview", tmp_path / "noise.png", "--output", tmp_path / "noise.html", *flags)
     assert (tmp_path / "noise.html").stat().st_size <= 4_000_000
     small = put_photo(tmp_path / "x" / "small.png", 40, 48)
-    cli(
-        "preview",
-        small,
-        "--output",
-        tmp_path / "small.html",
-        *words("--corruptions contrast --edition folder"),
-    )
+    flags = ("--edition", "folder", "--corruptions", "contrast")
+    cli("preview", small, "--output", tmp_path / "small.html", *flags)
     data = page_data(tmp_path / "small.html")
     clean = np.asarray(Image.open(small).convert("RGB"))
     assert (decode_uri(data["clean"]) == clean).all()
@@ -102,17 +91,6 @@ def test_the_sliders_move_severity_and_wipe(browser, page):
     browser.call("Input.dispatchMouseEvent", type="mousePressed", **where)
     browser.call("Input.dispatchMouseEvent", type="mouseReleased", **where)
     assert float(browser.run("document.getElementById('wipe').value")) == pytest.approx(25, abs=1)
-    assert not browser.errors()
-
-
-@NO_BROWSER
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_fits(browser, page, width):
-    browser.open(page)
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 500
-    )
-    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_mistakes_are_answered_in_one_line(tmp_path):
@@ -126,17 +104,12 @@ def test_mistakes_are_answered_in_one_line(tmp_path):
 
 
 @NO_BROWSER
-def test_the_corruptions_stand_beside_the_image_where_there_is_room(browser, page):
+def test_the_page_fits_and_has_the_corruptions_beside_the_image_where_there_is_room(browser, page):
     place = "(({left, right}) => [left / innerWidth, right / innerWidth])"
     places = f"['stage', 'choices'].map((id) => {place}(document.getElementById(id).getBoundingClientRect()))"
     for width, begins in ((1440, 0.5), (390, 0.0)):
-        browser.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=900,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
+        resize(browser, width, 900)
         browser.open(page)
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
         (left, _), (start, end) = browser.run(places)
         assert left < 0.1 and begins <= start < begins + 0.1 and end > 0.9

@@ -1,5 +1,6 @@
 """The pages of report and compare in a browser: nothing overflows, pictures open larger."""
 
+import json
 import os
 import re
 
@@ -7,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from tests.browser import NO_BROWSER, Browser
-from tests.helpers import cli, photo, put_photo, words
+from tests.helpers import cli, photo, put_photo
 
 WIDE = (
     "(document.documentElement.scrollWidth <= innerWidth) && [...document.querySelectorAll('.scroll')].every("
@@ -16,33 +17,28 @@ WIDE += "(each) => each.scrollWidth <= each.clientWidth)"
 OPEN = "document.getElementById('larger').open"
 
 
+def page_data(path):
+    text = path.read_text()
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
+
+
+def resize(browser, width, height=800):
+    """Give the window this size; narrow ones are those of a telephone."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+
+
 @NO_BROWSER
 def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp_path):
     for seed in range(12):
         put_photo(tmp_path / "in" / f"{seed}.JPEG", 72, 80, seed)
-    flags = (
-        "--source",
-        tmp_path / "in",
-        *words("--edition imagenet-64 --corruptions elastic_transform,frost,fog"),
-    )
+    common = ("--source", tmp_path / "in", "--edition", "imagenet-64", "--jobs", 1)
+    flags = (*common, "--corruptions", "elastic_transform,frost,fog")
     for seed, quality in ((0, 85), (1, 60)):
-        cli(
-            "make-c",
-            *flags,
-            "--jobs",
-            1,
-            "--seed",
-            seed,
-            "--quality",
-            quality,
-            "--output",
-            tmp_path / str(seed),
-        )
+        cli("make-c", *flags, "--seed", seed, "--quality", quality, "--output", tmp_path / str(seed))
     cli("compare", tmp_path / "0", tmp_path / "1", "--output", tmp_path / "page.html", status=1)
     browser.open(tmp_path / "page.html")
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", width=1280, height=900, deviceScaleFactor=1, mobile=False
-    )
+    resize(browser, 1280, 900)
     assert browser.run("innerWidth") == 1280
     assert browser.run(WIDE)
     names = (

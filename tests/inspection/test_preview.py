@@ -86,13 +86,8 @@ def test_labels_heads_captions_groups_and_notes_take_up_room_only_where_there_ar
     assert grown(SheetRow("", [plain(60, 60)], ["under"])) == (True, False)
     assert grown(SheetRow("", [plain(60, 60)]), "head") == (True, False)
     assert grown(SheetRow("", [plain(60, 60)]), note="note") == (True, False)
-
-
-def test_different_texts_look_different():
-    drawn = {
-        sheets.draw_sheet([SheetRow(text, [plain(60, 60)])]).tobytes() for text in ("fog 1", "fog 2", "fog 3")
-    }
-    assert len(drawn) == 3
+    drawn = {sheets.draw_sheet([SheetRow(text, [plain(60, 60)])]).tobytes() for text in ("fog 1", "fog 2")}
+    assert len(drawn) == 2
 
 
 def test_a_grid_has_five_in_a_row():
@@ -141,6 +136,10 @@ def subject_of(source, kind, index, tmp_path, **flags):
     return previewed.open_from_source(chosen, kind, index, tmp_path / "out" / "x.png")
 
 
+def cifar_subject(*args, **flags):
+    return subject_of(*args, edition="cifar-10", seed=0, **flags)
+
+
 @pytest.mark.parametrize("edition", ["folder", "imagenet-64"])
 def test_it_shows_what_make_c_writes(photos, tmp_path, edition):
     names = "gaussian_noise,fog,contrast"
@@ -168,20 +167,17 @@ def test_it_shows_what_make_p_writes(photos, tmp_path):
 
 def test_it_shows_the_rows_of_arrays(tmp_path):
     folder, *_ = cifar_folder(tmp_path, images=4)
-    cli("make-c", "--dataset", "cifar-10", "--source", folder, "--corruptions", "snow", "--severities", 3,
-        "--jobs", 1, "--output", tmp_path / "c")  # fmt: skip
-    previewed = subject_of(
-        folder, "c", 3, tmp_path, edition="cifar-10", seed=0, corruptions="snow", severities=3
-    )
+    chosen = ("--corruptions", "snow", "--severities", 3, "--jobs", 1, "--output", tmp_path / "c")
+    cli("make-c", "--dataset", "cifar-10", "--source", folder, *chosen)
+    previewed = cifar_subject(folder, "c", 3, tmp_path, corruptions="snow", severities=3)
     assert np.array_equal(previewed.make(previewed.variants[0]), np.load(tmp_path / "c" / "snow.npy")[3])
 
 
 def test_a_lone_file_has_the_key_it_has_in_a_set(photos, tmp_path, monkeypatch):
     of_set = subject_of(photos, "c", 1, tmp_path, corruptions="fog")
     monkeypatch.chdir(photos / "cats")
-    alone = previewed.open_from_file(
-        Path("b b.jpg"), load(Config, None, {"seed": 5, "corruptions": "fog"}), "c", tmp_path / "x.png"
-    )
+    chosen = load(Config, None, {"seed": 5, "corruptions": "fog"})
+    alone = previewed.open_from_file(Path("b b.jpg"), chosen, "c", tmp_path / "x.png")
     assert alone.key == of_set.key == "cats/b b.jpg"
     assert all(np.array_equal(alone.make(variant), of_set.make(variant)) for variant in of_set.variants)
 
@@ -237,7 +233,7 @@ def test_frames_are_evenly_spaced_from_first_to_last(tmp_path):
     names = "tilt,motion_blur"
     args = ["--source", folder, "--edition", "cifar-10", "--perturbations", names, "--cell", 32]
     sheet = pixels_of(drawn(tmp_path, *args, "--frames", 3))
-    previewed = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", seed=0, perturbations=names)
+    previewed = cifar_subject(folder, "p", 0, tmp_path, perturbations=names)
     blur, tilt = (previewed.make(variant) for variant in previewed.variants)
     assert (len(blur), len(tilt)) == (21, 31)
     for sequence, shown in ((blur, (0, 10, 20)), (tilt, (0, 15, 30))):
@@ -447,19 +443,15 @@ class _Screen(io.BytesIO):
         return True
 
 
-def test_a_terminal_gets_the_picture_and_a_file_nothing():
+def test_a_terminal_gets_the_picture_no_wider_than_its_window_and_a_file_nothing():
     kitty = {"TERM": "xterm-kitty"}
-    screen, file = _Screen(), io.BytesIO()
+    screen, wide, file = _Screen(), _Screen(), io.BytesIO()
     assert terminal.show_picture(photo(40, 50), screen, kitty)
     assert screen.getvalue() == terminal.encode_kitty(photo(40, 50)) + b"\n"
+    assert terminal.show_picture(plain(100, 1280), wide, {"TERM": "foot"})
+    assert wide.getvalue().startswith(b'\x1bP0;1q"1;1;640;50')
     assert not terminal.show_picture(photo(40, 50), file, kitty) and file.getvalue() == b""
     assert not terminal.show_picture(photo(40, 50), _Screen(), {"TERM": "xterm"})
-
-
-def test_no_picture_is_wider_than_the_window():
-    screen = _Screen()
-    terminal.show_picture(plain(100, 1280), screen, {"TERM": "foot"})
-    assert screen.getvalue().startswith(b'\x1bP0;1q"1;1;640;50')
 
 
 def test_the_terminal_is_not_waited_for(photos, tmp_path):

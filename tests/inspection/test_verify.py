@@ -36,7 +36,6 @@ from tests.helpers import (
     published,
     put_photo,
     whole,
-    words,
 )
 
 # --- SHA256SUMS and dataset.json -----------------------------------------------------------------
@@ -60,14 +59,11 @@ def sha256sum(folder):
     return len(lines)
 
 
-def test_sha256sum_accepts_the_sums_of_every_folder(output):
+def test_sha256sum_accepts_the_sums_of_every_folder(output, cifar_output):
     assert [sha256sum(output / variant) for variant in FEW_VARIANTS] == [5] * 5
     assert sorted(path.parent for path in output.rglob("SHA256SUMS")) == [
         output / variant for variant in FEW_VARIANTS
     ]
-
-
-def test_sha256sum_accepts_the_sums_of_arrays(cifar_output):
     names = {"contrast.npy", "gaussian_noise.npy", "clean.npy", "labels.npy", "keys.txt"}
     assert set(sums_in(cifar_output)) == names
     assert sha256sum(cifar_output) == len(names)
@@ -89,16 +85,25 @@ def test_carriage_returns_are_left_as_they_are():
     assert escape_name("a\r\\b\n") == ("\\", "a\r\\\\b\\n")
 
 
-def test_videos_have_sums_of_their_files_and_of_their_frames(photos, tmp_path):
+@pytest.fixture(scope="module")
+def videos(photos, tmp_path_factory):
+    """A finished output of two videos; not to be changed."""
+    root = tmp_path_factory.mktemp("videos") / "out"
     flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1")
-    cli("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
-    folder = tmp_path / "out" / "translate"
+    cli("make-p", "--source", photos, "--output", root, *flags)
+    return root
+
+
+def test_videos_have_sums_of_their_files_and_of_their_frames(videos):
+    folder = videos / "translate"
     assert sha256sum(folder) == 2
     assert set(sums_in(folder, "FRAMES.SHA256")) == set(sums_in(folder))
-    assert findings(tmp_path / "out", "--deep", "all", status=0) == []
+    assert findings(videos, "--deep", "all", status=0) == []
+    versions = manifest(videos)["settings"]["versions"]["video"].lower()
+    assert "av" in versions and "264" in versions
 
 
-def test_the_manifest_says_what_and_from_where(output, photos):
+def test_the_manifest_says_what_from_where_and_how(output, photos):
     held = manifest(output)
     keys = ["cat/a.JPEG", "cat/b.jpg", "cat/c.png", "dog/a.JPEG", "dog/d.JPEG"]
     listing = "".join(f"{(photos / key).stat().st_size} {key}\n" for key in keys)
@@ -112,15 +117,8 @@ def test_the_manifest_says_what_and_from_where(output, photos):
     assert (held["complete"], held["failures"], held["images"]) == (True, 0, 5)
     assert held["kind"] == "ImageNet-C" and held["edition"] == held["settings"]["edition"] == "folder"
     assert "Hendrycks" in held["citation"] and "terms" in held["licence"]
-
-
-def test_the_manifest_holds_seed_parameters_and_versions(output):
-    settings = manifest(output)["settings"]
-    assert settings["seed"] == 0 and settings["output"] == {
-        "format": "jpeg",
-        "quality": 85,
-        "libjpeg": "turbo",
-    }
+    settings, encoder = held["settings"], {"format": "jpeg", "quality": 85, "libjpeg": "turbo"}
+    assert settings["seed"] == 0 and settings["output"] == encoder
     assert set(settings["parameters"]) == set(FEW_VARIANTS)
     assert settings["parameters"]["gaussian_noise/4"]["224"] == {"sigma": 0.26}
     versions = settings["versions"]
@@ -128,13 +126,6 @@ def test_the_manifest_holds_seed_parameters_and_versions(output):
     assert versions["numpy"] == np.__version__
     # OpenCV's, which encodes; not Pillow's.
     assert "turbo" in versions["libjpeg"] and versions["libjpeg"] in cv2.getBuildInformation()
-
-
-def test_the_manifest_of_videos_holds_the_versions_of_pyav_and_x264(photos, tmp_path):
-    flags = ("--perturbations", "translate", "--limit", "1", "--jobs", "1")
-    cli("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
-    video = manifest(tmp_path / "out")["settings"]["versions"]["video"].lower()
-    assert "av" in video and "264" in video
 
 
 def test_the_dataset_digest_is_that_of_the_sums(output):
@@ -164,25 +155,25 @@ def test_no_clock_and_no_output_path_in_the_manifest(output, photos, tmp_path, m
     assert whole(tmp_path / "elsewhere") == whole(output)
 
 
-def test_failures_are_counted_and_leave_the_manifest_incomplete(photos, tmp_path):
+@pytest.fixture
+def failed(photos, tmp_path):
+    """An output of which one image of six failed, and its source."""
     source = Path(shutil.copytree(photos, tmp_path / "src"))
     (source / "cat" / "empty.png").write_bytes(b"")
     make_c(source, tmp_path / "out", *FEW, status=1)
-    held = manifest(tmp_path / "out")
-    assert (held["failures"], held["complete"], held["images"]) == (1, False, 6)
-    assert held["counts"]["files"] == 25
+    return tmp_path / "out", source
 
 
-def test_failures_of_images_that_are_gone_are_forgotten(photos, tmp_path):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
-    (source / "cat" / "empty.png").write_bytes(b"")
+def test_failures_of_images_that_are_gone_are_forgotten(failed):
+    root, source = failed
+    assert manifest(root)["failures"] == 1
     (source / "cat" / "link.png").symlink_to("/etc/hostname")
-    make_c(source, tmp_path / "out", *FEW, status=1)
+    make_c(source, root, *FEW, status=1)
     for name in ("empty.png", "link.png"):
         (source / "cat" / name).unlink()
-    make_c(source, tmp_path / "out", *FEW)
-    assert manifest(tmp_path / "out")["failures"] == 0
-    assert not (tmp_path / "out" / "errors.jsonl").exists()
+    make_c(source, root, *FEW)
+    assert manifest(root)["failures"] == 0
+    assert not (root / "errors.jsonl").exists()
 
 
 def fail_in(variant, error, monkeypatch):
@@ -213,10 +204,8 @@ def test_failures_of_variants_stand_until_these_are_made(photos, tmp_path, monke
     assert (manifest(out)["failures"], manifest(out)["complete"]) == (0, True)
 
 
-def test_verify_names_the_lines_of_errors_that_are_none(photos, tmp_path):
-    source, out = Path(shutil.copytree(photos, tmp_path / "src")), tmp_path / "out"
-    (source / "cat" / "empty.png").write_bytes(b"")
-    make_c(source, out, *FEW, status=1)
+def test_verify_names_the_lines_of_errors_that_are_none(failed):
+    out, _ = failed
     shutil.rmtree(out / ".robustgen")
     errors = out / "errors.jsonl"
     errors.write_text("{\n" + errors.read_text() + '{"key": 3}\n' + "[" * 100_000 + "\n")
@@ -257,27 +246,27 @@ def damage(root):
     cut.write_bytes(cut.read_bytes()[:100])
 
 
-def test_verify_has_nothing_to_say_of_a_clean_tree(copied, output):
+def test_verify_has_nothing_to_say_of_a_clean_tree(output, tmp_path):
+    # A copy has other times.
+    copied = Path(shutil.copytree(output, tmp_path / "copy", copy_function=shutil.copyfile))
     assert findings(copied, "--jobs", "2", status=0) == []
     assert whole(copied) == whole(output)
 
 
-def test_verify_lists_missing_extra_changed_and_truncated_files(copied):
-    damage(copied)
-    assert findings(copied) == [
+@pytest.mark.parametrize("with_state", [True, False])
+def test_verify_lists_missing_extra_changed_and_truncated_files(copied, output, tmp_path, with_state):
+    root = copied if with_state else published(output, tmp_path / "public")
+    assert findings(root, status=0) == []
+    damage(root)
+    assert findings(root) == [
+        *(["changed clean/cat/b.jpg"] if not with_state else []),
         "changed contrast/4/dog/d.JPEG",
         "extra clean/mine.txt",
         "missing contrast/1/cat/a.JPEG",
-        "truncated clean/cat/b.jpg",
+        # Only the records know the sizes.
+        *(["truncated clean/cat/b.jpg"] if with_state else []),
     ]
-
-
-def test_verify_needs_only_what_is_published(output, tmp_path):
-    public = published(output, tmp_path / "public")
-    assert findings(public, status=0) == []
-    damage(public)
-    assert len(findings(public)) == 4
-    assert not (public / ".robustgen").exists()
+    assert (root / ".robustgen").exists() == with_state
 
 
 def test_verify_sees_a_truncated_array(cifar_output, tmp_path):
@@ -294,18 +283,12 @@ def test_verify_notices_an_variant_that_is_gone_with_its_sums(output, tmp_path):
     assert any("dataset.json" in line for line in findings(public))
 
 
-@pytest.fixture
-def failed(photos, tmp_path):
-    """An output of which one image of six failed, and its source."""
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
-    (source / "cat" / "empty.png").write_bytes(b"")
-    make_c(source, tmp_path / "out", *FEW, status=1)
-    return tmp_path / "out", source
-
-
 @pytest.mark.parametrize("with_state", [True, False])
 def test_verify_of_an_output_with_failures_names_them(failed, tmp_path, with_state):
     root = failed[0] if with_state else published(failed[0], tmp_path / "public")
+    held = manifest(root)
+    assert (held["failures"], held["complete"], held["images"]) == (1, False, 6)
+    assert held["counts"]["files"] == 25
     for flags, status in (((), 1), (("--allow-failures",), 0)):
         said = cli("verify", root, *flags, status=status).stdout.splitlines()
         assert said[0] == "complete but for 1 of 6 images: 'cat/empty.png'; see errors.jsonl"
@@ -331,13 +314,9 @@ def test_a_set_that_lacks_more_than_failed_images_is_unfinished(failed, tmp_path
     said = cli("verify", tmp_path / "parts", "--allow-failures", status=1).stdout
     assert "unfinished dataset.json: not all of the 6 images have all files" in said
     assert "complete but for" not in said
-
-
-def test_arrays_that_failed_images_keep_from_being_written_are_unfinished(photos, tmp_path):
-    source = Path(shutil.copytree(photos / "cat", tmp_path / "src"))
-    (source / "empty.png").write_bytes(b"")
-    flags = words("--format npy --edition imagenet@32 --corruptions contrast --severities 1 --jobs 1")
-    said = make_c(source, tmp_path / "out", *flags, "--no-clean", status=1).stderr
+    # Failed images keep their arrays from being written.
+    flags = ("--format", "npy", "--edition", "imagenet@32", "--no-clean", *FEW, "--corruptions", "contrast")
+    said = make_c(source, tmp_path / "out", *flags, "--overwrite", status=1).stderr
     assert "contrast.npy was not written, because some of its images failed" in said
     said = cli("verify", tmp_path / "out", "--allow-failures", status=1).stdout
     assert "unfinished contrast.npy: was not written, because some of its images failed" in said
@@ -346,6 +325,10 @@ def test_arrays_that_failed_images_keep_from_being_written_are_unfinished(photos
 
 def test_verify_and_readers_of_a_stopped_run_say_which_command_resumes(copied):
     (copied / "dataset.json").unlink()
+    remedy = "the same 'robustgen make-c ...' command writes it again"
+    message = f"{copied}: its dataset.json was deleted, or a run was stopped; {remedy}"
+    assert cli_error("verify", copied) == message
+    assert not (copied / "dataset.json").exists()
     record = next((copied / ".robustgen" / "records").iterdir())
     record.unlink()
     assert any(
@@ -360,24 +343,26 @@ def test_verify_and_readers_of_a_stopped_run_say_which_command_resumes(copied):
         open_dataset(copied)
 
 
+def put_sums(path, sums):
+    path.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+
+
+def correct_sums(root, file):
+    """Write the sum of an altered file anew, and with it the digest of the set."""
+    folder = next(folder for folder in file.parents if (folder / "SHA256SUMS").exists())
+    name = file.relative_to(folder).as_posix()
+    put_sums(folder / "SHA256SUMS", sums_in(folder) | {name: hashlib.sha256(file.read_bytes()).hexdigest()})
+    digest = dataset_digest(open_store(root))
+    (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": digest}))
+    described = hashlib.sha256((root / "dataset.json").read_bytes()).hexdigest()
+    put_sums(root / "MANIFEST.SHA256", sums_in(root, "MANIFEST.SHA256") | {"dataset.json": described})
+
+
 def forge(root, path):
     """Alter one file of a tree, and its sum with it."""
     file = root / path
     file.write_bytes(file.read_bytes()[:-3] + b"!\xff\xd9")
-    sums = next(folder / "SHA256SUMS" for folder in file.parents if (folder / "SHA256SUMS").exists())
-    listed = read_sums(sums.read_bytes()) | {
-        file.relative_to(sums.parent).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-    }
-    sums.write_text("".join(f"{digest}  {name}\n" for name, digest in listed.items()))
-    forge_manifest(root)
-
-
-def forge_manifest(root):
-    digest = dataset_digest(open_store(root))
-    (root / "dataset.json").write_text(json.dumps(manifest(root) | {"digest": digest}))
-    sums = sums_in(root, "MANIFEST.SHA256")
-    sums["dataset.json"] = hashlib.sha256((root / "dataset.json").read_bytes()).hexdigest()
-    (root / "MANIFEST.SHA256").write_text("".join(f"{each}  {name}\n" for name, each in sums.items()))
+    correct_sums(root, file)
 
 
 @pytest.mark.parametrize("deep", ["5", "all"])
@@ -420,10 +405,7 @@ def test_deep_finds_a_row_altered_with_the_sum_of_its_array(cifar, cifar_output,
     public, deep = published(cifar_output, tmp_path / "public"), ("--deep", "all", "--source", cifar[0])
     assert findings(public, *deep, status=0) == []
     np.load(public / "contrast.npy", mmap_mode="r+")[2 * 20 + 7, 5, 5, 0] ^= 1
-    digest = hashlib.sha256((public / "contrast.npy").read_bytes()).hexdigest()
-    listed = sums_in(public) | {"contrast.npy": digest}
-    (public / "SHA256SUMS").write_text("".join(f"{sum_}  {name}\n" for name, sum_ in listed.items()))
-    forge_manifest(public)
+    correct_sums(public, public / "contrast.npy")
     assert findings(public, status=0) == []
     (line,) = findings(public, *deep)
     assert line.startswith("differs contrast.npy: 00007 in contrast/3")
@@ -455,18 +437,15 @@ def test_deep_survives_a_lost_array(cifar, cifar_output, tmp_path, loss):
     assert any("contrast.npy" in line for line in found)
 
 
-def test_deep_without_the_source_is_an_error(photos, tmp_path):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
-    make_c(source, tmp_path / "out", *FEW, "--limit", "1")
-    shutil.rmtree(source)
-    assert "src" in cli_error("verify", tmp_path / "out", "--deep", "1")
-
-
-def test_deep_of_a_published_set_needs_its_source(output, photos, tmp_path):
+def test_deep_needs_the_source(output, photos, tmp_path):
     public = published(output, tmp_path / "public")
     message = f"--deep: dataset.json does not locate {photos.name!r}; pass it with --source"
     assert cli_error("verify", public, "--deep", "1") == message
     assert findings(public, "--deep", "all", "--source", photos, status=0) == []
+    source = Path(shutil.copytree(photos, tmp_path / "src"))
+    make_c(source, tmp_path / "out", *FEW, "--limit", "1")
+    shutil.rmtree(source)
+    assert "src" in cli_error("verify", tmp_path / "out", "--deep", "1")
 
 
 FORMATS = ("jpeg", "original", "png", "webp", "npy", "npz", "webdataset", "parquet")
@@ -498,7 +477,7 @@ def test_failures_that_are_published_name_no_folder_of_this_machine(tmp_path):
     assert str(tmp_path) not in (tmp_path / "out" / "errors.jsonl").read_text()
 
 
-def test_against_another_output(output, photos, tmp_path):
+def test_against_another_output_or_digest(output, photos, tmp_path):
     other = tmp_path / "other"
     make_c(photos, other, *FEW, "--seed", "1", "--corruptions", "gaussian_noise", "--severities", "1-2")
     assert findings(output, "--against", published(output, tmp_path / "same"), status=0) == []
@@ -507,28 +486,23 @@ def test_against_another_output(output, photos, tmp_path):
     assert len([line for line in lines if line.startswith("missing gaussian_noise/2/")]) == 5
     assert len([line for line in lines if line.startswith("extra ")]) == 15
     assert len(lines) == 25
-
-
-def test_against_videos_that_another_release_encoded(photos, tmp_path):
-    """The lists are changed as another release of x264 would: other files, and only one with other frames."""
-    for name in ("one", "two"):
-        flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1")
-        cli("make-p", "--source", photos, "--output", tmp_path / name, *flags)
-    folder = tmp_path / "two" / "translate"
-    (folder / "SHA256SUMS").write_text("".join(f"{'0' * 64}  {name}\n" for name in sums_in(folder)))
-    first, second = sorted(sums_in(folder, "FRAMES.SHA256").items())
-    (folder / "FRAMES.SHA256").write_text(f"{first[1]}  {first[0]}\n{'1' * 64}  {second[0]}\n")
-    assert findings(tmp_path / "one", "--against", tmp_path / "two") == [
-        f"differs translate/{first[0]}: from {tmp_path / 'two'}, with the same frames",
-        f"differs translate/{second[0]}: from {tmp_path / 'two'}",
-    ]
-
-
-def test_against_a_digest(output):
     digest = manifest(output)["digest"]
     assert findings(output, "--against", digest, status=0) == []
     (line,) = findings(output, "--against", digest[::-1])
-    assert line.startswith("differs . : the digest is") or line.startswith("differs .: the digest is")
+    assert line.startswith("differs .: the digest is")
+
+
+def test_against_videos_that_another_release_encoded(videos, tmp_path):
+    """The lists are changed as another release of x264 would: other files, and only one with other frames."""
+    other = Path(shutil.copytree(videos, tmp_path / "other"))
+    folder = other / "translate"
+    first, second = frames = sums_in(folder, "FRAMES.SHA256")
+    put_sums(folder / "SHA256SUMS", dict.fromkeys(frames, "0" * 64))
+    put_sums(folder / "FRAMES.SHA256", frames | {second: "1" * 64})
+    assert findings(videos, "--against", other) == [
+        f"differs translate/{first}: from {other}, with the same frames",
+        f"differs translate/{second}: from {other}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -595,19 +569,6 @@ def test_verify_misses_each_file_that_describes_the_set(failed, name, says):
     assert path.exists() or "settings" in name
 
 
-def test_verify_misses_a_deleted_manifest(copied):
-    (copied / "dataset.json").unlink()
-    remedy = "the same 'robustgen make-c ...' command writes it again"
-    message = f"{copied}: its dataset.json was deleted, or a run was stopped; {remedy}"
-    assert cli_error("verify", copied) == message
-    assert not (copied / "dataset.json").exists()
-
-
-def test_verify_of_a_copy_with_its_state_finds_nothing(output, tmp_path):
-    copy = Path(shutil.copytree(output, tmp_path / "copy", copy_function=shutil.copyfile))
-    assert findings(copy, status=0) == []
-
-
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
@@ -618,11 +579,9 @@ def test_verify_of_a_copy_with_its_state_finds_nothing(output, tmp_path):
         ("MANIFEST.SHA256", "  croissant.json", "  croissant.jsom"),
     ],
 )
-def test_verify_finds_a_flip_in_the_prose_of_a_published_set(photos, tmp_path, name, old, new):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
-    (source / "cat" / "empty.png").write_bytes(b"")
-    make_c(source, tmp_path / "out", *FEW, "--format", "parquet", status=1)
-    public = published(tmp_path / "out", tmp_path / "public")
+def test_verify_finds_a_flip_in_the_prose_of_a_published_set(failed, tmp_path, name, old, new):
+    make_c(failed[1], tmp_path / "rows", *FEW, "--format", "parquet", status=1)
+    public = published(tmp_path / "rows", tmp_path / "public")
     assert findings(public, "--allow-failures", status=0) == []
     text = (public / name).read_text()
     assert old in text
@@ -663,13 +622,10 @@ def read_only(output, tmp_path):
         folder.chmod(0o755)
 
 
-def test_anyone_can_verify_what_he_cannot_write(read_only):
+def test_who_cannot_write_can_verify_and_run_what_is_finished(read_only, photos):
     done = without_privileges("verify", read_only)
     assert (done.returncode, done.stderr) == (0, "")
     assert "25 files checked, 0 findings" in done.stdout
-
-
-def test_a_run_on_a_finished_set_that_is_read_only_has_nothing_to_do(read_only, photos):
     done = without_privileges("make-c", "--source", photos, "--output", read_only, *FEW)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"nothing to do: all 25 images are in {read_only}\n"

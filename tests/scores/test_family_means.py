@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,19 @@ from robustgen.scores.family_means import compute_family_means
 from robustgen.scores.results import read_scores
 from tests.helpers import cli, cli_error
 from tests.scores.test_score import put_c, scored
+
+
+def score_family(root, family):
+    """What `score` says of a family of the only model, without intervals, and the notes."""
+    found, notes = scored(root, "--replicates", "0")
+    return found["models"][0]["families"][family], notes
+
+
+def means_in_csv(root):
+    """Rows of the CSV by measure."""
+    rows = csv.DictReader(io.StringIO(cli("score", root, "--replicates", "0", "--format", "csv").stdout))
+    return {row["measure"]: row for row in rows if row["statistic"] == "value"}
+
 
 IMAGENET, CIFAR = (FAMILIES["c-bar"].names(scale) for scale in (224, 32))
 
@@ -33,10 +47,7 @@ def test_the_mean_of_c_bar_stands_beside_mce(tmp_path, names):
     text = cli("score", root, "--replicates", "0").stdout
     assert "ImageNet-C-bar: top-1 error in %, mean over severities, unnormalised" in text
     assert f"{100 * mean:.1f}" in text
-    rows = list(
-        csv.DictReader(io.StringIO(cli("score", root, "--replicates", "0", "--format", "csv").stdout))
-    )
-    (row,) = [row for row in rows if row["measure"] == "error of c-bar"]
+    row = means_in_csv(root)["error of c-bar"]
     assert float(row["mean"]) == pytest.approx(mean, abs=1e-3) and row["mean_over"] == "10"
 
 
@@ -53,14 +64,11 @@ def test_a_part_of_a_family_says_so_and_unknown_names_are_in_no_family(tmp_path)
 
 
 def test_published_errors_of_a_reference_divide(tmp_path, monkeypatch):
-    from dataclasses import replace
-
     named = replace(FAMILIES["c-bar"], means=dict.fromkeys(IMAGENET, 0.8), reference="AlexNet")
     monkeypatch.setitem(FAMILIES._rows, "c-bar", named)
     root = put_c(tmp_path / "net", ALEXNET_ERROR | dict.fromkeys(IMAGENET, 0.4))
-    (model,) = scored(root, "--replicates", "0")[0]["models"]
-    assert model["families"]["c-bar"]["normalised_mean"] == pytest.approx(0.5)
-    assert model["families"]["c-bar"]["normalised_by"] == "AlexNet"
+    own, _ = score_family(root, "c-bar")
+    assert (own["normalised_mean"], own["normalised_by"]) == (pytest.approx(0.5), "AlexNet")
     assert "/ AlexNet" in cli("score", root, "--replicates", "0").stdout
 
 
@@ -88,8 +96,7 @@ LABELS = np.array([0, 0, 0, 0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 8])
 def test_be_and_rbe_of_medmnist_c(tmp_path):
     names = FAMILIES["medmnist-c"].names("pathmnist")
     predicted = put_family(tmp_path / "net", names, LABELS, 9, edition="pathmnist")
-    found, notes = scored(tmp_path / "net", "--replicates", "0")
-    own = found["models"][0]["families"]["medmnist-c"]
+    own, notes = score_family(tmp_path / "net", "medmnist-c")
     alexnet = metrics.alexnet_balanced_errors("pathmnist")
 
     def error(folder):
@@ -106,17 +113,14 @@ def test_be_and_rbe_of_medmnist_c(tmp_path):
     text = cli("score", tmp_path / "net", "--replicates", "0").stdout
     # No empty table of the fifteen.
     assert text.startswith("MedMNIST-C: top-1 error") and " BE " in text and f"{100 * be:.1f}" in text
-    rows = csv.DictReader(io.StringIO(cli("score", tmp_path / "net", "--format", "csv").stdout))
-    values = {row["measure"]: row["mean"] for row in rows if row["statistic"] == "value"}
-    assert float(values["be of medmnist-c"]) == pytest.approx(be)
+    assert float(means_in_csv(tmp_path / "net")["be of medmnist-c"]["mean"]) == pytest.approx(be)
 
 
 def test_be_takes_the_corruptions_of_the_data_set(tmp_path):
     # Those of TissueMNIST are a part of ChestMNIST's and OrganAMNIST's.
     names = FAMILIES["medmnist-c"].names("organamnist")
     put_family(tmp_path / "net", names, LABELS, 9, edition="organamnist", clean=False)
-    found, notes = scored(tmp_path / "net", "--replicates", "0")
-    own = found["models"][0]["families"]["medmnist-c"]
+    own, notes = score_family(tmp_path / "net", "medmnist-c")
     assert {*own["mean_over"]} == {*names} and own["rbe"] is None and own["be"] > 0
     assert any("no clean.npz" in note for note in notes)
 
@@ -130,21 +134,18 @@ def test_be_takes_the_corruptions_of_the_data_set(tmp_path):
 )
 def test_why_there_is_no_be(tmp_path, edition, note):
     put_family(tmp_path / "net", FAMILIES["medmnist-c"].names("chestmnist"), LABELS, 9, edition=edition)
-    found, notes = scored(tmp_path / "net", "--replicates", "0")
-    assert "be" not in found["models"][0]["families"]["medmnist-c"]
-    assert any(note in each for each in notes)
+    own, notes = score_family(tmp_path / "net", "medmnist-c")
+    assert "be" not in own and any(note in each for each in notes)
 
 
 def test_mnist_c_has_one_severity(tmp_path):
     names = FAMILIES["mnist-c"].names()
     predicted = put_family(tmp_path / "net", names, LABELS, 10, levels=[1])
-    found, notes = scored(tmp_path / "net", "--replicates", "0")
-    own = found["models"][0]["families"]["mnist-c"]
+    own, notes = score_family(tmp_path / "net", "mnist-c")
     wrong = [predicted[f"{name.replace(':', '.')}/1"] != LABELS for name in names]
     assert own["mean_error"] == pytest.approx(np.mean(wrong)) and len(own["mean_over"]) == 15
     assert notes == []
-    rows = csv.DictReader(io.StringIO(cli("score", tmp_path / "net", "--format", "csv").stdout))
-    (row,) = [row for row in rows if row["measure"] == "error of mnist-c"]
+    row = means_in_csv(tmp_path / "net")["error of mnist-c"]
     assert [float(row[name]) for name in names] == pytest.approx([np.mean(each) for each in wrong])
 
 
@@ -201,9 +202,8 @@ def test_families_have_a_place_on_the_page(laion, tmp_path):
 
 
 def test_superclasses_take_logits(laion):
-    found, notes = scored(laion / "lists", "--replicates", "0")
-    assert "superclass_accuracy" not in found["models"][0]["families"]["laion-c"]
-    assert any("needs logits (--save logits)" in note for note in notes)
+    own, notes = score_family(laion / "lists", "laion-c")
+    assert "superclass_accuracy" not in own and any("needs logits (--save logits)" in note for note in notes)
 
 
 def test_class_folders_may_be_superclasses(tmp_path):

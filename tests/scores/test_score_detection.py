@@ -106,17 +106,12 @@ def put_run(root, masks=False, names=IMAGENET_C.common, levels=(1, 2, 3, 4, 5), 
 
 def flags(root):
     pattern = root / "{corruption}" / "{severity}.json"
-    return (
-        "score-detection",
-        "--annotations",
-        root / "truth.json",
-        "--results",
-        pattern,
-        "--clean",
-        root / "clean.json",
-        "--jobs",
-        1,
-    )
+    files = ("--annotations", root / "truth.json", "--results", pattern, "--clean", root / "clean.json")
+    return ("score-detection", *files, "--jobs", 1)
+
+
+def report_of(root, *more):
+    return json.loads(cli(*flags(root), "--format", "json", *more).stdout)
 
 
 def theirs(root, results, iou_type):
@@ -150,7 +145,7 @@ def small(tmp_path_factory):
 
 @pytest.mark.slow("scores 96 folders of detections twice")
 def test_every_number_is_that_of_pycocotools(run):
-    report = json.loads(cli(*flags(run), "--format", "json", "--replicates", 20).stdout)
+    report = report_of(run, "--replicates", 20)
     (found,) = report["types"].values()
     by_cell = {
         (name, level): theirs(run, run / name / f"{level}.json", "bbox")
@@ -164,8 +159,7 @@ def test_every_number_is_that_of_pycocotools(run):
     for place, metric in enumerate(METRICS):
         p, mean, relative = found["summary"][metric].values()
         assert (p, mean, relative) == pytest.approx((clean[place], means[place], means[place] / clean[place]))
-    again = json.loads(cli(*flags(run), "--format", "json", "--replicates", 20, "--jobs", 2).stdout)
-    assert again == report
+    assert report_of(run, "--replicates", 20, "--jobs", 2) == report
     for metric in PRECISIONS:
         for name, (low, high) in found["intervals"][metric].items():
             # Of thirty images, with a bias upwards that average precision has in small samples.
@@ -174,13 +168,12 @@ def test_every_number_is_that_of_pycocotools(run):
 
 def test_masks_are_scored_by_their_own_areas(tmp_path):
     put_run(tmp_path, masks=True, names=["fog"], levels=[2])
-    report = json.loads(cli(*flags(tmp_path), "--partial", "--format", "json").stdout)
+    report = report_of(tmp_path, "--partial")
     assert list(report["types"]) == ["bbox", "segm"]
     for kind, found in report["types"].items():
         stats = theirs(tmp_path, tmp_path / "fog" / "2.json", kind)
         assert [*found["corruptions"]["fog"]["2"].values()] == [v if v >= 0 else None for v in stats]
-    only = json.loads(cli(*flags(tmp_path), "--partial", "--format", "json", "--type", "segm").stdout)
-    assert only["types"] == {"segm": report["types"]["segm"]}
+    assert report_of(tmp_path, "--partial", "--type", "segm")["types"] == {"segm": report["types"]["segm"]}
 
 
 def test_a_bootstrap_sample_is_the_set_with_its_images_repeated(run):
@@ -214,16 +207,14 @@ def test_a_bootstrap_sample_is_the_set_with_its_images_repeated(run):
 
 
 def test_more_than_a_hundred_boxes_of_an_image_change_nothing(run, tmp_path):
+    truth = read_annotations(run / "truth.json")
     results = json.loads((run / "clean.json").read_text())
     rng = np.random.default_rng(2)
     for _ in range(300):
         box = (rng.random(4) * 100 + 1).tolist()
         results.append({"image_id": 0, "category_id": 3, "bbox": box, "score": rng.random()})
-    put(tmp_path / "clean.json", results)
-    put(tmp_path / "truth.json", json.loads((run / "truth.json").read_text()))
-    truth = read_annotations(tmp_path / "truth.json")
     ours = Evaluator(truth, "bbox").evaluate(results).stats
-    assert ours.tolist() == theirs(tmp_path, tmp_path / "clean.json", "bbox").tolist()
+    assert ours.tolist() == theirs(run, put(tmp_path / "many.json", results), "bbox").tolist()
 
 
 def test_tables_and_csv(small):
@@ -266,8 +257,19 @@ def test_a_partial_set_says_what_is_missing(tmp_path):
     assert "means are over the rest" in result.stderr
 
 
+@pytest.fixture
+def lone(tmp_path):
+    """The results of one corruption at one severity."""
+    put_run(tmp_path, names=["fog"], levels=[1])
+    return tmp_path / "fog" / "1.json"
+
+
 def change(number, **values):
     return lambda results: results[number].update(values)
+
+
+def mask_of(counts, size=SIZE):
+    return change(0, segmentation={"size": [*size], "counts": counts})
 
 
 @pytest.mark.parametrize(
@@ -283,33 +285,20 @@ def change(number, **values):
         (lambda results: results[0].pop("score"), "has no image_id, category_id and score"),
         (lambda results: results[0].pop("bbox"), "has neither bbox nor segmentation"),
         (lambda results: results.insert(0, 3), "has no image_id, category_id and score"),
-        (
-            change(0, segmentation={"size": [3, 4], "counts": "0"}),
-            "a mask of size [3, 4] for an image of size",
-        ),
-        (
-            change(0, segmentation={"size": [*SIZE], "counts": "zz"}),
-            "the runs of its mask do not fill the image",
-        ),
-        (
-            change(0, segmentation={"size": [*SIZE], "counts": [5]}),
-            "the runs of its mask do not fill the image",
-        ),
+        (mask_of("0", (3, 4)), "a mask of size [3, 4] for an image of size"),
+        (mask_of("zz"), "the runs of its mask do not fill the image"),
+        (mask_of([5]), "the runs of its mask do not fill the image"),
+        (mask_of("o" * 1_000_000), "the runs of its mask do not fill the image"),
         (change(0, score=10**400), "is not a finite number"),
-        (
-            change(0, segmentation={"size": [*SIZE], "counts": "o" * 1_000_000}),
-            "the runs of its mask do not fill the image",
-        ),
         (change(0, segmentation=[[1, 2, 3]]), "its segmentation is not a run-length mask"),
     ],
 )
-def test_wrong_results(tmp_path, damage, says):
-    put_run(tmp_path, names=["fog"], levels=[1])
-    results = json.loads((tmp_path / "fog" / "1.json").read_text())
+def test_wrong_results(lone, tmp_path, damage, says):
+    results = json.loads(lone.read_text())
     damage(results)
-    put(tmp_path / "fog" / "1.json", results)
+    put(lone, results)
     line = cli_error(*flags(tmp_path), "--partial")
-    assert line.startswith(f"{tmp_path / 'fog' / '1.json'}: ") and says in line
+    assert line.startswith(f"{lone}: ") and says in line
 
 
 @pytest.mark.parametrize(
@@ -332,34 +321,31 @@ def test_wrong_annotations(tmp_path, damage, says):
     assert says in cli_error(*flags(tmp_path), "--partial")
 
 
-def test_files_that_are_none(tmp_path, monkeypatch):
-    put_run(tmp_path, names=["fog"], levels=[1])
+def test_files_that_are_none(lone, tmp_path, monkeypatch):
     command = [*flags(tmp_path), "--partial"]
-    (tmp_path / "fog" / "1.json").write_text("{")
-    assert "fog/1.json: cannot be read as JSON" in cli_error(*command)
-    (tmp_path / "fog" / "1.json").write_text("[" * 100_000)
-    assert "fog/1.json: cannot be read as JSON" in cli_error(*command)
-    put(tmp_path / "fog" / "1.json", {})
+    for text in ("{", "[" * 100_000):
+        lone.write_text(text)
+        assert "fog/1.json: cannot be read as JSON" in cli_error(*command)
+    put(lone, {})
     assert "not COCO results, which are a list of detections" in cli_error(*command)
-    (tmp_path / "fog" / "1.json").unlink()
+    lone.unlink()
     assert "there are no such files" in cli_error(*command)
     command[4] = tmp_path / "{corruption}.json"
     assert "must contain {corruption} and {severity} once each" in cli_error(*command)
     put(tmp_path / "truth.json", [])
     command[4] = flags(tmp_path)[4]
-    put(tmp_path / "fog" / "1.json", [])
+    put(lone, [])
     assert "not COCO annotations (a result file?" in cli_error(*command)
     monkeypatch.setitem(sys.modules, "pycocotools", None)
     put_run(tmp_path, names=["fog"], levels=[1])
     assert cli_error(*command) == "scores of detectors need pycocotools: pip install 'robustgen[detection]'"
 
 
-def test_empty_results_count_as_nothing_found(tmp_path):
-    put_run(tmp_path, names=["fog"], levels=[1])
-    put(tmp_path / "fog" / "1.json", [])
+def test_empty_results_count_as_nothing_found(lone, tmp_path):
+    put(lone, [])
     result = cli(*flags(tmp_path), "--partial", "--format", "json")
     assert json.loads(result.stdout)["types"]["bbox"]["summary"]["AP"]["mPC"] == 0
-    assert f"{tmp_path / 'fog' / '1.json'}: has no detections" in result.stderr
+    assert f"{lone}: has no detections" in result.stderr
     put(tmp_path / "clean.json", [])
     assert "has no detections; give --type" in cli_error(*flags(tmp_path), "--partial")
     result = cli(*flags(tmp_path), "--partial", "--type", "bbox")

@@ -20,8 +20,8 @@ from robustgen.scores.score_page import collect_data, write_page
 from robustgen.scores.scoring import choose_published
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
-from tests.inspection.test_pages import OPEN
-from tests.scores.test_score import put_p, random_set
+from tests.inspection.test_pages import OPEN, page_data, resize
+from tests.scores.test_score import put_c, put_p, random_set
 
 ROWS = "[...document.querySelectorAll('#means tbody tr')].map((row) => row.querySelector('bdi').textContent)"
 
@@ -34,11 +34,6 @@ def press_enter(browser):
 
 
 NAMES = ("contrast", "fog", "pixelate", "saturate")
-
-
-def page_data(path):
-    text = path.read_text()
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
 
 
 @pytest.fixture(scope="module")
@@ -74,15 +69,15 @@ def test_the_data_are_those_of_the_report(page, evaluated):
     models = [evaluated / "preds" / name for name in ("middle", "good", "<b>bad&")]
     report = json.loads(cli("score", *models, "--partial", "--format", "json").stdout)
     assert [model["name"] for model in data["models"]] == ["middle", "good", "<b>bad&"]
+    names = [operation["name"] for operation in data["operations"]]
     for found, wanted in zip(data["models"], report["models"], strict=True):
         for key, measure in wanted["measures"].items():
             assert found["measures"][key]["mean"] == pytest.approx(measure["mean"], rel=1e-4)
             assert found["measures"][key]["interval"] == pytest.approx(measure["mean_interval"], rel=1e-4)
-            by_name = dict(
-                zip([op["name"] for op in data["operations"]], found["measures"][key]["values"], strict=True)
+            assert dict(zip(names, found["measures"][key]["values"], strict=True)) == pytest.approx(
+                measure["values"], rel=1e-4
             )
-            assert by_name == pytest.approx(measure["values"], rel=1e-4)
-        errors = dict(zip([op["name"] for op in data["operations"]], found["errors"], strict=True))
+        errors = dict(zip(names, found["errors"], strict=True))
         assert errors.keys() == wanted["errors"].keys()
         assert errors["fog"] == pytest.approx(wanted["errors"]["fog"], rel=1e-4)
     (difference,) = [
@@ -138,7 +133,6 @@ def test_the_page_ranks_sorts_filters_and_unfolds(browser, page):
     assert browser.run(expanded) == "true"
     press_enter(browser)
     assert browser.run(heads) == before and browser.run(expanded) == "false"
-    assert not browser.errors()
 
 
 @NO_BROWSER
@@ -158,7 +152,6 @@ def test_the_charts_show_the_ticked_models(browser, page):
     browser.run("document.querySelector('.gallery img').focus()")
     browser.press("Enter")
     assert browser.run(OPEN)
-    assert not browser.errors()
 
 
 @NO_BROWSER
@@ -167,9 +160,7 @@ def test_the_charts_show_the_ticked_models(browser, page):
 def test_the_page_fits_every_width(browser, page, width, scheme):
     browser.open(page)
     browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
-    )
+    resize(browser, width)
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     background = browser.run("getComputedStyle(document.body).backgroundColor")
     assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(23, 25, 28)")
@@ -213,13 +204,10 @@ def test_flip_curves_of_perturbations(browser, tmp_path):
     browser.open(tmp_path / "p.html")
     assert browser.run("document.querySelectorAll('#curves svg').length") == 10
     assert browser.run("document.querySelectorAll('#gain .whisker').length") == 10
-    assert not browser.errors()
 
 
 @NO_BROWSER
 def test_published_models_lie_in_the_page(browser, tmp_path):
-    from tests.scores.test_score import put_c
-
     put_c(tmp_path / "mine")
     command = ("score", tmp_path / "mine", "--compare-with", "published", "--output", tmp_path / "page.html")
     cli(*command)
@@ -230,7 +218,6 @@ def test_published_models_lie_in_the_page(browser, tmp_path):
     assert len(browser.run(ROWS)) == 19 and browser.run("document.querySelectorAll('.tag').length") == 18
     assert "effective robustness" in browser.run("document.getElementById('scatter-note').textContent")
     assert browser.run("document.querySelectorAll('#sources li').length") == 4
-    assert not browser.errors()
 
 
 def fake_scores(models, images):
@@ -275,9 +262,7 @@ def test_labels_and_names_can_be_read(browser, tmp_path):
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
-    browser.call(
-        "Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True
-    )
+    resize(browser, 390)
     assert browser.run(f"{BROKEN}.length") == 0
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
     names = browser.run(ROWS)
@@ -295,7 +280,6 @@ def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
     assert len(browser.run(ROWS)) == 50
     assert browser.run("document.querySelectorAll('#heat tbody td.number').length") == 50 * 19
     browser.run("document.querySelector('#means input').click()")
-    assert not browser.errors()
     assert page_data(tmp_path / "page.html")["line"]["source"] == "these 50 models"
 
 
