@@ -69,8 +69,10 @@ class Browser:
         downloads.mkdir()
         self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads))
         self.run(f"document.getElementById('{button}').click()")
-        # While it is written, the file has another name.
-        data = wait_until(lambda: [*downloads.glob(name)])[0].read_bytes()
+        # While it is written, the file has another name, or this one and no bytes.
+        data = wait_until(lambda: [each for each in downloads.glob(name) if each.stat().st_size])[
+            0
+        ].read_bytes()
         shutil.rmtree(downloads)
         return data
 
