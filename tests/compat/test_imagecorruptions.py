@@ -140,44 +140,6 @@ def test_functions_take_grey_images_and_refuse_what_they_cannot_use(name):
             function(wrong, 2)
 
 
-def test_one_import_line_mends_a_detection_pipeline():
-    # As detection tool boxes have it: a transform of a pipeline, with a dict of results.
-    script = """
-from imagecorruptions import corrupt
-
-
-class Corrupt:
-    def __init__(self, corruption, severity=1):
-        self.corruption = corruption
-        self.severity = severity
-
-    def __call__(self, results):
-        results["img"] = corrupt(
-            results["img"].astype(np.uint8), corruption_name=self.corruption, severity=self.severity
-        )
-        return results
-
-
-def robustness_benchmark(images, severities):
-    from imagecorruptions import get_corruption_names
-
-    return {
-        (name, severity): [Corrupt(name, severity)({"img": image})["img"] for image in images]
-        for name in get_corruption_names("weather")
-        for severity in severities
-    }
-"""
-    mended = script.replace("from imagecorruptions import", "from robustgen.compat.imagecorruptions import")
-    space = {"np": np}
-    exec(mended, space)
-    np.random.seed(11)
-    made = space["robustness_benchmark"]([IMAGE.astype(np.float32)], [1, 4])
-    assert len(made) == 8
-    rng = np.random.RandomState(11)
-    for (name, severity), (image,) in made.items():
-        assert np.array_equal(image, imagecorruptions.corrupt(IMAGE, severity, name, rng=rng))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_edition_speaks_the_dialect(name):
     image = photo(64, 48, 2)
