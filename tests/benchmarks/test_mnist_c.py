@@ -1,21 +1,20 @@
 """MNIST-C: published pixels, one channel and 28 x 28 pixels all the way."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import robustgen
 from robustgen.errors import ArgumentError, ImageError
+from tests.golden.outputs import read_outputs
 
-GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "families2.npz")
+GOLDEN = read_outputs("families2")
 DIGIT = GOLDEN["input/mnist-digit-3"]
 
 
 @pytest.mark.parametrize("name", robustgen.FAMILIES["mnist-c"].corruptions)
 def test_pixels_are_those_of_the_original_rounded(name):
     """All pixels of sixteen images, with one or two seeds each."""
-    cases = [key for key in GOLDEN.files if key.startswith(f"{name.replace(':', '/')}/")]
+    cases = [key for key in GOLDEN if key.startswith(f"{name.replace(':', '/')}/")]
     assert len(cases) >= 16
     for key in cases:
         _, _, _, photograph, seed = key.split("/")

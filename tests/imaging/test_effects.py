@@ -1,11 +1,9 @@
 """Ingredients and whole corruptions equal what the libraries of the published scripts give."""
 
 import hashlib
-import json
 import os
 import shutil
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +26,7 @@ from robustgen.imaging.third_party_files import FROST
 from robustgen.imaging.warps import sample_affine
 from robustgen.imaging.zoom import average_zooms, enlarge, zoom_crop
 from tests import reference
+from tests.golden.outputs import DESCRIBED
 from tests.helpers import photo
 
 # --- whole corruptions against their slow transcription ------------------------------------------
@@ -51,7 +50,6 @@ IMAGES = {
     "white": np.full((44, 40, 3), 255, np.uint8),
     "grey": np.repeat(photo(50, 37, seed=3)[:, :, :1], 3, axis=2),
 }
-DESCRIBED = json.loads((Path(__file__).parents[1] / "golden" / "descriptions.json").read_text())
 
 
 @pytest.mark.parametrize("place", DESCRIBED["imagenet-c"])
@@ -256,17 +254,7 @@ def many_colours():
     return colours[: len(colours) // 32 * 32].reshape(32, -1, 3)
 
 
-CHANGES = [
-    (0.3, 0, 0),
-    (0.1, 0, 0),
-    (2, 0, 0),
-    (5, 0.1, 0),
-    (20, 0.2, 0),
-    (1, 0, 0.1),
-    (1, 0, 0.5),
-    (1, 0, -0.3),
-    (1, 0, 0),
-]
+CHANGES = [(0.3, 0, 0), (2, 0, 0), (20, 0.2, 0), (1, 0, 0.1), (1, 0, -0.3), (1, 0, 0)]
 
 
 @pytest.mark.parametrize(("gain", "offset", "added"), CHANGES)
