@@ -1,7 +1,6 @@
 """Severities between the whole ones: constants, strengths, folders, arrays."""
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -14,7 +13,18 @@ from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.benchmarks.kinds import BENCHMARKS
 from robustgen.benchmarks.parameters import interpolate_parameters
 from robustgen.imaging.similarity import Reference
-from tests.helpers import cifar_folder, cli, cli_error, photo, pictures, pixels_of, put_photo, tree, words
+from tests.helpers import (
+    cifar_folder,
+    cli,
+    cli_error,
+    make_c,
+    manifest,
+    photo,
+    pictures,
+    pixels_of,
+    put_photo,
+    tree,
+)
 
 # A photograph alone is not enough for these; CCC's glass was published in quarters, which go up and down.
 NEEDING = {"laion-c:stickers", "laion-c:mosaic", "3dcc:fog_3d", "3dcc:near_focus", "3dcc:far_focus"}
@@ -87,25 +97,14 @@ def references():
 def test_strength_is_monotone_where_that_of_the_neighbours_is(name, scale, references):
     # What lies on small images is a matter of chance: more of it is needed.
     seeds = {224: 1, 299: 1, 64: 3, 32: 8}[scale]
-    values = [
-        np.mean(
-            [
-                each.similarity(
-                    robustgen.corrupt(
-                        each.image,
-                        name,
-                        1 + n / 2,
-                        edition="folder",
-                        scale=scale,
-                        rng=np.random.RandomState(seed),
-                    )
-                ).ms_ssim
-                for each in references[scale]
-                for seed in range(seeds)
-            ]
-        )
-        for n in range(9)
-    ]
+
+    def strength(reference, severity, seed):
+        rng = np.random.RandomState(seed)
+        made = robustgen.corrupt(reference.image, name, severity, edition="folder", scale=scale, rng=rng)
+        return reference.similarity(made).ms_ssim
+
+    cases = [*itertools.product(references[scale], range(seeds))]
+    values = [np.mean([strength(each, 1 + n / 2, seed) for each, seed in cases]) for n in range(9)]
     slack = 0.01 if scale >= 224 else 0.02
     for below in range(0, 8, 2):
         low, middle, high = values[below : below + 3]
@@ -119,14 +118,12 @@ def test_a_set_of_finer_severities(tmp_path):
     cli(*asked)
     folders = ["clean", *(f"{name}/{severity}" for name in ("fog", "contrast") for severity in (1, 2, 2.5))]
     assert pictures(out) == {f"{folder}/class/a.jpg" for folder in folders}
-    manifest = json.loads((out / "dataset.json").read_text())
-    assert sorted(manifest["variants"]) == sorted(folders)
+    assert sorted(manifest(out)["variants"]) == sorted(folders)
     before = tree(out)
     assert cli(*asked).stdout.startswith("nothing to do")
     cli("make-c", *flags, "--corruptions", "fog", "--severities", "4.75", "--output", out)
-    assert {name: tree(out)[name] for name in before if "SHA" not in name} == {
-        name: content for name, content in before.items() if "SHA" not in name
-    }
+    after = tree(out)
+    assert all(after[name] == content for name, content in before.items() if "SHA" not in name)
     assert "0 findings" in cli("verify", out, "--deep", "5").stdout
     cli("report", out, "--output", tmp_path / "report.html")
     assert "2.5" in (tmp_path / "report.html").read_text()
@@ -143,13 +140,13 @@ def test_a_set_of_finer_severities(tmp_path):
 def test_arrays_hold_finer_severities_in_their_order(tmp_path):
     folder, images, _ = cifar_folder(tmp_path, images=3)
     out = tmp_path / "out"
-    flags = ["make-c", "--source", folder, *words("--edition cifar-10 --corruptions contrast --output"), out]
-    cli(*flags, "--severities", "3,1.5", "--jobs", "1", "--no-clean")
+    flags = ("--edition", "cifar-10", "--corruptions", "contrast", "--jobs", "1", "--no-clean")
+    make_c(folder, out, *flags, "--severities", "3,1.5")
     rows = np.load(out / "contrast.npy").reshape(2, 3, 32, 32, 3)
     for severity, made in zip((1.5, 3), rows, strict=True):
         want = [robustgen.corrupt(each, "contrast", severity, edition="cifar-10") for each in images]
         assert np.array_equal(made, want)
-    cli(*flags, "--severities", "2", "--jobs", "1", "--no-clean")
+    make_c(folder, out, *flags, "--severities", "2")
     grown = np.load(out / "contrast.npy").reshape(3, 3, 32, 32, 3)
     assert np.array_equal(grown[[0, 2]], rows)
     assert "0 findings" in cli("verify", out, "--deep", "3").stdout

@@ -1,28 +1,17 @@
 """Pixels equal those of the published functions, as stored in tests/golden."""
 
-import json
-from functools import lru_cache
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import robustgen
+from tests.golden.outputs import read_cases, read_outputs
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-CASES = json.loads((GOLDEN / "cases.json").read_text())
-STEPS = {case["file"]: case["step"] for case in CASES}
-
-
-@lru_cache(maxsize=1)
-def load(stem):
-    with np.load(GOLDEN / f"{stem}.npz") as data:
-        return {key: data[key] for key in data.files}
+CASES = read_cases("cases.json")
 
 
 def make(case):
     kind, edition = case["file"].split("_", 1)
-    data, rng = load(case["file"]), np.random.RandomState(case["seed"])
+    data, rng = read_outputs(case["file"]), np.random.RandomState(case["seed"])
     if kind == "p":
         *variant, name = case["key"].split("/")
         frames = robustgen.perturb(data["_".join([*variant, "source"])], name, edition=edition, rng=rng)
@@ -38,7 +27,7 @@ def make(case):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['file']}/{case['key']}")
 def test_pixels_are_the_published_ones(case):
     step = case["step"]
-    got, want = make(case)[..., ::step, ::step, :], load(case["file"])[case["key"]]
+    got, want = make(case)[..., ::step, ::step, :], read_outputs(case["file"])[case["key"]]
     assert got.dtype == want.dtype == np.uint8
     assert np.array_equal(got, want)
 
@@ -62,7 +51,7 @@ def test_every_edition_corruption_and_perturbation_is_covered():
 @pytest.mark.parametrize("severity", [1, 3, 5])
 @pytest.mark.parametrize("twins", [("imagenet-64", "tiny-imagenet"), ("cifar-10", "cifar-100")], ids="=".join)
 def test_editions_that_share_a_scale_share_their_corruptions(twins, severity):
-    image = load(f"c_{twins[0]}")["input"]
+    image = read_outputs(f"c_{twins[0]}")["input"]
     for name in robustgen.CORRUPTIONS:
         one, other = (robustgen.corrupt(image, name, severity, edition=e, rng=7) for e in twins)
         assert np.array_equal(one, other), name

@@ -23,36 +23,18 @@ GREY = {
     *("breastmnist", "chestmnist", "octmnist", "organamnist", "organcmnist", "organsmnist"),
     *("pneumoniamnist", "tissuemnist"),
 }
-MADE_WITH = {
-    "pathmnist": "pixelate jpeg_compression defocus_blur motion_blur brightness_up brightness_down "
-    "contrast_up contrast_down saturate stain_deposit bubble",
-    "dermamnist": "pixelate jpeg_compression gaussian_noise speckle_noise impulse_noise shot_noise "
-    "defocus_blur motion_blur zoom_blur brightness_up brightness_down contrast_up contrast_down "
-    "black_corner characters",
-    "octmnist": "pixelate jpeg_compression speckle_noise defocus_blur motion_blur contrast_down",
-    "organsmnist": "pixelate jpeg_compression gaussian_noise speckle_noise impulse_noise shot_noise "
-    "gaussian_blur brightness_up brightness_down contrast_up contrast_down gamma_corr_up gamma_corr_down",
-}
 
 
 def test_there_are_twelve_sets_and_eight_are_grey():
     assert len(MEDMNIST) == 12 and {name for name in MEDMNIST if robustgen.EDITIONS[name].grey} == GREY
     for name in MEDMNIST:
-        assert len(published_names(name)) == len(metrics.alexnet_balanced_errors(name)) - 1
-
-
-@pytest.mark.parametrize("data_set", MADE_WITH)
-def test_sets_were_made_in_the_published_order(data_set):
-    names = [f"medmnist-c:{name}" for name in MADE_WITH[data_set].split()]
-    assert [*published_names(data_set)] == names
+        measured = metrics.alexnet_balanced_errors(name).keys() - {"clean"}
+        assert {*published_names(name)} == {f"medmnist-c:{each}" for each in measured}
 
 
 def test_grey_sets_stay_grey():
     image = photo(224, 224)
     grey = np.asarray(Image.fromarray(image).convert("L"))
-    for name in published_names("chestmnist"):
-        made = robustgen.corrupt(grey, name, 3, edition="chestmnist", rng=1)
-        assert made.shape == (224, 224)
     # What acts on single values is the same in one channel.
     made = robustgen.corrupt(grey, "medmnist-c:gamma_corr_up", 5, edition="chestmnist")
     assert np.array_equal(made, np.array([int(255.999 * (v / 255) ** 1.6) for v in range(256)])[grey])
@@ -60,17 +42,18 @@ def test_grey_sets_stay_grey():
     assert robustgen.corrupt(image, "fog", 3, edition="bloodmnist", rng=1).shape == (224, 224, 3)
 
 
-def test_light_is_changed_as_pillow_does():
+@pytest.mark.parametrize(
+    ("name", "enhance", "factors"),
+    [
+        ("brightness_up", ImageEnhance.Brightness, (1.1, 1.15, 1.2, 1.22, 1.25)),
+        ("contrast_down", ImageEnhance.Contrast, (0.8, 0.7, 0.6, 0.55, 0.5)),
+    ],
+)
+def test_light_is_changed_as_pillow_does(name, enhance, factors):
     image = photo(224, 224)
-    for severity, up, down in zip(
-        range(1, 6), (1.1, 1.15, 1.2, 1.22, 1.25), (0.8, 0.7, 0.6, 0.55, 0.5), strict=True
-    ):
-        bright = robustgen.corrupt(image, "medmnist-c:brightness_up", severity, edition="pathmnist")
-        want = ImageEnhance.Brightness(Image.fromarray(image)).enhance(up)
-        assert np.array_equal(bright, np.asarray(want))
-        pale = robustgen.corrupt(image, "medmnist-c:contrast_down", severity, edition="pathmnist")
-        want = ImageEnhance.Contrast(Image.fromarray(image)).enhance(down)
-        assert np.array_equal(pale, np.asarray(want))
+    for severity, factor in enumerate(factors, 1):
+        made = robustgen.corrupt(image, f"medmnist-c:{name}", severity, edition="pathmnist")
+        assert np.array_equal(made, np.asarray(enhance(Image.fromarray(image)).enhance(factor)))
 
 
 @pytest.mark.parametrize("taps", [3, 5, 11, 25])
@@ -85,25 +68,15 @@ def test_the_gaussian_is_that_of_its_taps(taps):
     assert (np.abs(want - np.floor(want) - 0.5)[differing] < 1e-3).all() and differing.mean() < 1e-3
 
 
-def test_masks_of_ink_are_the_published_ones():
-    for size, side, share in zip(range(1, 6), (12, 16, 24, 32, 42), (70, 70, 63, 55, 53), strict=True):
-        masks = specimen.read_masks(size)
-        assert masks.shape == (10, side, side) and set(np.unique(masks)) == {0, 1}
-        assert abs(100 * masks.mean() - share) < 1.5
+def test_missing_and_other_masks_are_refused(tmp_path):
+    own = {"edition": "pathmnist", "parameters": {"ink": str(tmp_path)}}
+    with pytest.raises(MissingDependencyError, match="cannot be read"):
+        robustgen.corrupt(photo(224, 224), "medmnist-c:stain_deposit", 1, **own)
+    np.savez(tmp_path / "inks.npz", **{"3": np.ones((10, 24, 24))})
+    with pytest.raises(MissingDependencyError, match="is not the published file"):
+        robustgen.corrupt(photo(224, 224), "medmnist-c:stain_deposit", 1, **own)
     with pytest.raises(ArgumentError, match="sizes 1, 2, 3, 4, 5, not 6"):
         specimen.read_masks(6)
-
-
-def test_missing_and_other_masks_are_refused(tmp_path):
-    own = tmp_path / "inks.npz"
-    image = photo(224, 224)
-    for text, write in (("cannot be read", False), ("is not the published file", True)):
-        if write:
-            np.savez(own, **{"3": np.ones((10, 24, 24))})
-        with pytest.raises(MissingDependencyError, match=text):
-            robustgen.corrupt(
-                image, "medmnist-c:stain_deposit", 1, edition="pathmnist", parameters={"ink": str(tmp_path)}
-            )
 
 
 def test_stains_lie_where_the_published_draws_put_them():

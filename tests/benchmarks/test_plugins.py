@@ -60,17 +60,9 @@ def test_a_plugin_makes_sets_that_verify(site, tmp_path):
     run(site, "verify", out, "--deep", "3")
     report = run(site, "report", out, "--output", tmp_path / "report.html")
     assert report.stdout and "darkness" in (tmp_path / "report.html").read_text()
-    run(
-        site,
-        "preview",
-        "--source",
-        tmp_path / "in",
-        "--corruptions",
-        "darkness",
-        "--output",
-        tmp_path / "p.png",
-    )
-    measured = run(site, "calibrate", "--source", tmp_path / "in", "--corruptions", "darkness:shadow")
+    flags = ("--source", tmp_path / "in", "--corruptions")
+    run(site, "preview", *flags, "darkness", "--output", tmp_path / "p.png")
+    measured = run(site, "calibrate", *flags, "darkness:shadow")
     assert "darkness:shadow" in measured.stdout
 
 
@@ -232,12 +224,8 @@ def test_other_names_import_no_plugin(tmp_path):
     install(tmp_path, "loud", [("loud", "loud:loud")], {"loud": "import sys\nsys.stderr.write('imported')\n"})
     put_photo(tmp_path / "in" / "a.jpg", 64, 64)
     flags = ("--severities", "1", "--output", tmp_path / "out")
-    for args in (
-        ("list", "fog"),
-        ("list", "c-bar"),
-        ("list", "cifar-10"),
-        ("make-c", "--source", tmp_path / "in", "--corruptions", "fog,c-bar", *flags),
-    ):
+    made = ("make-c", "--source", tmp_path / "in", "--corruptions", "fog,c-bar", *flags)
+    for args in (("list", "fog"), ("list", "c-bar"), ("list", "cifar-10"), made):
         assert "imported" not in run(tmp_path, *args).stderr
 
 
@@ -252,6 +240,10 @@ def test_asking_for_a_bad_plugin_says_why(bad_site, tmp_path):
     run(bad_site, *flags, "--corruptions", "fine,fog", "--severities", "1")
 
 
+NOTHING = type(robustgen.CORRUPTIONS["brightness"].parameters(1, 224))
+TABLE = {224: (1, 2, 3, 4, 5)}
+
+
 def leave(image):
     return sys.exit(3)
 
@@ -259,6 +251,13 @@ def leave(image):
 def black_out(image):
     image[:] = 0
     return image
+
+
+def register(function, family="trial"):
+    """Register `function` as the corruption of a family of its own, and return it as it is registered."""
+    own = Family(family, "Trial")
+    corruption("noise", NOTHING, TABLE, family=own)(function)
+    return own.find(f"{family}:{function.__name__}")
 
 
 @pytest.mark.parametrize(
@@ -275,74 +274,57 @@ def test_what_a_plugin_makes_is_checked(function, complaint):
     def made(image, parameters, rng):
         return function(image)
 
-    family = Family("trial", "Trial")
-    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
-    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(made)
     image = photo(40, 48)
     with pytest.raises(ValueError, match=re.escape(complaint)):
-        family.find("trial:made").apply(image, None, None)
+        register(made).apply(image, None, None)
     assert np.array_equal(image, photo(40, 48))
 
 
 @pytest.mark.parametrize("draw", [np.random.rand, lambda: np.random.default_rng().random()])
 def test_a_plugin_that_draws_from_another_generator_is_found(draw):
-    family = Family(f"trial{id(draw)}", "Trial")
-
     def drawn(image, parameters, rng):
         rng.random()
         return (image * draw()).astype(np.uint8)
 
-    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
-    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(drawn)
+    entry = register(drawn, f"trial{id(draw)}")
     for rng in (np.random.default_rng(1), np.random.RandomState(1)):
         for _ in range(2):
             with pytest.raises(ArgumentError, match="gave two images from the same rng: it may"):
-                family.find(f"{family.name}:drawn").apply(photo(40, 48), None, rng)
+                entry.apply(photo(40, 48), None, rng)
 
 
 def test_a_plugin_is_given_the_stream_as_it_was():
-    family = Family("fair", "Fair")
-
     def noise(image, parameters, rng):
         return (image * rng.random()).astype(np.uint8)
 
-    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
-    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(noise)
-    rng, plain = np.random.default_rng(1), np.random.default_rng(1)
+    entry, rng, plain = register(noise), np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(3):
-        given = family.find("fair:noise").apply(photo(40, 48), None, rng)
+        given = entry.apply(photo(40, 48), None, rng)
         assert np.array_equal(given, (photo(40, 48) * plain.random()).astype(np.uint8))
 
 
+def same(image, parameters, rng):
+    return image
+
+
 def test_a_plugin_may_give_the_image_itself():
-    family = Family("trial", "Trial")
-    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
-    same = lambda image, parameters, rng: image  # noqa: E731
-    same.__name__ = "same"
-    corruption("noise", nothing, {224: (1, 2, 3, 4, 5)}, family=family)(same)
     image = photo(40, 48)
-    given = family.find("trial:same").apply(image, None, None)
+    given = register(same).apply(image, None, None)
     assert np.array_equal(given, image) and given.flags.writeable and not np.shares_memory(given, image)
 
 
 def test_what_cannot_be_registered_is_refused_at_once():
     family = Family("trial", "Trial")
-
-    def same(image, parameters, rng):
-        return image
-
-    table = {224: (1, 2, 3, 4, 5)}
-    nothing = robustgen.CORRUPTIONS["brightness"].parameters(1, 224).__class__
     for arguments, kind in (
-        (("nose", nothing, table), ArgumentError),
-        (("noise", dict, table), ArgumentTypeError),
-        (("noise", nothing, 3), ArgumentTypeError),
-        (("noise", nothing, {}), ArgumentTypeError),
-        (("noise", nothing, {224: 32}), ArgumentError),
+        (("nose", NOTHING, TABLE), ArgumentError),
+        (("noise", dict, TABLE), ArgumentTypeError),
+        (("noise", NOTHING, 3), ArgumentTypeError),
+        (("noise", NOTHING, {}), ArgumentTypeError),
+        (("noise", NOTHING, {224: 32}), ArgumentError),
     ):
         with pytest.raises(kind, match="same"):
             corruption(*arguments, family=family)(same)
     assert not family.corruptions
     with pytest.raises(ArgumentError, match="needs its own family"):
-        corruption("noise", nothing, table)(same)
+        corruption("noise", NOTHING, TABLE)(same)
     assert len(BENCHMARK_FAMILY.corruptions) == 19

@@ -41,10 +41,8 @@ def with_pillow(image, quality, optimise):
 @pytest.mark.parametrize("quality", [1, 5, 7, 10, 25, 40, 58, 65, 80, 85, 90, 95])
 @pytest.mark.parametrize("optimise", [True, False])
 def test_the_jpeg_encoder_gives_what_pillow_gives(name, quality, optimise):
-    ours, theirs = (
-        encode_jpeg(IMAGES[name], quality, optimise=optimise),
-        with_pillow(IMAGES[name], quality, optimise),
-    )
+    ours = encode_jpeg(IMAGES[name], quality, optimise=optimise)
+    theirs = with_pillow(IMAGES[name], quality, optimise)
     decoded = np.asarray(Image.open(BytesIO(theirs)))
     assert np.array_equal(np.asarray(Image.open(BytesIO(ours))), decoded)
     assert np.array_equal(decode_jpeg(ours), decoded)

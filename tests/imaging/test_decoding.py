@@ -1,20 +1,14 @@
 """Decoding by libjpeg 9c, and resizing in Pillow's order of 2018: the pixels of the published scripts."""
 
-import base64
 import hashlib
 import io
-import json
 import struct
 import sys
-import tarfile
-import threading
-import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jpeglib
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -24,10 +18,12 @@ from robustgen.errors import ArgumentError, ImageError, MissingDependencyError
 from robustgen.imaging.decode import decode
 from robustgen.imaging.geometry import resize, resize_picture
 from robustgen.imaging.jpeg import read_by_ijg
+from robustgen.inspection import conformance
 from robustgen.models.preprocessing import PRESETS
 from robustgen.sources.base import Options
 from robustgen.sources.opening import open_source
 from robustgen.torch import PerturbedDataset, SourceDataset
+from tests import source_writers
 from tests.helpers import cli, cli_error, manifest, photo, pictures, pixels_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -163,105 +159,39 @@ def test_a_forged_size_is_refused_before_it_is_decoded():
 
 
 def test_threads_decode_one_after_the_other():
-    expected, wrong = read_by_ijg(FILE), []
-
-    def repeat():
-        wrong.extend(i for i in range(40) if not np.array_equal(read_by_ijg(FILE), expected))
-
-    threads = [threading.Thread(target=repeat) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    expected = read_by_ijg(FILE)
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(read_by_ijg, [FILE] * 160)]
+    assert all(np.array_equal(each, expected) for each in found)
 
 
 # --- sources -------------------------------------------------------------------------------------
 
 
-def add(archive, name, data):
-    member = tarfile.TarInfo(name)
-    member.size = len(data)
-    archive.addfile(member, io.BytesIO(data))
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "src/cat").mkdir(parents=True)
+    (tmp_path / "src/cat/a.jpg").write_bytes(FILE)
+    return tmp_path / "src"
 
 
-def put_folder(root):
-    (root / "cat").mkdir()
-    (root / "cat/a.jpg").write_bytes(FILE)
-    return root, {}
+# All layouts that hold files.
+LAYOUTS = {
+    layout: write
+    for kind, layouts in source_writers.WRITERS.items()
+    for layout, write in layouts.items()
+    if kind not in ("mnist", "medmnist", "cifar")
+}
 
 
-def put_labelled(root):
-    (root / "images").mkdir()
-    (root / "images/a.jpg").write_bytes(FILE)
-    (root / "labels.txt").write_text("a.jpg cat\n")
-    return root / "images", {"labels": root / "labels.txt"}
-
-
-def put_tar(root):
-    with tarfile.open(root / "x.tar", "w") as archive:
-        add(archive, "cat/a.jpg", FILE)
-        add(archive, "dog/b.jpg", FILE)
-    return root / "x.tar", {}
-
-
-def put_zip(root):
-    with zipfile.ZipFile(root / "x.zip", "w") as archive:
-        archive.writestr("cat/a.jpg", FILE)
-        archive.writestr("dog/b.jpg", FILE)
-    return root / "x.zip", {}
-
-
-def put_webdataset(root):
-    with tarfile.open(root / "val-000.tar", "w") as archive:
-        add(archive, "0.jpg", FILE)
-        add(archive, "0.cls", b"0")
-    return root / "val-000.tar", {}
-
-
-def put_parquet(root):
-    table = {"image": [{"bytes": FILE, "path": "a.jpg"}], "label": [0]}
-    pq.write_table(pa.table(table), root / "x.parquet")
-    return root / "x.parquet", {}
-
-
-def put_table(root):
-    (root / "x.tsv").write_text(f"index\timage\n0\t{base64.b64encode(FILE).decode()}\n")
-    return root / "x.tsv", {}
-
-
-def put_table_of_names(root):
-    (root / "a.jpg").write_bytes(FILE)
-    (root / "x.jsonl").write_text(json.dumps({"image": "a.jpg"}) + "\n")
-    return root / "x.jsonl", {}
-
-
-def put_tiny_imagenet(root):
-    (root / "val/images").mkdir(parents=True)
-    (root / "val/images/val_0.JPEG").write_bytes(FILE)
-    (root / "val/val_annotations.txt").write_text("val_0.JPEG\tn01\t0\t0\t1\t1\n")
-    return root / "val", {}
-
-
-PUTS = [
-    put_folder,
-    put_labelled,
-    put_tar,
-    put_zip,
-    put_webdataset,
-    put_parquet,
-    put_table,
-    put_table_of_names,
-    put_tiny_imagenet,
-]
-
-
-@pytest.mark.parametrize("put", PUTS)
-def test_every_kind_of_source_follows(put, tmp_path):
-    location, options = put(tmp_path)
-    expected = dict(zip(("turbo", "ijg"), both(FILE), strict=True))
-    for library, pixels in expected.items():
-        source = open_source(location, options=Options(**options, libjpeg=library))
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_kind_of_source_follows(layout, tmp_path, monkeypatch):
+    for module in (source_writers, conformance):
+        monkeypatch.setattr(module, "encode_lossless", lambda image, extension: FILE)
+    location = LAYOUTS[layout](tmp_path / "in", [PHOTO, PHOTO])
+    labels = {"labels": location.parent / "labels.txt"} if layout == "labelled" else {}
+    for library, pixels in zip(("turbo", "ijg"), both(FILE), strict=True):
+        source = open_source(location, options=Options(**labels, libjpeg=library))
         key = source.keys()[0]
         assert np.array_equal(source.load(key), pixels)
         assert np.array_equal(np.asarray(source.open(key)), pixels)
@@ -274,22 +204,15 @@ def test_the_demo_follows():
     assert not np.array_equal(turbo.load(key), ijg.load(key))
 
 
-def test_the_data_set_for_pytorch_follows(tmp_path):
-    put_folder(tmp_path)
-    (image, _), (own, _) = SourceDataset(tmp_path)[0], SourceDataset(tmp_path, libjpeg="ijg")[0]
+def test_the_data_set_for_pytorch_follows(source):
+    (image, _), (own, _) = SourceDataset(source)[0], SourceDataset(source, libjpeg="ijg")[0]
     turbo, ijg = both(FILE)
     assert np.array_equal(image, turbo) and np.array_equal(own, ijg)
     with pytest.raises(ArgumentError, match="libjpeg must be 'turbo' or 'ijg'"):
-        SourceDataset(tmp_path, libjpeg="mozjpeg")
+        SourceDataset(source, libjpeg="mozjpeg")
 
 
 # --- commands ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def source(tmp_path):
-    (tmp_path / "src").mkdir()
-    return put_folder(tmp_path / "src")[0]
 
 
 C = ("--corruptions", "contrast", "--severities", 1, "--format", "png")

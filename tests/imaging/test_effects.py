@@ -1,11 +1,9 @@
 """Ingredients and whole corruptions equal what the libraries of the published scripts give."""
 
 import hashlib
-import json
 import os
 import shutil
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from robustgen.errors import MissingDependencyError
 from robustgen.imaging import motion
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.colour import Hsv, raise_value
-from robustgen.imaging.defocus import disk
 from robustgen.imaging.elastic import displace, smooth_fields
 from robustgen.imaging.frost import frost_photograph
 from robustgen.imaging.gaussian import gaussian, gaussian_bytes
@@ -29,6 +26,7 @@ from robustgen.imaging.third_party_files import FROST
 from robustgen.imaging.warps import sample_affine
 from robustgen.imaging.zoom import average_zooms, enlarge, zoom_crop
 from tests import reference
+from tests.golden.outputs import DESCRIBED
 from tests.helpers import photo
 
 # --- whole corruptions against their slow transcription ------------------------------------------
@@ -52,7 +50,6 @@ IMAGES = {
     "white": np.full((44, 40, 3), 255, np.uint8),
     "grey": np.repeat(photo(50, 37, seed=3)[:, :, :1], 3, axis=2),
 }
-DESCRIBED = json.loads((Path(__file__).parents[1] / "golden" / "descriptions.json").read_text())
 
 
 @pytest.mark.parametrize("place", DESCRIBED["imagenet-c"])
@@ -110,22 +107,7 @@ def test_an_image_filtered_in_one_pass_is_the_same(shape, sigma):
     assert np.array_equal(gaussian_bytes(image, sigma), to_uint8(gaussian(unit(image), sigma)))
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        (32, 32),
-        (63, 63),
-        (64, 64),
-        (96, 96),
-        (224, 224),
-        (299, 299),
-        (150, 200),
-        (97, 64),
-        (400, 200),
-        (201, 99),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("shape", [(32, 32), (64, 64), (224, 224), (299, 299), (201, 99)], ids=str)
 def test_the_box_filter_is_that_of_pillow(shape):
     image = np.random.default_rng(shape).integers(0, 256, (*shape, 3), dtype=np.uint8)
     for fraction in (0.95, 0.9, 0.85, 0.75, 0.65, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 1.3, 0.011):
@@ -194,11 +176,6 @@ def test_smooth_fields_equal_scipy(shape, sigma):
         assert np.abs(got - want.astype(np.float32)).max() <= (1e-9 if sigma > 9 else 0)
 
 
-def test_smooth_fields_are_proportional_to_alpha():
-    (one, _), (many, _) = (smooth_fields((33, 40), alpha, 3, np.random.default_rng(1)) for alpha in (1, 488))
-    assert np.allclose(many, 488 * one, rtol=1e-6)
-
-
 # --- motion blur ---------------------------------------------------------------------------------
 
 
@@ -235,17 +212,6 @@ def test_motion_blur_equals_imagemagick(imagemagick, radius, sigma):
             assert np.array_equal(exact, library), angle
 
 
-def test_motion_blur_of_a_plain_image_changes_nothing():
-    plain = np.full((40, 44, 3), 201, np.uint8)
-    assert np.array_equal(blur_along_line(plain, 15, 8, 30), plain)
-
-
-def test_motion_blur_keeps_grey_images_grey():
-    grey = photo(40, 50)[:, :, 0]
-    colours = blur_along_line(np.stack([grey] * 3, axis=2), 10, 3, 20)
-    assert np.array_equal(colours, np.stack([blur_along_line(grey, 10, 3, 20)] * 3, axis=2))
-
-
 def test_without_imagemagick_the_remedy_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "wand.image", None)
     with pytest.raises(MissingDependencyError, match="apt-get install libmagickwand"):
@@ -255,41 +221,18 @@ def test_without_imagemagick_the_remedy_is_told(monkeypatch):
 # --- frost ---------------------------------------------------------------------------------------
 
 
-def test_frost_photographs_are_rgb():
-    sizes = [frost_photograph(i).shape for i in range(5)]
-    assert sizes == [(600, 900, 3), (315, 560, 3), (315, 560, 3), (350, 527, 3), (495, 660, 3)]
-    bluish = frost_photograph(0).mean(axis=(0, 1))
-    assert bluish[2] > bluish[0]
-
-
-@pytest.fixture
-def frost_copy(tmp_path):
-    """A folder with copies of the frost photographs."""
+def test_photographs_of_another_folder_are_the_published_ones(tmp_path):
     for name in FROST.digests:
         shutil.copy(FROST.find() / name, tmp_path / name)
-    return tmp_path
-
-
-def test_another_copy_of_the_photographs_gives_the_same(frost_copy):
     for i in range(5):
-        copied = frost_photograph(i, 0.3, str(frost_copy))
-        assert np.array_equal(copied, frost_photograph(i, 0.3))
-
-
-def test_a_changed_photograph_is_refused(frost_copy):
-    with (frost_copy / "frost2.png").open("ab") as file:
+        assert np.array_equal(frost_photograph(i, 0.3, str(tmp_path)), frost_photograph(i, 0.3))
+    with (tmp_path / "frost2.png").open("ab") as file:
         file.write(b"\0")
-    frost_photograph(0, 1.0, str(frost_copy))
+    (tmp_path / "frost4.jpg").unlink()
     with pytest.raises(MissingDependencyError, match=r"frost2\.png is not the published.*SHA-256"):
-        frost_photograph(1, 1.0, str(frost_copy))
-
-
-def test_a_missing_folder_or_photograph_is_named(frost_copy):
-    (frost_copy / "frost4.jpg").unlink()
+        frost_photograph(1, 1.0, str(tmp_path))
     with pytest.raises(MissingDependencyError, match=r"frost4\.jpg cannot be read.*--with frost=DIR"):
-        frost_photograph(3, 1.0, str(frost_copy))
-    with pytest.raises(MissingDependencyError, match=r"nowhere.*cannot be read"):
-        frost_photograph(0, 1.0, str(frost_copy / "nowhere"))
+        frost_photograph(3, 1.0, str(tmp_path))
 
 
 # --- colour --------------------------------------------------------------------------------------
@@ -311,17 +254,7 @@ def many_colours():
     return colours[: len(colours) // 32 * 32].reshape(32, -1, 3)
 
 
-CHANGES = [
-    (0.3, 0, 0),
-    (0.1, 0, 0),
-    (2, 0, 0),
-    (5, 0.1, 0),
-    (20, 0.2, 0),
-    (1, 0, 0.1),
-    (1, 0, 0.5),
-    (1, 0, -0.3),
-    (1, 0, 0),
-]
+CHANGES = [(0.3, 0, 0), (2, 0, 0), (20, 0.2, 0), (1, 0, 0.1), (1, 0, -0.3), (1, 0, 0)]
 
 
 @pytest.mark.parametrize(("gain", "offset", "added"), CHANGES)
@@ -376,18 +309,6 @@ def test_plasma_of_other_shapes_is_cut_from_the_next_power_of_two(shape):
     assert part.field.shape == shape
     assert np.array_equal(part.field, whole.field[: shape[0], : shape[1]])
     assert (part.lowest, part.span) == (whole.field.min(), np.ptp(whole.field))
-
-
-# --- disk ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("radius", "softness"), [(3, 0.1), (10, 0.5), (0.3, 0.4), (1.5, 0.1), (12, 0.5)])
-def test_the_disk_is_symmetric_and_sums_to_about_one(radius, softness):
-    kernel = disk(radius, softness)
-    assert kernel.dtype == np.float32
-    assert np.allclose(kernel, kernel.T, atol=1e-8) and np.allclose(kernel, kernel[::-1, ::-1], atol=1e-8)
-    assert kernel.sum() == pytest.approx(1, abs=0.02)
-    assert len(kernel) == (17 if radius <= 8 else 2 * radius + 1)
 
 
 # --- what severities share -----------------------------------------------------------------------

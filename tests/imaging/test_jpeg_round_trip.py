@@ -85,15 +85,11 @@ WRAPPING = """
 255 49 209 231 196 0 232 128 1 146 0 238 164 218 238 29 255 219 204 222 173 25 255 22 134 0 5 13 3 255 162 20
 0 201 164 56 255 86 59 241 209 197 3 63 7 3 255 230 250 0 7 83 177 56 0 165 37 6 255 74 203 0 187 51
 """
-WRAPPED = """
-0 0 255 197 247 0 255 123 0 139 0 255 164 195 231 25 255 172 255 214 186 39 255 0 61 0 39 0 0 255 75 66
-40 200 199 36 255 60 64 243 197 199 10 64 0 29 246 232 255 0 0 144 187 37 0 169 34 0 255 6 242 0 213 46
-"""
 
 
 def test_values_beyond_the_limits_wrap_around():
-    block, want = (np.array(text.split(), np.uint8).reshape(8, 8) for text in (WRAPPING, WRAPPED))
-    assert np.array_equal(round_trip(block, 10), want)
+    block = np.array(WRAPPING.split(), np.uint8).reshape(8, 8)
+    assert np.array_equal(round_trip(block, 10), by_jpeglib(block, 10))
     # Signs of one row of the inverse transform: the largest sums, for luma and for chroma.
     draws = np.random.default_rng(5)
     for quality in (1, 2, 4, 7, 10, 13):

@@ -84,6 +84,16 @@ def predicted(made, tmp_path, model, *flags):
         return dict(archive)
 
 
+@pytest.fixture
+def refusal(made, tmp_path):
+    """A function that returns the error of `predict` with a model."""
+
+    def refuse(model, *flags):
+        return cli_error("predict", made / "c", "--model", model, "--output", tmp_path / "refused", *flags)
+
+    return refuse
+
+
 def check_logits(made, found, atol=1e-4):
     pixels = np.stack([pixels_of(made / "c" / "fog" / "1" / key) for key in found["keys"]])
     np.testing.assert_allclose(found["logits"], expected_logits(pixels), atol=atol)
@@ -104,13 +114,9 @@ def test_flags_win_over_the_preprocessing_of_the_model(made, tmp_path):
 
 @pytest.mark.parametrize("dynamic", [True, False])
 def test_exported_programs(made, tmp_path, dynamic):
-    module = __import__("own_models").bare().eval()
-    shapes = {"images": {0: torch.export.Dim("n")}} if dynamic else None
-    program = torch.export.export(module, (torch.zeros(5, 3, 32, 32),), dynamic_shapes=shapes)
-    torch.export.save(program, tmp_path / "digits.pt2")
-    opened = open_model(str(tmp_path / "digits.pt2"), Runtime(device="cpu"))
-    assert opened.shape == (None if dynamic else 5, 3, 32, 32)
-    check_logits(made, predicted(made, tmp_path, tmp_path / "digits.pt2", "--mean", "0", "--std", "1"))
+    path = export(tmp_path / "digits.pt2", dynamic=dynamic)
+    assert open_model(str(path), Runtime(device="cpu")).shape == (None if dynamic else 5, 3, 32, 32)
+    check_logits(made, predicted(made, tmp_path, path, "--mean", "0", "--std", "1"))
 
 
 CODE = "__import__('pathlib').Path({!r}).touch()"
@@ -166,9 +172,9 @@ ATTACKS = {
 }
 
 
-def export(path):
+def export(path, *, dynamic=True):
     module = __import__("own_models").bare().eval()
-    shapes = {"images": {0: torch.export.Dim("n")}}
+    shapes = {"images": {0: torch.export.Dim("n")}} if dynamic else None
     torch.export.save(torch.export.export(module, (torch.zeros(5, 3, 32, 32),), dynamic_shapes=shapes), path)
     return path
 
@@ -189,12 +195,10 @@ def put_attack(path, target, name, change=lambda content, code, bomb: bomb):
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_exported_programs_that_could_run_code_are_refused(made, tmp_path, attack):
+def test_exported_programs_that_could_run_code_are_refused(refusal, tmp_path, attack):
     path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", *ATTACKS[attack])
-    line = cli_error("predict", made / "c", "--model", path, "--output", tmp_path / "p")
-    assert line.startswith(f"{path}: contains ") and line.endswith(
-        " Give --trust-model if you trust its origin"
-    )
+    line = refusal(path)
+    assert line.startswith(f"{path}: contains ") and line.endswith("--trust-model if you trust its origin")
     assert not (tmp_path / "touched").exists()
 
 
@@ -224,16 +228,14 @@ def test_a_program_of_trusted_origin_is_loaded_whatever_it_holds(made, tmp_path)
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".pt"])
-def test_weights_that_could_run_code_are_refused(made, tmp_path, suffix):
-    torch.save({"state_dict": Bomb(tmp_path / "touched")}, tmp_path / f"w{suffix}")
-    line = cli_error(
-        "predict", made / "c", "--model", f"torchvision:resnet18@{tmp_path}/w{suffix}", "--output", tmp_path
-    )
-    assert line.startswith(f"{tmp_path}/w{suffix}: not a file of weights: ")
+def test_weights_that_could_run_code_are_refused(refusal, tmp_path, suffix):
+    path = tmp_path / f"w{suffix}"
+    torch.save({"state_dict": Bomb(tmp_path / "touched")}, path)
+    assert refusal(f"torchvision:resnet18@{path}").startswith(f"{path}: not a file of weights: ")
     assert not (tmp_path / "touched").exists()
 
 
-def test_networks_of_torchvision_take_weights_of_any_number_of_classes(made, tmp_path):
+def test_networks_of_torchvision_take_weights_of_any_number_of_classes(refusal, made, tmp_path):
     models = pytest.importorskip("torchvision").models
     torch.manual_seed(0)
     module = models.resnet18(num_classes=10).eval()
@@ -247,11 +249,11 @@ def test_networks_of_torchvision_take_weights_of_any_number_of_classes(made, tmp
         np.testing.assert_allclose(found["logits"], module(images).numpy(), atol=1e-3)
     own = open_model(name, Runtime(device="cpu")).preprocessing
     assert own.input_size == (224, 224) and own.mean == (0.485, 0.456, 0.406)
-    line = cli_error("predict", made / "c", "--model", name.replace("18", "34"), "--output", tmp_path / "q")
+    line = refusal(name.replace("18", "34"))
     assert "w.pth: the weights are not those of torchvision:resnet34: it lacks layer1.2." in line
 
 
-def test_networks_of_timm_bring_their_preprocessing(made, tmp_path):
+def test_networks_of_timm_bring_their_preprocessing(refusal, tmp_path):
     timm = pytest.importorskip("timm")
     module = timm.create_model("resnet10t", num_classes=10)
     torch.save(module.state_dict(), tmp_path / "w.pth")
@@ -260,8 +262,7 @@ def test_networks_of_timm_bring_their_preprocessing(made, tmp_path):
     assert opened.preprocessing.input_size == own["input_size"][1:]
     assert opened.preprocessing.interpolation == own["interpolation"]
     assert opened(np.zeros((2, 3, 32, 32), np.float32)).shape == (2, 10)
-    common = ("predict", made / "c", "--output", tmp_path / "p", "--model")
-    assert "has no such model (did you mean resnet" in cli_error(*common, "timm:resnet5")
+    assert "has no such model (did you mean resnet" in refusal("timm:resnet5")
 
 
 def test_batches_are_halved_when_memory_is_short(made, tmp_path, capsys):
@@ -308,28 +309,26 @@ def test_mixed_precision_is_near_and_recorded(made, tmp_path):
         ("missing.pt2", "there is no file missing.pt2"),
     ],
 )
-def test_models_that_cannot_be_used(made, tmp_path, model, says):
-    flags = ("--output", tmp_path / "p", "--classes", made / "names.txt")
-    assert says in cli_error("predict", made / "c", "--model", model, *flags)
+def test_models_that_cannot_be_used(refusal, made, model, says):
+    assert says in refusal(model, "--classes", made / "names.txt")
 
 
-def test_files_that_are_no_weights(made, tmp_path):
+def test_files_that_are_no_weights(refusal, tmp_path):
+    weights = f"torchvision:resnet18@{tmp_path / 'w.pth'}"
     (tmp_path / "w.pth").write_bytes(b"weights")
-    common = ("predict", made / "c", "--output", tmp_path / "p", "--model")
-    assert "w.pth: not a file of weights" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
+    assert "w.pth: not a file of weights" in refusal(weights)
     torch.save([1, 2], tmp_path / "w.pth")
-    assert "contains no weights by name" in cli_error(*common, f"torchvision:resnet18@{tmp_path / 'w.pth'}")
+    assert "contains no weights by name" in refusal(weights)
     (tmp_path / "m.pt2").write_bytes(b"program")
-    assert "not an exported program" in cli_error(*common, tmp_path / "m.pt2")
+    assert "not an exported program" in refusal(tmp_path / "m.pt2")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_devices_that_are_not_there(made, tmp_path):
-    common = ("predict", made / "c", "--output", tmp_path / "p", "--device", "cuda", "--model")
-    line = cli_error(*common, "own_models:plain")
+def test_devices_that_are_not_there(refusal, tmp_path):
+    line = refusal("own_models:plain", "--device", "cuda")
     assert line.startswith("--device cuda: not available to PyTorch; it has ") and line.endswith("cpu")
-    model = put_model(tmp_path / "m.onnx")
-    assert cli_error(*common, model).startswith("--device cuda: ONNX Runtime has no CUDAExecutionProvider")
+    line = refusal(put_model(tmp_path / "m.onnx"), "--device", "cuda")
+    assert line.startswith("--device cuda: ONNX Runtime has no CUDAExecutionProvider")
 
 
 def test_filtration_asks_models_of_pytorch_too(made, tmp_path):
