@@ -3,14 +3,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 from tests.browser import Browser
-from tests.helpers import CIFAR, FEW, cifar_folder, make_c, put_many, put_photo
+from tests.helpers import CIFAR, FEW, cifar_folder, make_c, need_cluster, put_many, put_photo
 from tests.servers import s3, s3_server, web  # noqa: F401
 
 # A busy machine takes long for some examples.
@@ -69,10 +68,7 @@ def cifar(tmp_path_factory):
 @pytest.fixture(scope="module")
 def dask():
     """Start parts of a Dask cluster by their command-line arguments; all are ended afterwards."""
-    if not find_spec("distributed"):
-        if os.environ.get("CI"):
-            pytest.fail("CI must test the cluster: pip install distributed")
-        pytest.skip("pip install distributed")
+    need_cluster("distributed")
     started = []
 
     def run(*args):

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -150,25 +151,16 @@ def give_way(process):
 DESCRIPTIONS = ("dataset.json", "croissant.json", "README.md", "MANIFEST.SHA256")
 
 
-def tree(root):
-    """Relative path to bytes of the files below `root`.
-
-    Left out are the run's own state, and what describes the set as a whole.
-    """
-    paths = (path for path in Path(root).rglob("*") if path.is_file())
-    names = {path.relative_to(root).as_posix(): path for path in paths}
-    return {
-        name: path.read_bytes()
-        for name, path in names.items()
-        if not name.startswith((".robustgen/", *DESCRIPTIONS))
-    }
-
-
 def whole(root):
     """Relative path to bytes of all files below `root`, dataset.json too, but for the run's own state."""
     paths = (path for path in Path(root).rglob("*") if path.is_file())
     names = {path.relative_to(root).as_posix(): path for path in paths}
     return {name: path.read_bytes() for name, path in names.items() if not name.startswith(".robustgen/")}
+
+
+def tree(root):
+    """The files of `whole` but for those that describe the set as a whole."""
+    return {name: data for name, data in whole(root).items() if not name.startswith(DESCRIPTIONS)}
 
 
 def make_c(source, output, *flags, status=0):
@@ -225,6 +217,14 @@ def claim_elsewhere(output, name):
 def pixels_of(path):
     with Image.open(path) as image:
         return np.asarray(image.convert("RGB"))
+
+
+def need_cluster(library):
+    """Skip the test without a library for clusters, which CI must have."""
+    if not find_spec(library):
+        if os.environ.get("CI"):
+            pytest.fail(f"CI must test the cluster: pip install {library}")
+        pytest.skip(f"pip install {library}")
 
 
 def free_port():

@@ -20,7 +20,7 @@ from robustgen.settings.keywords import ConfigKeys, EvaluateKeys, MakeKeys
 from robustgen.settings.models import ModelInput, Outputs, Runtime
 from robustgen.settings.running import Running
 from robustgen.settings.scoring import Scoring
-from tests.digits import expected_logits, put_cifar, put_model
+from tests.digits import classifier, expected_logits, put_cifar, put_model
 from tests.helpers import cli, put_photo, tree
 
 IMAGES = 24
@@ -167,11 +167,9 @@ def test_an_onnx_file_gets_the_predictions_and_numbers_of_the_command(cifar, onn
     content = json.loads(cli("score", tmp_path / "b" / "digits", "--partial", "--format", "json").stdout)
     assert scores.to_dict()["models"] == content["models"]
     (model,) = content["models"]
-    assert (
-        scores.mean("error") == model["measures"]["error"]["mean"]
-        and scores.clean_error == model["clean_error"]
-    )
-    assert list(scores.interval("error", "fog")) == model["measures"]["error"]["intervals"]["fog"]
+    error = model["measures"]["error"]
+    assert scores.mean("error") == error["mean"] and scores.clean_error == model["clean_error"]
+    assert list(scores.interval("error", "fog")) == error["intervals"]["fog"]
     shown = f" {100 * scores.mean('error'):.1f} ±"
     assert shown in printed and shown in str(scores)
     again = robustgen.score(tmp_path / "a" / "digits", partial=True)
@@ -190,13 +188,18 @@ def test_a_function_of_arrays_gets_pixels(cifar, onnx):
 
 def test_a_module_stays_as_it_was(cifar, onnx):
     torch = pytest.importorskip("torch")
-    module = make_module(torch).train()
+    last = torch.nn.Linear(64, 10)
+    last.weight.data = torch.tensor(classifier().coef_, dtype=torch.float32)
+    last.bias.data = torch.tensor(classifier().intercept_, dtype=torch.float32)
+    grey = torch.nn.Conv2d(3, 1, 4, stride=4, bias=False)
+    grey.weight.data[:] = 1 / 48
+    # A model with dropout gives other answers while it trains.
+    module = torch.nn.Sequential(grey, torch.nn.Dropout(0.9), torch.nn.Flatten(), last).train()
     module[1].eval()
     kept = torch.backends.cudnn.deterministic
     scores = evaluate(module, cifar, mean=0, std=1, name="mine")
-    assert scores.models == ("mine",) and scores.mean("error") == evaluate(onnx, cifar, mean=0, std=1).mean(
-        "error"
-    )
+    assert scores.models == ("mine",)
+    assert scores.mean("error") == evaluate(onnx, cifar, mean=0, std=1).mean("error")
     assert module.training and not module[1].training and torch.backends.cudnn.deterministic == kept
     with pytest.raises(TypeError, match=r"model must be a torch.nn.Module, a function of arrays, or one of"):
         evaluate(3, cifar)
@@ -211,19 +214,6 @@ def test_workers_make_the_images_for_a_model_of_this_process(cifar):
     own = os.getpid()
     scores = evaluate(answer, cifar, jobs=2)
     assert scores.mean("error") == evaluate(expected_logits, cifar).mean("error")
-
-
-def make_module(torch):
-    """The classifier of tests/digits.py as a module of PyTorch."""
-    from tests.digits import classifier
-
-    last = torch.nn.Linear(64, 10)
-    last.weight.data = torch.tensor(classifier().coef_, dtype=torch.float32)
-    last.bias.data = torch.tensor(classifier().intercept_, dtype=torch.float32)
-    grey = torch.nn.Conv2d(3, 1, 4, stride=4, bias=False)
-    grey.weight.data[:] = 1 / 48
-    # A model with dropout gives other answers while it trains.
-    return torch.nn.Sequential(grey, torch.nn.Dropout(0.9), torch.nn.Flatten(), last)
 
 
 def test_an_interrupted_run_resumes(cifar, tmp_path):
@@ -241,10 +231,8 @@ def test_an_interrupted_run_resumes(cifar, tmp_path):
     scores = evaluate(stop, cifar, **keys)
     assert scores.run.kept >= 8 and scores.run.made + scores.run.kept == 5 * IMAGES
     assert scores.predictions == (str(tmp_path / "preds" / "mine"),)
-    assert (
-        scores.to_dict()["models"][0]["errors"]
-        == evaluate(expected_logits, cifar).to_dict()["models"][0]["errors"]
-    )
+    ours, undisturbed = (each.to_dict()["models"][0] for each in (scores, evaluate(expected_logits, cifar)))
+    assert ours["errors"] == undisturbed["errors"]
     with pytest.raises(ConfigError, match="output also needs name, by which"):
         evaluate(expected_logits, cifar, output=tmp_path / "preds")
 
@@ -294,17 +282,13 @@ def test_only_a_mean_over_all_corruptions_is_called_mce(tmp_path):
         write(tmp_path / "preds", variant, names, labels, logits)
     scores = robustgen.score(tmp_path / "preds")
     assert scores.mce == pytest.approx(3 / 20) and scores.clean_error == 0 and scores.baseline is None
-    alexnet = robustgen.score(tmp_path / "preds", baseline=put_baseline(tmp_path / "own.json", scores))
+    (tmp_path / "own.json").write_text(json.dumps(scores.to_dict()))
+    alexnet = robustgen.score(tmp_path / "preds", baseline=tmp_path / "own.json")
     assert alexnet.mce == pytest.approx(1) and alexnet.baseline == "preds"
     (tmp_path / "preds" / "fog" / "3.npz").unlink()
     scores = robustgen.score(tmp_path / "preds", partial=True)
     with pytest.raises(ValueError, match="15 corruptions at five severities, these scores 14: use mean"):
         _ = scores.mce
-
-
-def put_baseline(path, scores):
-    path.write_text(json.dumps(scores.to_dict()))
-    return path
 
 
 def test_several_models_are_named(two):
@@ -327,9 +311,8 @@ def test_scores_are_a_table(two):
     pandas = pytest.importorskip("pandas")
     frame = two.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
-    assert [*zip(frame.model, frame.corruption, strict=True)] == [
-        (model, name) for model in two.models for name in ("fog", "contrast")
-    ]
+    rows = [(model, name) for model in two.models for name in ("fog", "contrast")]
+    assert [*zip(frame.model, frame.corruption, strict=True)] == rows
     row = frame.iloc[0]
     assert row.error == two.value("error", "fog", "good") and row.error_low <= row.error <= row.error_high
     assert row.error == pytest.approx((row.severity_1 + row.severity_3) / 2)

@@ -10,7 +10,7 @@ import pytest
 
 import robustgen
 from tests.digits import put_cifar, put_model
-from tests.helpers import cli, photo, pixels_of, put_photo, words
+from tests.helpers import cli, photo, pixels_of, put_photo
 from tests.sources.test_array_sources import put_medmnist
 
 ROOT = Path(__file__).parent.parent
@@ -57,11 +57,8 @@ def test_augmix_mixes_an_image():
 
 
 def test_constants_between_the_published_ones():
-    assert run("docs/use/calibrate.md", image384=photo(384, 384), robustgen=robustgen)["foggy"].shape == (
-        384,
-        384,
-        3,
-    )
+    made = run("docs/use/calibrate.md", image384=photo(384, 384), robustgen=robustgen)
+    assert made["foggy"].shape == (384, 384, 3)
 
 
 def test_finer_severities():
@@ -81,7 +78,7 @@ def test_coco_reads_the_annotations_of_an_variant(folder):
     annotations.parent.mkdir()
     image = {"id": 139, "file_name": "000000000139.jpg", "height": 36, "width": 40}
     annotations.write_text(json.dumps({"images": [image], "annotations": [], "categories": []}))
-    cli("make-c", *words("--dataset coco-c --source coco --corruptions fog --severities 3 --jobs 1"))
+    make_c("coco", "--dataset", "coco-c")
     assert run("docs/use/detection.md")["held"].getImgIds() == [139]
 
 

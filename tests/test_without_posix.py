@@ -95,12 +95,12 @@ def test_a_set_is_made_resumed_verified_evaluated_and_scored(windows, tmp_path):
 
 def test_shards_and_videos_are_made_too(windows, tmp_path):
     put_photo(tmp_path / "photos" / "cat" / "a.JPEG")
-    for command, name in (("make-c", "webdataset"), ("make-c", "npy"), ("make-p", "mp4")):
-        few = (
-            ("--corruptions", "fog", "--severities", "1")
-            if command == "make-c"
-            else ("--perturbations", "tilt")
-        )
+    fog, tilt = ("--corruptions", "fog", "--severities", "1"), ("--perturbations", "tilt")
+    for command, name, few in (
+        ("make-c", "webdataset", fog),
+        ("make-c", "npy", fog),
+        ("make-p", "mp4", tilt),
+    ):
         flags = ("--source", tmp_path / "photos", "--format", name, *few)
         windows(command, *flags, "--output", tmp_path / name)
         cli(command, *flags, "--output", tmp_path / f"{name}-here", "--jobs", "1")
@@ -123,18 +123,8 @@ def test_a_file_that_somebody_reads_is_replaced_a_moment_later(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "NUL",
-        "con.JPEG",
-        "a/Aux.tar.gz/b",
-        "com1",
-        "LPT\u00b2.txt",
-        "nul .txt",
-        "C:b.txt",
-        "a.txt:s",
-        "a\\..\\b",
-    ]
-    + ["b.", "c ", "d./e", "what?.png", "tab\t", "a*"],
+    ["NUL", "con.JPEG", "a/Aux.tar.gz/b", "com1", "LPT\u00b2.txt", "nul .txt", "C:b.txt", "a.txt:s"]
+    + ["a\\..\\b", "b.", "c ", "d./e", "what?.png", "tab\t", "a*"],
 )
 def test_what_is_no_name_on_windows_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.setattr(local, "IS_WINDOWS", True)

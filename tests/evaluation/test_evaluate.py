@@ -20,8 +20,8 @@ from robustgen.evaluation import evaluating
 from robustgen.evaluation.store import choose_unit_size
 from robustgen.execution import progress
 from robustgen.models.onnx import OnnxModel
-from tests.digits import logarithm, put_cifar, put_folder, put_model
-from tests.helpers import PATIENCE, cli, cli_error, make_c, put_photo, records_of, tree, wait_until, words
+from tests.digits import logarithm, put_cifar, put_model
+from tests.helpers import PATIENCE, cli, cli_error, make_c, put_photo, records_of, tree, wait_until
 from tests.sources.test_archives import files_of, put_tar
 from tests.sources.test_array_sources import put_medmnist
 from tests.sources.test_shard_sources import put_parquet, put_shards
@@ -32,16 +32,8 @@ FOLDER = ("--set", "constants_for=32")
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1")
 FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--limit", "3")
 BATCH = ("--batch-size", "8")
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory):
-    return put_folder(tmp_path_factory.mktemp("digits") / "digits", IMAGES)
+# One corruption, in batches of 8 by this process.
+FOG = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
 
 
 def evaluate(source, model, output, *flags, status=0):
@@ -56,9 +48,32 @@ def predict_written(command, source, model, root, flags, *more):
     return predictions(root / "predicted")
 
 
+def evaluate_as_written(command, source, model, root, flags, *more):
+    """Hold evaluate to the files that predict writes; return what it prints, and the files."""
+    expected = predict_written(command, source, model, root, flags, *more)
+    result = evaluate(source, model, root / "p", *flags, *BATCH, "--jobs", "1", *more)
+    assert predictions(root / "p" / model.stem) == expected
+    return result.stdout, expected
+
+
 def held(folder, variant):
     with np.load(folder / f"{variant}.npz") as archive:
         return dict(archive)
+
+
+def damaged_copy(digits, tmp_path, *places):
+    """A copy of the source in which the images at `places` cannot be decoded; returns it and them."""
+    source = shutil.copytree(digits, tmp_path / "source")
+    victims = [sorted(source.rglob("*.png"))[place] for place in places]
+    for victim in victims:
+        victim.write_bytes(victim.read_bytes()[:80])
+    return source, victims
+
+
+def put_names(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text("".join(f"digit {i}\n" for i in range(10)))
+    return path
 
 
 @pytest.fixture
@@ -94,23 +109,21 @@ def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_pa
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--set", "quality=30"),
-        ("--set", "format=png"),
-        ("--set", "format=original"),
-        ("--set", "format=webdataset"),
-        ("--set", "format=parquet"),
-        ("--seed", "4", "--no-clean"),
+        "--set quality=30",
+        "--set format=png",
+        "--set format=original",
+        "--set format=webdataset",
+        "--set format=parquet",
+        "--seed 4 --no-clean",
+        "--sample 12",
     ],
 )
 def test_what_decides_the_written_pixels_decides_the_predictions(digits, model, written, tmp_path, flags):
-    some = (*FOLDER, "--corruptions", "fog", "--severities", "1", *flags)
-    expected = predict_written("make-c", digits, model, tmp_path, some)
-    evaluate(digits, model, tmp_path / "p", *some, *BATCH, "--jobs", "1")
-    assert predictions(tmp_path / "p" / "digits") == expected
+    some = (*FOG[:6], *flags.split())
+    _, expected = evaluate_as_written("make-c", digits, model, tmp_path, some)
     # Shards hold the same JPEG files.
-    assert (expected["fog/1.npz"] == written["fog/1.npz"]) == bool(
-        {"format=webdataset", "format=parquet"} & {*flags}
-    )
+    same = flags in ("--set format=webdataset", "--set format=parquet")
+    assert (expected["fog/1.npz"] == written["fog/1.npz"]) == same
 
 
 def test_images_without_classes_are_for_detectors(model, tmp_path):
@@ -128,13 +141,8 @@ def test_images_without_classes_are_for_detectors(model, tmp_path):
 
 def test_images_with_several_labels_are_refused(model, tmp_path):
     path, _ = put_medmnist(tmp_path / "chestmnist_224.npz", grey=True, labels=14)
-    chest = (
-        "--dataset",
-        "chestmnist",
-        "--source",
-        path,
-        *words("--corruptions medmnist-c:contrast_up --jobs 1"),
-    )
+    few = ("--corruptions", "medmnist-c:contrast_up", "--jobs", 1)
+    chest = ("--dataset", "chestmnist", "--source", path, *few)
     cli("make-c", *chest, "--output", tmp_path / "set")
     flags = ("--model", model, "--input-size", 32, "--output", tmp_path / "preds")
     for command in (("evaluate", *chest), ("predict", tmp_path / "set")):
@@ -143,21 +151,16 @@ def test_images_with_several_labels_are_refused(model, tmp_path):
 
 
 def test_the_baseline_is_read_before_the_work(digits, model, tmp_path):
-    line = cli_error(
-        *("evaluate", "--model", model, "--source", digits, "--set", "constants_for=32"),
-        *("--baseline", tmp_path / "none.yaml", "--output", tmp_path / "preds"),
-    )
-    assert "none.yaml: cannot be read" in line and not (tmp_path / "preds").exists()
+    flags = (*FOLDER, "--baseline", tmp_path / "none.yaml")
+    result = evaluate(digits, model, tmp_path / "preds", *flags, status=2)
+    assert "none.yaml: cannot be read" in result.stderr and not (tmp_path / "preds").exists()
 
 
 def test_two_severities_need_no_baseline(digits, model, tmp_path):
     """What cannot be normalised is left out with a line, and the command succeeds."""
     (tmp_path / "own.yaml").write_text("model: Own\nclean_error: 0.1\nerrors: {contrast: 0.5}\n")
-    result = cli(
-        *("evaluate", "--model", model, "--source", digits, "--set", "constants_for=32"),
-        *("--corruptions", "contrast,brightness", "--severities", "1,3", "--limit", 12, "--jobs", 1),
-        *("--mean", 0, "--std", 1, "--baseline", tmp_path / "own.yaml", "--output", tmp_path / "preds"),
-    )
+    few = ("--corruptions", "contrast,brightness", "--severities", "1,3", "--limit", 12, "--jobs", 1)
+    result = evaluate(digits, model, tmp_path / "preds", *FOLDER, *few, "--baseline", tmp_path / "own.yaml")
     assert "Top-1 error in %, mean over severities 1, 3 only" in result.stdout
     assert "nothing is normalised, because baselines are means over five" in result.stderr
 
@@ -224,47 +227,29 @@ def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch
 
 def test_arrays_of_cifar(model, tmp_path):
     source = put_cifar(tmp_path, IMAGES)
-    flags = ("--dataset", "cifar-10", *FEW_C)
-    expected = predict_written("make-c", source, model, tmp_path, flags)
-    evaluate(source, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1")
-    assert predictions(tmp_path / "p" / "digits") == expected
+    evaluate_as_written("make-c", source, model, tmp_path, ("--dataset", "cifar-10", *FEW_C))
 
 
 @pytest.mark.parametrize("form", ["mp4", "png", "npy", "webdataset", "parquet"])
 def test_sequences(digits, model, tmp_path, form):
-    names = tmp_path / "names.txt"
-    names.write_text("".join(f"digit {i}\n" for i in range(10)))
     flags = (*FOLDER, *FEW_P, "--set", f"format={form}")
-    more = () if form == "npy" else ("--classes", names)
-    expected = predict_written("make-p", digits, model, tmp_path, flags, *more)
-    result = evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1", *more)
-    assert predictions(tmp_path / "p" / "digits") == expected
-    assert "Flip probability" in result.stdout
+    more = () if form == "npy" else ("--classes", put_names(tmp_path))
+    printed, _ = evaluate_as_written("make-p", digits, model, tmp_path, flags, *more)
+    assert "Flip probability" in printed
 
 
 def test_several_models_see_the_images_as_each_wants(digits, model, written, tmp_path):
     small = put_model(tmp_path / "other.onnx", scale=2.0)
     result = evaluate(digits, model, tmp_path / "p", "--model", small, *FOLDER, *FEW_C, *BATCH)
     assert predictions(tmp_path / "p" / "digits") == written
-    first, second = (np.load(tmp_path / "p" / name / "fog" / "1.npz") for name in ("digits", "other"))
-    with first, second:
-        np.testing.assert_allclose(second["logits"], 2 * first["logits"], rtol=1e-4, atol=1e-5)
+    first, second = (held(tmp_path / "p" / name, "fog/1") for name in ("digits", "other"))
+    np.testing.assert_allclose(second["logits"], 2 * first["logits"], rtol=1e-4, atol=1e-5)
     assert "Differences from the means of digits" in result.stdout
 
 
 def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
     model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1")
-    expected = predict_written("make-c", digits, model, tmp_path, flags, "--input-size", "32", "--clahe")
-    evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--input-size", "32", "--clahe")
-    assert predictions(tmp_path / "p" / "any") == expected
-
-
-def test_a_sample_is_the_one_that_make_c_draws(digits, model, tmp_path):
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--sample", "12")
-    expected = predict_written("make-c", digits, model, tmp_path, flags)
-    evaluate(digits, model, tmp_path / "p", *flags, *BATCH)
-    assert predictions(tmp_path / "p" / "digits") == expected
+    evaluate_as_written("make-c", digits, model, tmp_path, FOG[:6], "--input-size", "32", "--clahe")
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "filter-a", "filter-o"])
@@ -275,20 +260,15 @@ def test_the_sizes_of_a_models_images_have_one_name(command):
 
 
 def test_a_limited_set_knows_the_classes_of_the_whole_source(digits, model, tmp_path):
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--limit", "2")
-    evaluate(digits, model, tmp_path / "p", *flags, "--jobs", "1")
-    with np.load(tmp_path / "p" / "digits" / "fog" / "1.npz") as found:
-        assert [f"digit {label}" for label in found["labels"]] == [key[:7] for key in found["keys"]]
+    evaluate(digits, model, tmp_path / "p", *FOG, "--limit", "2")
+    found = held(tmp_path / "p" / "digits", "fog/1")
+    assert [f"digit {label}" for label in found["labels"]] == [key[:7] for key in found["keys"]]
 
 
 @pytest.mark.parametrize("kind", ["c", "p"])
 def test_units_can_be_processed_in_any_order(digits, model, tmp_path, monkeypatch, peers, kind):
-    source = shutil.copytree(digits, tmp_path / "source")
-    for victim in sorted(source.rglob("*.png"))[1:20:9]:
-        victim.write_bytes(victim.read_bytes()[:80])
-    names = tmp_path / "names.txt"
-    names.write_text("".join(f"digit {i}\n" for i in range(10)))
-    few = FEW_C if kind == "c" else (*FEW_P, "--limit", "5", "--classes", names)
+    source, _ = damaged_copy(digits, tmp_path, 1, 10, 19)
+    few = FEW_C if kind == "c" else (*FEW_P, "--limit", "5", "--classes", put_names(tmp_path))
     flags = (*FOLDER, *few, *BATCH, "--jobs", "1")
     evaluate(source, model, tmp_path / "forwards", *flags, status=1)
     share = evaluating.share_units
@@ -420,11 +400,10 @@ def empty(path):
 @pytest.mark.parametrize("damage", [cut_short, empty])
 @pytest.mark.parametrize("suffix", ["json", "npy"])
 def test_what_was_lost_is_predicted_again(digits, model, written, tmp_path, monkeypatch, suffix, damage):
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--no-clean", *BATCH, "--jobs", "1")
-    evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *flags)
+    evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *FOG, "--no-clean")
     (path,) = (tmp_path / "p" / "digits" / ".robustgen").rglob(f"0*.{suffix}")
     damage(path)
-    result = evaluate(digits, model, tmp_path / "p", *flags)
+    result = evaluate(digits, model, tmp_path / "p", *FOG, "--no-clean")
     assert f"{IMAGES} images predicted" in result.stdout
     assert predictions(tmp_path / "p" / "digits") == {"fog/1.npz": written["fog/1.npz"]}
 
@@ -466,74 +445,57 @@ def test_outputs_behind_urls(digits, model, written, tmp_path):
         assert MemoryFileSystem().cat(f"/evaluate/p/digits/{name}") == data
 
 
-def test_corruptions_can_be_added(digits, model, written, tmp_path):
-    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "3,1", "--corruptions")
-    evaluate(digits, model, tmp_path / "p", *flags, "fog")
-    result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
-    assert f"{2 * IMAGES} images predicted" in result.stdout
-    assert predictions(tmp_path / "p" / "digits") == written
-
-
 def test_other_choices_want_another_folder(digits, model, tmp_path):
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
-    evaluate(digits, model, tmp_path / "p", *flags)
-    common = ("evaluate", "--source", digits, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
-    assert "contains predictions of another seed; choose" in cli_error(*common, "--seed", "1")
-    cli(*common, "--seed", "1", "--overwrite")
+    evaluate(digits, model, tmp_path / "p", *FOG)
+    line = evaluate(digits, model, tmp_path / "p", *FOG, "--seed", "1", status=2).stderr
+    assert "contains predictions of another seed; choose" in line
+    evaluate(digits, model, tmp_path / "p", *FOG, "--seed", "1", "--overwrite")
 
 
 def test_other_images_are_named(digits, model, tmp_path):
     source = shutil.copytree(digits, tmp_path / "source")
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
-    evaluate(source, model, tmp_path / "p", *flags, "--limit", "20")
-    common = ("evaluate", "--source", source, "--model", model, "--output", tmp_path / "p", *PLAIN, *flags)
+    evaluate(source, model, tmp_path / "p", *FOG, "--limit", "20")
     names = sorted(path.relative_to(source).as_posix() for path in source.rglob("*.png"))
-    root = f"{tmp_path / 'p' / 'digits'}: contains predictions of"
-    message = f"{root} other images (10 that are new, for instance '{names[20]}'); choose another --output"
-    assert cli_error(*common).startswith(message)
+
+    def says(text, *flags):
+        line = evaluate(source, model, tmp_path / "p", *FOG, *flags, status=2).stderr
+        assert f"{tmp_path / 'p' / 'digits'}: contains predictions of {text}" in line
+
+    says(f"other images (10 that are new, for instance '{names[20]}'); choose another --output")
     with (source / names[3]).open("ab") as file:
         file.write(b"more")
-    line = cli_error(*common, "--limit", "20")
-    assert line.startswith(
-        f"{root} the same names, but other files (1 of other sizes, for instance '{names[3]}')"
-    )
+    changed = f"1 of other sizes, for instance '{names[3]}'"
+    says(f"the same names, but other files ({changed})", "--limit", "20")
     (source / names[3]).unlink()
-    line = cli_error(*common, "--limit", "19")
-    assert f"(1 that are missing now, for instance '{names[3]}'); choose" in line
+    says(f"other images (1 that are missing now, for instance '{names[3]}'); choose", "--limit", "19")
 
 
 # --- bad input -----------------------------------------------------------------------------------
 
 
 def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_path):
-    source = shutil.copytree(digits, tmp_path / "source")
-    victim = sorted(source.rglob("*.png"))[3]
-    victim.write_bytes(victim.read_bytes()[:80])
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
-    result = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    source, (victim,) = damaged_copy(digits, tmp_path, 3)
+    result = evaluate(source, model, tmp_path / "p", *FOG, status=1)
     assert "1 image could not be made:" in result.stderr and victim.name in result.stderr
-    damaged = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    damaged = evaluate(source, model, tmp_path / "p", *FOG, status=1)
     assert "0 images predicted" in damaged.stdout and victim.name in damaged.stderr
     victim.unlink()
-    expected = predict_written("make-c", source, model, tmp_path, flags[:6])
+    expected = predict_written("make-c", source, model, tmp_path, FOG[:6])
     assert predictions(tmp_path / "p" / "digits").keys() == expected.keys()
     for variant in ("clean", "fog/1"):
         found, written = held(tmp_path / "p" / "digits", variant), held(tmp_path / "predicted", variant)
         assert np.array_equal(found["keys"], written["keys"])
         assert np.array_equal(found["labels"], written["labels"])
         np.testing.assert_allclose(found["logits"], written["logits"], rtol=1e-5)
-    again = evaluate(source, model, tmp_path / "q", *flags)
+    again = evaluate(source, model, tmp_path / "q", *FOG)
     assert predictions(tmp_path / "q" / "digits") == expected and "could not be made" not in again.stderr
 
 
 @pytest.mark.parametrize("place", [0, 11, IMAGES - 1])
 def test_a_failed_image_changes_no_other_batch(digits, model, tmp_path, peers, place):
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
-    source = shutil.copytree(digits, tmp_path / "source")
-    victim = sorted(source.rglob("*.png"))[place]
-    victim.write_bytes(victim.read_bytes()[:80])
-    evaluate(digits, model, tmp_path / "whole", *flags)
-    evaluate(source, model, tmp_path / "p", *flags, status=1)
+    source, _ = damaged_copy(digits, tmp_path, place)
+    evaluate(digits, model, tmp_path / "whole", *FOG)
+    evaluate(source, model, tmp_path / "p", *FOG, status=1)
     for variant in ("clean", "fog/1"):
         whole, found = (held(tmp_path / name / "digits", variant) for name in ("whole", "p"))
         assert [*found["keys"]] == [*whole["keys"][:place], *whole["keys"][place + 1 :]]
@@ -546,15 +508,12 @@ def test_a_failed_image_changes_no_other_batch(digits, model, tmp_path, peers, p
 
 
 def test_a_batch_without_any_image(digits, model, tmp_path):
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", *BATCH, "--jobs", "1")
-    source = shutil.copytree(digits, tmp_path / "source")
-    for victim in sorted(source.rglob("*.png"))[8:16]:
-        victim.write_bytes(victim.read_bytes()[:80])
-    evaluate(source, model, tmp_path / "p", *flags, status=1)
-    evaluate(digits, model, tmp_path / "whole", *flags)
+    source, _ = damaged_copy(digits, tmp_path, *range(8, 16))
+    evaluate(source, model, tmp_path / "p", *FOG, status=1)
+    evaluate(digits, model, tmp_path / "whole", *FOG)
     found, whole = (held(tmp_path / name / "digits", "fog/1") for name in ("p", "whole"))
     assert np.array_equal(found["logits"], np.delete(whole["logits"], np.s_[8:16], axis=0))
-    again = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    again = evaluate(source, model, tmp_path / "p", *FOG, status=1)
     assert "0 images predicted" in again.stdout and "8 images could not be made" in again.stderr
 
 
@@ -599,16 +558,13 @@ def test_a_variant_of_fewer_images_is_not_added(digits, model, tmp_path, monkeyp
 
 
 def test_a_model_that_is_added_is_not_shown_what_failed(digits, model, tmp_path):
-    source = shutil.copytree(digits, tmp_path / "source")
-    victim = sorted(source.rglob("*.png"))[3]
-    victim.write_bytes(victim.read_bytes()[:80])
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--no-clean", *BATCH, "--jobs", "1")
-    first = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    source, _ = damaged_copy(digits, tmp_path, 3)
+    first = evaluate(source, model, tmp_path / "p", *FOG, "--no-clean", status=1)
     assert f"{IMAGES - 1} images predicted" in first.stdout
     other = put_model(tmp_path / "other.onnx", scale=2.0)
-    both = evaluate(source, other, tmp_path / "p", *flags, "--model", model, status=1)
+    both = evaluate(source, other, tmp_path / "p", *FOG, "--no-clean", "--model", model, status=1)
     assert f"{IMAGES - 1} images predicted" in both.stdout and f"{IMAGES - 1} were there" in both.stdout
-    alone = evaluate(source, other, tmp_path / "p", *flags, status=1)
+    alone = evaluate(source, other, tmp_path / "p", *FOG, "--no-clean", status=1)
     assert "0 images predicted" in alone.stdout and f"{IMAGES - 1} were there" in alone.stdout
 
 
@@ -629,17 +585,8 @@ def test_what_does_not_fit_is_told_before_the_work(digits, model, tmp_path, monk
 def test_a_source_of_nothing_usable(model, tmp_path):
     (tmp_path / "source" / "digit 0").mkdir(parents=True)
     (tmp_path / "source" / "digit 0" / "a.png").write_bytes(b"x")
-    common = (
-        "evaluate",
-        "--source",
-        tmp_path / "source",
-        "--output",
-        tmp_path / "p",
-        "--model",
-        model,
-        *FOLDER,
-    )
-    assert "none of the images can be made" in cli_error(*common)
+    line = evaluate(tmp_path / "source", model, tmp_path / "p", *FOLDER, status=2).stderr
+    assert "none of the images can be made" in line
     assert cli_error("evaluate", "--model", model, "--output", tmp_path / "p").startswith("no source: give")
 
 
@@ -648,15 +595,13 @@ def test_images_of_several_sizes_want_one(digits, tmp_path):
     victim = sorted(source.rglob("*.png"))[3]
     Image.open(victim).resize((40, 32)).save(victim)
     model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
-    result = evaluate(source, model, tmp_path / "p", *flags, status=1)
+    result = evaluate(source, model, tmp_path / "p", *FOG, status=1)
     assert "images differ in size: 32x32 and 32x40 (--input-size" in result.stderr
 
 
 def test_what_is_recorded_of_the_images(digits, model, tmp_path):
-    flags = (*FOLDER, "--corruptions", "fog", "--severities", "1", "--jobs", "1")
-    predict_written("make-c", digits, model, tmp_path, flags[:6])
-    evaluate(digits, model, tmp_path / "p", *flags)
+    predict_written("make-c", digits, model, tmp_path, FOG[:6])
+    evaluate(digits, model, tmp_path / "p", *FOG)
     one, two = (
         json.loads((folder / "predictions.json").read_text())
         for folder in (tmp_path / "predicted", tmp_path / "p" / "digits")

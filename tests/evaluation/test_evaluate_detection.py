@@ -202,11 +202,14 @@ def test_wrong_input(at_home, tmp_path):
     def error(*more, **how):
         return cli_error(*command(at_home, tmp_path / "x", *more, **how))
 
-    assert "RuntimeError: no" in error(model="mydetector:broken")
-    assert "a detection lacks category_id" in error(model="mydetector:wrong")
-    assert "must return a list of detections, not str" in error(model="mydetector:text")
-    assert "ModuleNotFoundError" in error(model="nowhere:bright")
-    assert "a detector is torchvision:NAME@FILE or module:function" in error(model="model.onnx")
+    for model, says in (
+        ("mydetector:broken", "RuntimeError: no"),
+        ("mydetector:wrong", "a detection lacks category_id"),
+        ("mydetector:text", "must return a list of detections, not str"),
+        ("nowhere:bright", "ModuleNotFoundError"),
+        ("model.onnx", "a detector is torchvision:NAME@FILE or module:function"),
+    ):
+        assert says in error(model=model)
     unknown = error(model="torchvision:resnet50@x.pth")
     without_weights = error(model="torchvision:retinanet_resnet50_fpn")
     if find_spec("torchvision"):
@@ -217,11 +220,10 @@ def test_wrong_input(at_home, tmp_path):
     for flag, value in (("--perturbations", "tilt"), ("--layout", "NCHW")):
         assert f"{flag} cannot be combined with --annotations" in error(flag, value)
     assert "where the annotations have 160 x 120" in error("--edition", "imagenet-64")
-    own = ("--model", "mydetector:bright", *images_of(at_home), "--output", tmp_path / "x")
     truth = json.loads((at_home / "instances.json").read_text())
     truth["images"][4]["file_name"] = "elsewhere.jpg"
     (tmp_path / "other.json").write_text(json.dumps(truth))
-    line = cli_error("evaluate", "--annotations", tmp_path / "other.json", *own)
+    line = error("--annotations", tmp_path / "other.json")
     assert "1 of 20 images of" in line and "are missing, such as elsewhere.jpg" in line
     (tmp_path / "taken" / "mydetector-bright").mkdir(parents=True)
     (tmp_path / "taken" / "mydetector-bright" / "notes.txt").write_text("mine")

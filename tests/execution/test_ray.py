@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from robustgen.errors import ArgumentError, WriteError
 from robustgen.execution import remote
 from robustgen.inspection.conformance import check_executor
 from robustgen.settings.config import Config
-from tests.helpers import PATIENCE, cli_error, make_c, put_photo, spawn, tree, wait_until
+from tests.helpers import PATIENCE, cli_error, make_c, need_cluster, put_photo, spawn, tree, wait_until
 
 pytestmark = pytest.mark.slow("starts Ray clusters")
 
@@ -30,10 +29,7 @@ FEW = ("--corruptions", "all", "--severities", "1,2,3,4,5", "--no-clean")
 @pytest.fixture(scope="module")
 def ray_cluster():
     """A head without cores, to which tests add nodes."""
-    if not find_spec("ray"):
-        if os.environ.get("CI"):
-            pytest.fail("CI must test the cluster: pip install ray")
-        pytest.skip("pip install ray")
+    need_cluster("ray")
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": 0, "include_dashboard": False}

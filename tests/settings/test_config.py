@@ -14,12 +14,12 @@ from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
 from robustgen.benchmarks.overrides import check_overrides
 from robustgen.benchmarks.registry import DATA_SETS
 from robustgen.cli import main
-from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
+from robustgen.errors import ArgumentError, ConfigError
 from robustgen.formats import FORMATS
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.yaml_files import config_folder, dataset_file, dataset_names
-from tests.helpers import cli, cli_error, pictures, put_photo, words
+from tests.helpers import cli, cli_error, make_c, manifest, pictures, put_photo
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,6 @@ WRONG = {
     "video: {preset: fats}": "video.preset: unknown preset 'fats' (did you mean 'fast'?)",
     # keys
     "corruption: fog": "unknown key 'corruption' (did you mean 'corruptions'?)",
-    "severity: 3": "unknown key 'severity' (did you mean 'severities'?)",
     "video: {presett: fast}": "video: unknown key 'presett' (did you mean 'preset'?)",
     "qqq: 1": "unknown key 'qqq' (known: dataset, source, ",
     # types
@@ -70,13 +69,11 @@ WRONG = {
     "severities: {}": "severities: ",
     "severities: 1.5-2.5": "severities: must be a number or a range such as 1-5, not '1.5-2.5'",
     "severities: 0.5": "severities: severity 0.5 does not exist (1 to 5)",
-    "severities: [5.5]": "severities: severity 5.5 does not exist (1 to 5)",
     "severities: .nan": "severities: must be a number or a range such as 1-5, not nan",
     "severities: true": "severities: ",
     "clean: 1": "clean: must be a valid boolean, not 1",
     "video: 3": "video: ",
     "video: {crf: x}": "video.crf: ",
-    "video: {lossless: 1}": "video.lossless: ",
     "parameters: {frost: 3}": "parameters.frost: ",
     "dataset: 3": "dataset: must be a valid string, not 3",
     # values
@@ -84,15 +81,12 @@ WRONG = {
     "severities: 6": "severities: severity 6 does not exist (1 to 5)",
     "severities: [1, 0]": "severities: severity 0 does not exist (1 to 5)",
     "severities: []": "severities: at least one is needed",
-    "corruptions: []": "corruptions: at least one is needed",
     "difficulty: 4": "difficulty: difficulty 4 does not exist (1 to 3)",
     "seed: -1": "seed: must be greater than or equal to 0, not -1",
     "jobs: 0": "jobs: must be greater than or equal to 1, not 0",
-    "limit: 0": "limit: ",
     "quality: 100": "quality: must be less than or equal to 95, not 100",
     "format: avi": f"format: unknown format 'avi' (known: {', '.join(FORMATS)})",
     "constants_for: 100": "constants_for: must be 224, 299, 64, 32, 256, 336, 384 or 448, not 100",
-    "libjpeg: mozjpeg": "libjpeg: must be 'turbo' or 'ijg', not 'mozjpeg'",
     "motion_blur: fast": "motion_blur: must be 'exact' or 'imagemagick', not 'fast'",
     "video: {crf: 60}": "video.crf: ",
     "with: {frost: '${NO_SUCH_VARIABLE}'}": "with.frost: environment variable NO_SUCH_VARIABLE is not set",
@@ -100,7 +94,6 @@ WRONG = {
     "with: {frost: {place: ''}}": "with.frost: is empty",
     "with: frost": "with: must be a valid dictionary, not 'frost'",
     "with: [frost]": "with: must be NAME=PLACE[,KEY=VALUE], not 'frost'",
-    "wit: {frost: a}": "unknown key 'wit' (did you mean 'with'?)",
     'output: "a\\0b"': "output: contains a NUL character",
     "dataset: ../../evil": "dataset: must be a name without slashes, not '../../evil'",
     # what YAML 1.1 reads as 90, 8, 16, 1000, False and a date
@@ -117,7 +110,6 @@ WRONG = {
     "dataset: &x 1\nseed: *x": "line 2, column 7: aliases are not allowed",
     "a: &a [*a]": "line 1, column 8: aliases are not allowed",
     "seed: !!python/object/apply:os.system ['touch owned']": "line 1, column 7: ",
-    "seed: !!python/name:os.system": "line 1, column 7: ",
     "seed: !mine 3": "line 1, column 7: ",
     "seed: [1": "line 1, column 9: ",
     "\tseed: 1": "line 1, column 1: ",
@@ -132,7 +124,6 @@ WRONG = {
     b"\xff\xfes\x00": "",
     b"seed: 1\x00": "",
     "? [a, b]\n: 1": "",
-    "? {a: 1}\n: 1": "",
 }
 
 
@@ -188,21 +179,6 @@ def test_what_is_no_config_is_refused_without_being_read_whole(path):
     )
 
 
-BAD_PARAMETERS = {
-    "{fog: {decay: 1.5}}": "parameters: fog.decay: name a severity from 1 to 5, as in fog: {3: {...}}",
-    "{fog: {true: {decay: 1.5}}}": "fog.True: name a severity",
-    "{fog: {}}": "parameters: fog: no severity given; write fog: {3: {...}}",
-    "{fog: {3: {}}}": "fog.3: name a severity",
-    "{forst: {1: {shrink: 1}}}": "unknown corruption 'forst' (did you mean 'frost'?)",
-    "{frost: {6: {shrink: 1}}}": "severity 6 of frost does not exist",
-    "{frost: {1: {shrnk: 1}}}": "unknown parameter of frost 'shrnk' (did you mean 'shrink'?)",
-    "{gaussian_noise: {1: {sigma: abc}}}": "sigma",
-    "{glass_blur: {1: {iterations: 1.5}}}": "iterations",
-    "{motion_blur: {1: {engine: fast}}}": "engine",
-    "{gaussian_noise: {1: {sigma: [1]}}}": "sigma",
-}
-
-
 @pytest.mark.parametrize("severity", ["decay", True, 2.5, None, (3,)])
 def test_parameters_without_a_severity_are_refused_in_python_too(severity):
     with pytest.raises(ArgumentError, match=r"^fog\..*: name a severity from 1 to 5, as in fog: "):
@@ -212,11 +188,24 @@ def test_parameters_without_a_severity_are_refused_in_python_too(severity):
     assert check_overrides({"fog": {"3": {"decay": 2}}}) == {"fog": {3: {"decay": 2.0}}}
 
 
-@pytest.mark.parametrize("parameters", BAD_PARAMETERS)
-def test_wrong_parameters_are_told_in_one_line(parameters):
+@pytest.mark.parametrize(
+    ("parameters", "says"),
+    [
+        ("{fog: {decay: 1.5}}", "parameters: fog.decay: name a severity from 1 to 5, as in fog: {3: {...}}"),
+        ("{fog: {true: {decay: 1.5}}}", "fog.True: name a severity"),
+        ("{fog: {}}", "parameters: fog: no severity given; write fog: {3: {...}}"),
+        ("{fog: {3: {}}}", "fog.3: name a severity"),
+        ("{forst: {1: {shrink: 1}}}", "unknown corruption 'forst' (did you mean 'frost'?)"),
+        ("{frost: {6: {shrink: 1}}}", "severity 6 of frost does not exist"),
+        ("{frost: {1: {shrnk: 1}}}", "unknown parameter of frost 'shrnk' (did you mean 'shrink'?)"),
+        ("{glass_blur: {1: {iterations: 1.5}}}", "iterations"),
+        ("{motion_blur: {1: {engine: fast}}}", "engine"),
+        ("{gaussian_noise: {1: {sigma: [1]}}}", "sigma"),
+    ],
+)
+def test_wrong_parameters_are_told_in_one_line(parameters, says):
     message = error_of(f"parameters: {parameters}")
-    assert BAD_PARAMETERS[parameters] in message
-    assert message.startswith("my.yaml:1: parameters")
+    assert says in message and message.startswith("my.yaml:1: parameters")
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", "{}"])
@@ -230,56 +219,28 @@ def test_an_empty_file_is_all_defaults(text):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--severities", "6"], "--severities: severity 6 does not exist (1 to 5)"),
-        (["--severities", "5.5"], "--severities: severity 5.5 does not exist (1 to 5)"),
-        (["--severities", "nan"], "--severities: must be a number or a range such as 1-5, not 'nan'"),
-        (["--severities", "0-2"], "--severities: severity 0 does not exist (1 to 5)"),
-        (["--corruptions", "fog,forst"], "--corruptions: unknown corruption 'forst' (did you mean 'frost'?)"),
-        (["--corruptions", ""], "--corruptions: at least one is needed"),
-        (["--edition", "imagnet"], "--edition: unknown edition 'imagnet' (did you mean 'imagenet'?)"),
-        (["--seed", "-1"], "--seed: must be greater than or equal to 0, not -1"),
-        (["--jobs", "0"], "--jobs: must be greater than or equal to 1, not 0"),
-        (["--limit", "0"], "--limit: must be greater than or equal to 1, not 0"),
-        (["--quality", "96"], "--quality: must be less than or equal to 95, not 96"),
-        (
-            ["--set", "constants_for=7"],
-            "--set constants_for: must be 224, 299, 64, 32, 256, 336, 384 or 448, not 7",
-        ),
-        (["--set", "motion_blur=fast"], "--set motion_blur: must be 'exact' or 'imagemagick', not 'fast'"),
-        (["--set", "sed=3"], "--set: unknown key 'sed' (did you mean 'seed'?)"),
-        (["--set", "video.crff=3"], "--set: unknown key 'crff' (did you mean 'crf'?)"),
-        (["--set", "video.crf=60"], "--set video.crf: must be less than or equal to 51, not 60"),
-        (["--set", "video={"], "--set video: expected the node content, but found '<stream end>'"),
-        (["--set", "seed"], "--set: must be KEY=VALUE, not 'seed'"),
-        (
-            ["--set", "parameters.fog.3.decay=x"],
-            "--set parameters.fog.3.decay: fog.3.decay: must be a number",
-        ),
-        (["--dataset", "imagnet"], "unknown dataset 'imagnet' (did you mean 'imagenet'?)"),
-        (["--dataset", "demo", "--config", "my.yaml"], "give --dataset or --config, not both"),
-        (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
-        (["--config", "src"], "src: cannot be read: Is a directory"),
+        # The values of flags are read as those of files are.
+        ("--severities 6", "--severities: severity 6 does not exist (1 to 5)"),
+        ("--corruptions fog,forst", "--corruptions: unknown corruption 'forst' (did you mean 'frost'?)"),
+        ("--corruptions=", "--corruptions: at least one is needed"),
+        ("--seed -1", "--seed: must be greater than or equal to 0, not -1"),
+        ("--set motion_blur=fast", "--set motion_blur: must be 'exact' or 'imagemagick', not 'fast'"),
+        ("--set sed=3", "--set: unknown key 'sed' (did you mean 'seed'?)"),
+        ("--set video.crff=3", "--set: unknown key 'crff' (did you mean 'crf'?)"),
+        ("--set video.crf=60", "--set video.crf: must be less than or equal to 51, not 60"),
+        ("--set video={", "--set video: expected the node content, but found '<stream end>'"),
+        ("--set seed", "--set: must be KEY=VALUE, not 'seed'"),
+        ("--set parameters.fog.3.decay=x", "--set parameters.fog.3.decay: fog.3.decay: must be a number"),
+        ("--dataset imagnet", "unknown dataset 'imagnet' (did you mean 'imagenet'?)"),
+        ("--dataset demo --config my.yaml", "give --dataset or --config, not both"),
+        ("--config nowhere.yaml", "nowhere.yaml: cannot be read: No such file or directory"),
+        ("--config src", "src: cannot be read: Is a directory"),
+        ("--difficulty 7", "--difficulty: difficulty 7 does not exist (1 to 3)"),
     ],
-    ids=str,
 )
 def test_a_wrong_flag_is_told_in_one_line(flags, message):
-    assert cli_error("make-c", "--source", "src", "--output", "out", *flags).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--difficulty", "7"], "--difficulty: difficulty 7 does not exist (1 to 3)"),
-        (["--format", "avi"], f"--format: unknown format 'avi' (known: {', '.join(FORMATS)})"),
-        (
-            ["--perturbations", "rotat"],
-            "--perturbations: unknown perturbation 'rotat' (did you mean 'rotate'?)",
-        ),
-    ],
-    ids=str,
-)
-def test_a_wrong_flag_of_make_p_is_told_in_one_line(flags, message):
-    assert cli_error("make-p", "--source", "src", "--output", "out", *flags) == message
+    command = "make-p" if "--difficulty" in flags else "make-c"
+    assert cli_error(command, "--source", "src", "--output", "out", *flags.split()).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -306,11 +267,10 @@ def test_a_path_that_is_not_there_is_wrong_and_not_the_fault_of_an_image(flag):
 def test_an_empty_path_is_not_the_current_folder(flag, tmp_path_factory):
     """What a shell makes of an unset variable must neither be read from nor written to."""
     before = sorted(Path().iterdir())
-    flags = {"--source": "src", "--output": str(tmp_path_factory.mktemp("outside") / "out")} | {flag: ""}
-    write("corruptions: contrast\nseverities: 1\njobs: 1")
-    message = cli_error("make-c", "--config", "my.yaml", *(part for pair in flags.items() for part in pair))
-    assert flag.removeprefix("--") in message
-    assert {path.name for path in Path().iterdir()} - {path.name for path in before} <= {"my.yaml"}
+    places = {"--source": "src", "--output": str(tmp_path_factory.mktemp("outside") / "out")} | {flag: ""}
+    few = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+    message = cli_error("make-c", *few, *(part for pair in places.items() for part in pair))
+    assert flag.removeprefix("--") in message and sorted(Path().iterdir()) == before
 
 
 # --- what comes of a config ----------------------------------------------------------------------
@@ -344,14 +304,7 @@ def test_ways_to_name_corruptions(written, meant):
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [
-        ("3", (3,)),
-        ("1-5", (1, 2, 3, 4, 5)),
-        ("1,3", (1, 3)),
-        ("[2, 4]", (2, 4)),
-        ("1-2,5", (1, 2, 5)),
-        ("3,3", (3,)),
-    ],
+    [("3", (3,)), ("1-5", (1, 2, 3, 4, 5)), ("[2, 4]", (2, 4)), ("1-2,5", (1, 2, 5)), ("3,3", (3,))],
 )
 def test_ways_to_name_severities(written, meant):
     assert load(Config, write(f"severities: {written}")).severities == meant
@@ -433,13 +386,9 @@ def test_configs_hold_choices_and_no_published_constants():
         assert "parameters" not in yaml.safe_load(path.read_text())
 
 
-def test_unknown_data_sets_are_answered_with_the_nearest():
-    with pytest.raises(UnknownNameError, match="did you mean 'cifar-10'"):
-        dataset_file("cifar10")
-
-
 def test_a_data_set_works_from_any_folder():
-    cli("make-c", *words("--dataset smoke --limit 1 --severities 1 --corruptions fog --jobs 1"))
+    few = ("--corruptions", "fog", "--severities", "1", "--limit", "1", "--jobs", "1")
+    cli("make-c", "--dataset", "smoke", *few)
     assert len(pictures("out/smoke-c")) == 2
 
 
@@ -463,14 +412,16 @@ def test_parameters_replace_the_published_constants_where_they_are_given():
 
 
 def test_ijg_writes_the_files_and_jpeg_compression_is_always_its_own():
+    def check_own(settings):
+        assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
+
     turbo = make(text=IJG_PLAIN)
-    settings = json.loads(Path("out/dataset.json").read_text())["settings"]
-    assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
+    check_own(manifest("out")["settings"])
     ijg = make("--libjpeg", "ijg", "--overwrite", text=IJG_PLAIN)
     assert all(ijg[name] != turbo[name] for name in turbo)
-    settings = json.loads(Path("out/dataset.json").read_text())["settings"]
+    settings = manifest("out")["settings"]
+    check_own(settings)
     assert settings["output"]["libjpeg"] == "ijg"
-    assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
     assert settings["versions"]["libjpeg"].startswith("IJG libjpeg 9c")
     assert "0 findings" in cli("verify", "out", "--deep", "2").stdout
 
@@ -478,9 +429,7 @@ def test_ijg_writes_the_files_and_jpeg_compression_is_always_its_own():
 def test_without_jpeglib_one_line_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jpeglib", None)
     message = error_of("libjpeg: ijg")
-    assert message == (
-        "libjpeg: ijg needs jpeglib, which includes IJG libjpeg 9c: pip install 'robustgen[ijg]'"
-    )
+    assert message.startswith("libjpeg: ijg needs jpeglib") and message.endswith("'robustgen[ijg]'")
 
 
 def test_a_scale_replaces_the_edition_s_constants():
@@ -529,11 +478,10 @@ def test_a_subset_takes_names_as_they_are():
     for name in names:
         put_photo(Path("odd", name))
     write("# a comment\n" + "\n".join(names[:3]) + "\r\n f.png\n\\g\\nh.png\ni\\j.png\n", "keys.txt")
-    cli("make-c", "--source", "odd", "--output", "out", "--subset", "@keys.txt", "--corruptions", "contrast",
-        "--severities", "1", "--no-clean", "--jobs", "1")  # fmt: skip
-    assert sorted(path.name for path in Path("out/contrast/1").glob("*.JPEG")) == [
-        " f.JPEG", "#e.JPEG", "a\fb.JPEG", "c\u2028d.JPEG", "g\nh.JPEG", "i\\j.JPEG",
-    ]  # fmt: skip
+    few = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--jobs", "1")
+    make_c("odd", "out", "--subset", "@keys.txt", *few)
+    made = {path.stem for path in Path("out/contrast/1").glob("*.JPEG")}
+    assert made == {name.removesuffix(".png") for name in names}
 
 
 # --- sources and outputs that cannot be ----------------------------------------------------------
@@ -542,25 +490,26 @@ def test_a_subset_takes_names_as_they_are():
 def test_wrong_sources():
     Path("empty").mkdir()
     write("no image", "text.txt")
-    assert "nowhere" in cli_error("make-c", "--source", "nowhere", "--output", "out")
-    assert "empty: no images" in cli_error("make-c", "--source", "empty", "--output", "out")
-    assert "text.txt: neither a folder nor an archive" in cli_error(
-        "make-c", "--source", "text.txt", "--output", "out"
-    )
+    for source, says in (
+        ("nowhere", "nowhere"),
+        ("empty", "empty: no images"),
+        ("text.txt", "text.txt: neither a folder nor an archive"),
+    ):
+        assert says in cli_error("make-c", "--source", source, "--output", "out")
 
 
 def test_wrong_outputs():
     write("a file", "file")
-    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src/out")
-    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "src")
-    assert "file: is a file" in cli_error("make-c", "--source", "src", "--output", "file")
-    assert "file: is a file" in cli_error("make-c", "--source", "src", "--output", "file/out", "--jobs", "1")
-    assert pictures("src") == {"cat/a.png"}
-
-
-def test_a_link_into_the_source_is_seen_through():
     Path("link").symlink_to("src")
-    assert "inside the source" in cli_error("make-c", "--source", "src", "--output", "link/out")
+    for output, says in (
+        ("src/out", "inside the source"),
+        ("src", "inside the source"),
+        ("link/out", "inside the source"),
+        ("file", "file: is a file"),
+        ("file/out", "file: is a file"),
+    ):
+        assert says in cli_error("make-c", "--source", "src", "--output", output, "--jobs", "1")
+    assert pictures("src") == {"cat/a.png"}
 
 
 # --- other commands ------------------------------------------------------------------------------
@@ -631,13 +580,12 @@ def test_shells_complete_names():
         assert format in FORMATS
 
 
-def test_jobs_can_be_all(tmp_path):
-    put_photo(tmp_path / "in/a.png")
-    flags = ("--source", tmp_path / "in", "--corruptions", "contrast", "--output", tmp_path / "out")
-    cli("make-c", *flags, "--jobs", "all")
-    cli("verify", tmp_path / "out", "--jobs", "all")
+def test_jobs_can_be_all():
+    few = ("--source", "src", "--corruptions", "contrast", "--output", "out")
+    cli("make-c", *few, "--jobs", "all")
+    cli("verify", "out", "--jobs", "all")
     for wrong in ("0", "most", "-1"):
-        assert "--jobs: must be" in cli_error("make-c", *flags, "--jobs", wrong)
+        assert "--jobs: must be" in cli_error("make-c", *few, "--jobs", wrong)
 
 
 @pytest.mark.parametrize(
