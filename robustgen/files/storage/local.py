@@ -175,16 +175,26 @@ class LocalStore(Store):
             try:
                 return act(*arguments)
             except FileNotFoundError:
-                if self._expected and not os.path.lexists(self._expected):
-                    reason = "was removed or unmounted while files were written to it"
-                    raise OSError(errno.ESTALE, reason, self.location) from None
+                self._check_lost(place)
                 # Other processes remove folders that are empty, even while this one creates them.
                 self._real.clear()
                 self._check_real(place)
                 with suppress(FileNotFoundError, FileExistsError):
                     os.makedirs(place, exist_ok=True)
+                self._check_lost(place)
         os.makedirs(place, exist_ok=True)
         return act(*arguments)
+
+    def _check_lost(self, place: str) -> None:
+        """Raise an OSError if the whole store has vanished; remove a folder that was created since."""
+        if not self._expected or os.path.lexists(self._expected):
+            return
+        with suppress(OSError):
+            while len(place) > len(self.location):
+                os.rmdir(place)
+                place = os.path.dirname(place)
+        reason = "was removed or unmounted while files were written to it"
+        raise OSError(errno.ESTALE, reason, self.location)
 
     def copy(self, source: Store, name: str, path: str, *, link: bool = False) -> None:
         """Copy a file of another store; if `link`, as a hard link where the file system supports it."""
