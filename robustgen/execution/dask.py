@@ -36,7 +36,7 @@ class DaskCluster(Cluster):
         # robustgen reports the same in one line.
         logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
         try:
-            client = self._distributed.Client(self.address, timeout="10s")
+            client = self._distributed.Client(self.address, timeout="10s", set_as_default=False)
         except (OSError, ValueError) as error:
             raise ArgumentError(f"no Dask scheduler answers at {self.address}") from error
         try:

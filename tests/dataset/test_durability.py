@@ -533,12 +533,15 @@ def test_a_cluster_gives_the_same_tree_though_a_worker_dies(many, tmp_path, dask
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "nowhere", "foo://bar:1"])
 def test_a_scheduler_that_does_not_answer(photos, tmp_path, dask, monkeypatch, address):
-    from distributed import Client
+    from distributed import Client, default_client
 
     # Not ten seconds.
-    monkeypatch.setattr("distributed.Client", lambda address, timeout: Client(address, timeout="0.5s"))
+    monkeypatch.setattr("distributed.Client", lambda place, **few: Client(place, **few | {"timeout": "0.5s"}))
     address = address.format(free_port())
     flags = ("--source", photos, "--output", tmp_path / "out", *FEW, "--on", f"dask:{address}")
     assert f"no Dask scheduler answers at {address}" in cli_error("make-c", *flags)
+    # Dask would use a client that is left for everything that this process computes.
+    with pytest.raises(ValueError):
+        default_client()
     # Were a client that never came up collected in the thread of the next one, Dask would wait for itself.
     gc.collect()
