@@ -26,12 +26,20 @@ pip() {
 }
 
 echo "setup: installing robustgen$extras into $venv"
-# Without a GPU, PyTorch's builds without CUDA, of a twentieth of the size; without its index, the usual builds.
+# Without a GPU, PyTorch's builds without CUDA, of a twentieth of the size; where they do not fit, the usual builds.
+works() {
+    "$venv/bin/python" -c 'import torch, torchvision' 2>/dev/null
+}
 case "$(uname) $extras" in
 Linux*torch* | Linux*timm*)
-    [ -e /proc/driver/nvidia ] || "$venv/bin/python" -c 'import torch, torchvision' 2>/dev/null ||
-        pip install --retries 0 --index-url https://download.pytorch.org/whl/cpu torch torchvision ||
-        echo "setup: PyTorch's own index cannot be read; installing its build with CUDA"
+    if ! [ -e /proc/driver/nvidia ] && ! works; then
+        pip install --retries 0 --index-url https://download.pytorch.org/whl/cpu torch torchvision || true
+        # Other indexes that pip is told of may mix both kinds of build.
+        works || {
+            echo "setup: PyTorch's builds without CUDA cannot be installed; installing those with CUDA"
+            pip uninstall --yes torch torchvision
+        }
+    fi
     ;;
 esac
 pip install --editable ".$extras"
