@@ -65,6 +65,14 @@ def cifar(tmp_path_factory):
     return cifar_folder(tmp_path_factory.mktemp("cifar"))
 
 
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """The classifier of digits as an ONNX file."""
+    from tests.digits import put_model
+
+    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
+
+
 @pytest.fixture(scope="module")
 def dask():
     """Start parts of a Dask cluster by their command-line arguments; all are ended afterwards."""

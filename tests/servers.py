@@ -66,6 +66,19 @@ def s3_server() -> Iterator[tuple[str, Weather]]:
     thread.join()
 
 
+def describe_s3(endpoint: str) -> dict[str, str]:
+    """The environment in which `endpoint` is S3, and no file of the user counts."""
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
 @pytest.fixture
 def s3(s3_server: tuple[str, Weather], monkeypatch: pytest.MonkeyPatch) -> Iterator[Weather]:
     """S3 in the environment, with an empty bucket."""
@@ -74,15 +87,7 @@ def s3(s3_server: tuple[str, Weather], monkeypatch: pytest.MonkeyPatch) -> Itera
     endpoint, weather = s3_server
     # Workers that an earlier test has left know nothing of this server.
     get_reusable_executor().shutdown(wait=True)
-    for name, value in (
-        ("AWS_ENDPOINT_URL", endpoint),
-        ("AWS_ACCESS_KEY_ID", "testing"),
-        ("AWS_SECRET_ACCESS_KEY", "testing"),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-        ("AWS_CONFIG_FILE", os.devnull),
-        ("AWS_SHARED_CREDENTIALS_FILE", os.devnull),
-        ("AWS_EC2_METADATA_DISABLED", "true"),
-    ):
+    for name, value in describe_s3(endpoint).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote, "_WAITS", (0.01, 0.01, 0.01, 0.01))
     forget_connections()

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from robustgen.dataset.state import SCHEMA
 from robustgen.formats import formats_of
 from robustgen.related.streams import ccc
-from tests.digits import PLAIN, put_folder, put_model
+from tests.digits import PLAIN, put_folder
 from tests.helpers import FEW, cli, cli_error, findings, make_c, put_photo, records_of, whole
 
 NAMES = ("arrays", "dataset", "errors", "plan", "predictions", "record", "settings")
@@ -168,11 +168,6 @@ def test_streams(source, tmp_path):
 
 
 # --- predictions ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
 
 
 @pytest.fixture(scope="module")

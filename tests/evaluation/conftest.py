@@ -1,13 +1,8 @@
-"""The classifier of digits, and digits in class folders."""
+"""Digits in class folders."""
 
 import pytest
 
-from tests.digits import put_folder, put_model
-
-
-@pytest.fixture(scope="session")
-def model(tmp_path_factory):
-    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
+from tests.digits import put_folder
 
 
 @pytest.fixture(scope="session")

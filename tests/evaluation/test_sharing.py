@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.digits import put_folder, put_model
+from tests.digits import put_folder
 from tests.helpers import PATIENCE, cli, litter, tree
 
 pytestmark = pytest.mark.slow("three processes share each set")
@@ -82,11 +82,6 @@ def check_sharing(tmp_path, command, status=0):
     assert files(tmp_path / "out") == files(tmp_path / "one")
     assert not litter(tmp_path / "out")
     assert not [*tmp_path.glob("out/**/claims/**/*")] and not [*tmp_path.glob("out/**/parts/**/*.npy")]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
 
 
 @pytest.fixture(scope="module")

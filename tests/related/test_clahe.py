@@ -14,7 +14,7 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.imaging.clahe import Clahe, clahe
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.models import preprocessing
-from tests.digits import PLAIN, put_folder, put_model
+from tests.digits import PLAIN, put_folder
 from tests.helpers import cifar_folder, cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo, tree
 
 IMAGES = 30
@@ -87,11 +87,6 @@ def test_parameters_out_of_range_are_refused(wrong):
 
 
 # --- predicting ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
 
 
 @pytest.fixture(scope="module")
