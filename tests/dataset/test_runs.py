@@ -566,9 +566,9 @@ def test_arrays_of_images_of_different_sizes_are_refused_at_once(photos, tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-def planned(source, output, kind="c", **choices):
-    """The plan of a run by one process."""
-    choices |= {"source": str(source), "output": str(output), "jobs": 1}
+def planned(source, output, kind="c", jobs=1, **choices):
+    """The plan of a run by so many processes."""
+    choices |= {"source": str(source), "output": str(output), "jobs": jobs}
     return plan_benchmark(load(Config, None, choices), kind)
 
 
@@ -642,6 +642,14 @@ def test_an_estimate_of_shards_is_that_of_their_images(photos, tmp_path):
         for name in ("jpeg", "webdataset")
     )
     assert shards == pytest.approx(images, rel=0.3)
+
+
+def test_an_estimate_knows_that_a_process_may_wait_for_the_last_shard(photos, tmp_path, worked, monkeypatch):
+    """Of two processes, one has 3 of 5 images in shards of 2."""
+    monkeypatch.setattr("robustgen.dataset.estimate.count_cores", lambda: 2)
+    shards = {"corruptions": "contrast", "format": "webdataset", "shard_size": 2}
+    one, two = (estimate(planned(photos, tmp_path, jobs=jobs, **shards)).seconds for jobs in (1, 2))
+    assert two == pytest.approx(0.6 * one)
 
 
 @pytest.mark.slow("a photograph of three million pixels")
