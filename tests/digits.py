@@ -14,6 +14,8 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from robustgen.models.onnx import OnnxModel
+
 SIDE = 32
 # The network sees pixels from 0 to 1.
 PLAIN = ("--mean", "0", "--std", "1")
@@ -111,3 +113,17 @@ def put_cifar(root, count):
     names = {b"label_names": [b"digit %d" % i for i in range(10)]}
     (folder / "batches.meta").write_bytes(pickle.dumps(names, protocol=2))
     return folder
+
+
+def interrupt_model(monkeypatch, call):
+    """From now on the model is interrupted at that call; returns the number of images of each call."""
+    calls, run = [], OnnxModel.run
+
+    def counted(self, images):
+        calls.append(len(images))
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return run(self, images)
+
+    monkeypatch.setattr(OnnxModel, "run", counted)
+    return calls

@@ -9,7 +9,6 @@ import pytest
 
 import robustgen
 from robustgen.benchmarks.canonical import PENDING, PUBLISHED_FILES, read_table, recognise
-from robustgen.benchmarks.kinds import BENCHMARKS
 from tests.helpers import CIFAR, cli, make_c
 
 PAGE = (Path(__file__).parents[2] / "docs" / "background" / "canonical.md").read_text()
@@ -47,20 +46,10 @@ def test_verify_names_a_canonical_set(tmp_path, kind):
 # --- published files -----------------------------------------------------------------------------
 
 
-def test_the_published_files_are_those_without_random_draws_and_the_page_lists_them():
-    assert {data_set: title for data_set, (title, _) in PUBLISHED_FILES.items()} == {
-        "cifar-10": "CIFAR-10-C",
-        "cifar-100": "CIFAR-100-C",
-    }
-    (ten, hundred) = (digests for _, digests in PUBLISHED_FILES.values())
-    names = {path.removesuffix(".npy") for path in ten}
-    assert names - {"labels"} < {*BENCHMARKS["c"].names}
-    assert len(names) == 9
-    assert ten.keys() == hundred.keys()
-    assert len({*ten.values(), *hundred.values()}) == 18
+def test_the_page_lists_the_digests_of_the_published_files():
+    (_, ten), (_, hundred) = PUBLISHED_FILES.values()
+    assert ten.keys() == hundred.keys() and len({*ten.values(), *hundred.values()}) == 18
     for path, digest in ten.items():
-        assert re.fullmatch(r"[0-9a-f]{32}", digest)
-        assert re.fullmatch(r"[0-9a-f]{32}", hundred[path])
         assert f"| `{path}` | `{digest}` | `{hundred[path]}` |" in PAGE
 
 

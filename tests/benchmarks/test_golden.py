@@ -32,22 +32,6 @@ def test_pixels_are_the_published_ones(case):
     assert np.array_equal(got, want)
 
 
-def test_every_edition_corruption_and_perturbation_is_covered():
-    covered = {
-        (kind, edition, case["key"].split("/")[-2 if kind == "c" else -1])
-        for case in CASES
-        for kind, edition in [case["file"].split("_", 1)]
-    }
-    # cifar-100 and, for corruptions, tiny-imagenet share the tables of cifar-10 and imagenet-64.
-    by_kind = {
-        "c": (robustgen.CORRUPTIONS, {"cifar-100", "tiny-imagenet", "folder", "coco-c", "laion-c"}),
-        "p": (robustgen.PERTURBATIONS, {"cifar-100", "folder", "coco-c", "laion-c"}),
-    }
-    for kind, (operations, shared) in by_kind.items():
-        for edition in {name for name, row in robustgen.EDITIONS.items() if not row.data_set} - shared:
-            assert {name for k, e, name in covered if (k, e) == (kind, edition)} == set(operations)
-
-
 @pytest.mark.parametrize("severity", [1, 3, 5])
 @pytest.mark.parametrize("twins", [("imagenet-64", "tiny-imagenet"), ("cifar-10", "cifar-100")], ids="=".join)
 def test_editions_that_share_a_scale_share_their_corruptions(twins, severity):

@@ -12,7 +12,7 @@ from robustgen.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.dataset.mirror import select_companions
 from robustgen.dataset.opening import open_dataset
 from robustgen.inspection.report.page import summarise_set
-from tests.helpers import cli, cli_error, errors_of, photo, pixels_of, put_photo, tree
+from tests.helpers import cli, cli_error, errors_of, pixels_of, put_photo, tree
 
 ONE = ("--corruptions", "contrast", "--severities", "2", "--jobs", "1")
 FEW = (*ONE, "--format", "original", "--set", "constants_for=224")
@@ -203,18 +203,6 @@ def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
 def test_what_does_not_go_together(coco, tmp_path, flags, message):
     command = ("make-c", "--source", coco, "--output", tmp_path / "out", *FEW, *LINK)
     assert cli_error(*command, *flags) == message
-
-
-def test_sizes_are_kept_and_the_constants_are_those_of_224(tmp_path):
-    """The field uses the constants of 224 at every size, as the package imagecorruptions has them."""
-    from robustgen import corrupt
-
-    image = photo(480, 640)
-    (tmp_path / "src").mkdir()
-    Image.fromarray(image).save(tmp_path / "src" / "a.png")
-    make_c(tmp_path / "src", tmp_path / "out", "--no-clean")
-    made = pixels_of(tmp_path / "out/contrast/2/a.png")
-    assert np.array_equal(made, corrupt(image, "contrast", 2, scale=224))
 
 
 # --- the recipe of the data set, and what is repeated ---------------------------------------------

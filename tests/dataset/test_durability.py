@@ -6,7 +6,6 @@ import gc
 import hashlib
 import io
 import os
-import random
 import resource
 import shutil
 import signal
@@ -408,25 +407,6 @@ def start(*args):
     process = subprocess.Popen(command, start_new_session=True, **quiet)
     give_way(process)
     return process
-
-
-@pytest.mark.slow("kills many runs")
-def test_killed_again_and_again(many, tmp_path, undisturbed_many):
-    root, rng = tmp_path / "out", random.Random(11)
-    sessions, made = [], 0
-    for _ in range(3):
-        process = start("make-c", "--source", many, "--output", root, *MANY)
-        sessions.append(process.pid)
-        until_under_way(process, root, made + 1)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(rng.uniform(0, 0.25))
-        process.kill()
-        assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
-        made = len(pictures(root))
-    make_c(many, root, *MANY)
-    assert whole(root) == undisturbed_many
-    assert not litter(root)
-    wait_until(lambda: not any(map(alive, sessions)))
 
 
 @pytest.mark.slow("stops runs of workers")

@@ -114,22 +114,6 @@ def test_another_quality_can_be_chosen(photos, tmp_path):
     assert tree(tmp_path / "out")["clean/cat/a.JPEG"] == as_jpeg(pixels_of(photos / "cat/a.JPEG"), 40)
 
 
-def test_random_streams_depend_on_everything_that_names_an_output():
-    first = ("imagenet", "fog", 1, "cat/a.JPEG")
-    streams = [
-        item_rng(0, "c", *first),
-        item_rng(1, "c", *first),
-        item_rng(0, "p", *first),
-        item_rng(0, "c", "imagenet-64", "fog", 1, "cat/a.JPEG"),
-        item_rng(0, "c", "imagenet", "frost", 1, "cat/a.JPEG"),
-        item_rng(0, "c", "imagenet", "fog", 2, "cat/a.JPEG"),
-        item_rng(0, "c", "imagenet", "fog", 1, "dog/a.JPEG"),
-        item_rng(0, "c", "imagenet", "fog", 11, "cat/a.JPEG"),
-    ]
-    assert len({int(stream.integers(2**62)) for stream in streams}) == len(streams)
-    assert item_rng(0, "c", *first).random() == item_rng(0, "c", *first).random()
-
-
 # --- the same bytes on any road ------------------------------------------------------------------
 
 

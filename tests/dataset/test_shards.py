@@ -15,7 +15,6 @@ from tests.helpers import (
     PATIENCE,
     cli,
     cli_error,
-    errors_of,
     findings,
     litter,
     make_c,
@@ -101,17 +100,6 @@ def test_a_shard_that_was_not_merged_is_missed(photos, tmp_path):
         (root / ".robustgen" / "records" / path.name).unlink()
     kinds = [line.split()[0] for line in findings(root)]
     assert kinds == ["extra"] * 10 + ["unfinished"]
-
-
-def test_failures_of_all_merged_shards_are_listed(photos, tmp_path):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
-    for key in ("cat/a.JPEG", "cat/c.png"):
-        (source / key).write_bytes(b"")
-    root = merged(source, tmp_path, *FEW, failing=(1, 3))
-    findings(root)
-    make_c(source, tmp_path / "one", *FEW, status=1)
-    assert [entry["key"] for entry in errors_of(root)] == ["cat/a.JPEG", "cat/c.png"]
-    assert whole(root) == whole(tmp_path / "one")
 
 
 def test_an_image_repaired_between_a_run_and_its_shards(photos, output, tmp_path):

@@ -124,17 +124,6 @@ def test_one_of_three_runs_is_killed(many, tmp_path):
     assert not litter(tmp_path / "out")
 
 
-def test_runs_of_other_settings_at_once_are_refused_by_the_first(photos, tmp_path):
-    flags = ("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
-    both = [spawn(*flags, "--seed", str(seed)) for seed in (1, 2)]
-    answers = [process.communicate(timeout=PATIENCE) for process in both]
-    assert sorted(process.returncode for process in both) == [0, 2], answers
-    (loser,) = (place for place, process in enumerate(both) if process.returncode == 2)
-    assert "created with different settings: seed was" in answers[loser][1].decode()
-    make_c(photos, tmp_path / "one", *FEW, "--seed", str(2 - loser))
-    assert whole(tmp_path / "out") == whole(tmp_path / "one")
-
-
 def test_a_run_that_begins_at_the_same_time_removes_nothing_of_the_other(photos, tmp_path, monkeypatch):
     """It found no output when it looked, and another one's settings when it put its own."""
     exists, others = OutputState.exists, []

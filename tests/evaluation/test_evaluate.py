@@ -1,30 +1,22 @@
 """`robustgen evaluate`: the predictions of `predict` on the written set, without the set."""
 
 import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-from multiprocessing import active_children
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from joblib.externals.loky import get_reusable_executor
 from PIL import Image
 
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.evaluation import evaluating
 from robustgen.evaluation.store import choose_unit_size
-from robustgen.execution import progress
 from robustgen.models.onnx import OnnxModel
-from tests.digits import logarithm, put_cifar, put_model
-from tests.helpers import PATIENCE, cli, cli_error, make_c, put_photo, records_of, tree, wait_until
+from tests.digits import interrupt_model, logarithm, put_cifar, put_model
+from tests.helpers import cli, cli_error, make_c, put_photo, records_of, tree, wait_until
 from tests.sources.test_archives import files_of, put_tar
 from tests.sources.test_array_sources import put_medmnist
-from tests.sources.test_shard_sources import put_parquet, put_shards
 
 IMAGES = 30
 PLAIN = ("--mean", "0", "--std", "1")
@@ -165,22 +157,6 @@ def test_two_severities_need_no_baseline(digits, model, tmp_path):
     assert "nothing is normalised, because baselines are means over five" in result.stderr
 
 
-@pytest.mark.parametrize("kind", ["parquet", "webdataset", "a.tar.gz"])
-def test_images_come_from_any_source(digits, model, written, tmp_path, kind):
-    files = files_of(digits)
-    if kind == "parquet":
-        rows = [({"bytes": content, "path": name}, name.split("/")[0]) for name, content in files.items()]
-        source = put_parquet(tmp_path / "x.parquet", rows, pa.string())
-    elif kind == "webdataset":
-        middle = len(files) // 2
-        parts = [dict([*files.items()][:middle]), dict([*files.items()][middle:])]
-        source = put_shards(tmp_path / "shards", parts)
-    else:
-        source = put_tar(tmp_path / kind, files, "w:gz")
-    evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
-    assert predictions(tmp_path / "p" / "digits") == written
-
-
 def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monkeypatch):
     source = put_tar(tmp_path / "a.tar", files_of(digits))
     some = (*FOLDER, "--corruptions", "fog", "--severities", "1,3", *BATCH, "--jobs", "2")
@@ -191,38 +167,6 @@ def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monke
     assert predictions(tmp_path / "p" / "digits") == written
     line = evaluate(source, model, tmp_path / "other", *some, status=2).stderr
     assert "a.tar" in line
-
-
-@pytest.mark.slow("waits for silence")
-def test_a_stopped_worker_is_named(digits, model, written, tmp_path, monkeypatch):
-    monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
-    stopped, named = [], threading.Event()
-    describe = progress.Progress.describe_silence
-
-    def stop():
-        # Both, before either has loaded what it needs: else one could do the work of the other.
-        wait_until(lambda: len(active_children()) == 2)
-        for child in active_children():
-            stopped.append(child.pid)
-            os.kill(child.pid, signal.SIGSTOP)
-        named.wait(PATIENCE)
-        for pid in stopped:
-            os.kill(pid, signal.SIGCONT)
-
-    def note(self):
-        named.set()
-        return describe(self)
-
-    monkeypatch.setattr(progress.Progress, "describe_silence", note)
-    thread = threading.Thread(target=stop, daemon=True)
-    # Those of another test would be stopped before they have work.
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
-    thread.start()
-    result = evaluate(digits, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
-    thread.join()
-    assert len(stopped) == 2 and "no result for" in result.stderr
-    assert predictions(tmp_path / "p" / "digits") == written
-    assert not [*(tmp_path / "p").glob("*/.robustgen/tmp/*")]
 
 
 def test_arrays_of_cifar(model, tmp_path):
@@ -285,16 +229,8 @@ def test_units_can_be_processed_in_any_order(digits, model, tmp_path, monkeypatc
 
 def evaluate_until(call, monkeypatch, *arguments):
     """A run that is interrupted at a call of the model."""
-    calls, run = [], OnnxModel.run
-
-    def cut_off(self, images):
-        calls.append(len(images))
-        if len(calls) == call:
-            raise KeyboardInterrupt
-        return run(self, images)
-
     with monkeypatch.context() as patch:
-        patch.setattr(OnnxModel, "run", cut_off)
+        interrupt_model(patch, call)
         evaluate(*arguments, status=130)
 
 

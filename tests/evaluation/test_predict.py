@@ -1,7 +1,6 @@
 """`robustgen predict` with a classifier of digits: every layout of data sets, going on, and wrong input."""
 
 import json
-import os
 import re
 import shutil
 import sys
@@ -14,13 +13,13 @@ from PIL import Image
 
 from robustgen.dataset import sharing
 from robustgen.dataset.opening import open_dataset
-from robustgen.evaluation.predictions import write
 from robustgen.imaging.video import read_sequence
 from robustgen.models import preprocessing
-from robustgen.models.onnx import OnnxModel, list_weights
+from robustgen.models.onnx import list_weights
 from tests.digits import (
     PLAIN,
     expected_logits,
+    interrupt_model,
     logarithm,
     pictures,
     put_cifar,
@@ -312,20 +311,6 @@ def test_labels_follow_the_class_list(folder_c, model, tmp_path, text):
 # --- going on ------------------------------------------------------------------------------------
 
 
-def interrupted(monkeypatch, after):
-    """From now on the model is cut off after that many calls; returns how often it was called."""
-    calls, run = [], OnnxModel.run
-
-    def counted(self, images):
-        calls.append(len(images))
-        if len(calls) == after:
-            raise KeyboardInterrupt
-        return run(self, images)
-
-    monkeypatch.setattr(OnnxModel, "run", counted)
-    return calls
-
-
 @pytest.fixture(scope="module")
 def whole(folder_c, model, tmp_path_factory):
     """The files of an undisturbed run with batches of 8."""
@@ -337,14 +322,14 @@ def whole(folder_c, model, tmp_path_factory):
 def predict_until(call, monkeypatch, folder_c, model, output):
     """A run with batches of 8 that is interrupted at a call of the model."""
     with monkeypatch.context() as patch:
-        interrupted(patch, call)
+        interrupt_model(patch, call)
         predict(folder_c, model, output, *BATCH, status=130)
 
 
 @pytest.mark.parametrize("after", [2, 5, 9, 17])
 def test_a_run_goes_on_where_it_was_cut_off(folder_c, model, whole, tmp_path, monkeypatch, after):
     predict_until(after, monkeypatch, folder_c, model, tmp_path / "p")
-    calls = interrupted(monkeypatch, 0)
+    calls = interrupt_model(monkeypatch, 0)
     predict(folder_c, model, tmp_path / "p", *BATCH)
     # One call each finds out the number of classes; the call that was cut off is made again.
     assert len(calls) - 1 == 5 * 4 - (after - 2)
@@ -493,20 +478,6 @@ def test_nothing_is_removed_or_written_through_a_link(folder_c, model, tmp_path)
     assert ".robustgen: is a link" in cli_error(*common, new)
 
 
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_path):
-    output = tmp_path / "preds"
-    predict(folder_c, model, output)
-    (output / "fog" / "3.npz").unlink()
-    os.mkfifo(output / "fog" / "3.npz")
-    assert "3.npz: not a complete file of predictions" in cli_error("score", output, "--partial")
-    common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN)
-    assert "3.npz: not a complete file of predictions" in cli_error(*common)
-    assert "not as robustgen wrote it" in cli_error(*common, "--overwrite")
-    (output / "predictions.json").unlink()
-    os.mkfifo(output / "predictions.json")
-    assert "predictions.json: cannot be read" in cli_error(*common)
-
-
 def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
     flags = ("--format", "png", "--set", "constants_for=32", "--limit", "2")
     frames = made("make-p", digits, tmp_path / "png", *flags, "--perturbations", "brightness")
@@ -518,16 +489,6 @@ def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
 
 
 # --- other frameworks ----------------------------------------------------------------------------
-
-
-def test_any_program_can_write_the_same_files(folder_c, model, tmp_path):
-    predict(folder_c, model, tmp_path / "onnx")
-    dataset = open_dataset(folder_c)
-    for variant in dataset.variants:
-        logits = np.concatenate([expected_logits(images) for images in dataset.batches(variant, 7)])
-        write(tmp_path / "numpy", variant, dataset.keys(variant), dataset.labels(variant), logits)
-    for variant in VARIANTS:
-        assert_same_rows(held(tmp_path / "onnx", variant), held(tmp_path / "numpy", variant))
 
 
 def recipe():
@@ -677,12 +638,14 @@ def test_no_set_at_all(digits, model, tmp_path):
     assert "no such folder" in wrong(tmp_path / "missing", model, tmp_path)
 
 
-def test_predictions_of_other_keys_are_not_continued(folder_c, model, tmp_path):
+def test_predictions_that_are_damaged_or_of_other_keys_are_not_continued(folder_c, model, tmp_path):
     predict(folder_c, model, tmp_path / "p")
     found = held(tmp_path / "p", "fog/3")
     found["keys"] = np.array([f"x{key}" for key in found["keys"]])
     np.savez(tmp_path / "p" / "fog" / "3.npz", **found)
     assert "fog/3.npz: not the images of" in wrong(folder_c, model, tmp_path, *PLAIN)
+    (tmp_path / "p" / "fog" / "3.npz").write_bytes(b"damaged")
+    assert "3.npz: not a complete file of predictions" in wrong(folder_c, model, tmp_path, *PLAIN)
 
 
 def test_a_folder_of_other_things_is_not_written_into(folder_c, model, tmp_path):

@@ -87,15 +87,6 @@ def test_files_in_pieces_are_whole_or_nothing(store: Store) -> None:
     assert [store.read(f"many/{i}") for i in range(40)] == [b"%d" % i for i in range(40)]
 
 
-def test_parquet_is_written_in_pieces(store: Store) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    table = pa.table({"a": list(range(1000))})
-    with store.create("t.parquet") as file, pq.ParquetWriter(file, table.schema) as writer:
-        writer.write_table(table)
-    with store.open("t.parquet") as content:
-        assert pq.ParquetFile(content).read() == table
-
-
 def test_exclusive_files_are_put_once(store: Store) -> None:
     store.put("settings.json", b"first", exclusive=True)
     with pytest.raises(FileExistsError):

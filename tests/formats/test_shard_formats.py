@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 import tarfile
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from PIL import Image
 from robustgen.dataset.opening import open_dataset
 from robustgen.errors import SourceError
 from robustgen.sources.sample_names import sample_key, sample_name
-from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, spawn, tree, wait_until
+from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
 from tests.sources.test_archives import put_tar
 from tests.sources.test_shard_sources import put_parquet
 
@@ -133,33 +132,6 @@ def test_long_and_foreign_names_are_read_by_any_tar(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_second_run_does_nothing_and_variants_can_be_added(photos, sets, tmp_path, form):
-    make(photos, tmp_path / "out", form, "--corruptions", "contrast")
-    assert "nothing to do" in make(photos, tmp_path / "out", form, "--corruptions", "contrast").output
-    shard = find_shard(tmp_path / "out", "contrast/1")
-    before = shard.stat().st_mtime_ns
-    make(photos, tmp_path / "out", form)
-    assert shard.stat().st_mtime_ns == before
-    assert tree(tmp_path / "out") == tree(sets / form)
-
-
-@pytest.mark.slow("kills runs")
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_killed_run_goes_on(tmp_path, form):
-    for i in range(12):
-        put_photo(tmp_path / "in" / "cat" / f"{i}.JPEG", 200, 200, seed=i)
-    flags = ("make-c", "--source", tmp_path / "in", "--format", form, "--set", "shard_size=5", "--jobs", "2")
-    flags = (*flags, "--corruptions", "zoom_blur,elastic_transform")
-    run = spawn(*flags, "--output", tmp_path / "out")
-    wait_until(lambda: [*(tmp_path / "out/.robustgen/records").glob("*")], run)
-    run.send_signal(signal.SIGKILL)
-    run.wait()
-    cli(*flags, "--output", tmp_path / "out")
-    cli(*flags, "--output", tmp_path / "undisturbed")
-    assert tree(tmp_path / "out") == tree(tmp_path / "undisturbed")
-
-
-@pytest.mark.parametrize("form", FORMATS)
 def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_path, form):
     good = (copied / "cat/b.jpg").read_bytes()
     (copied / "cat/b.jpg").write_bytes(b"no image")
@@ -211,19 +183,6 @@ def test_another_size_of_shards_is_refused(photos, tmp_path):
 
 
 # --- checked ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_verify_finds_what_is_wrong(photos, sets, tmp_path, form):
-    out = Path(shutil.copytree(sets / form, tmp_path / "out"))
-    assert "0 findings" in cli("verify", out, "--deep", "all").output
-    shard = find_shard(out, "contrast/1")
-    data = bytearray(shard.read_bytes())
-    data[600] ^= 1
-    shard.write_bytes(data)
-    assert f"changed   {shard.relative_to(out)}" in cli("verify", out, status=1).output
-    shard.write_bytes(data[: len(data) // 2])
-    assert f"truncated {shard.relative_to(out)}" in cli("verify", out, status=1).output
 
 
 def test_verify_deep_finds_another_image_in_a_shard(copied, tmp_path):

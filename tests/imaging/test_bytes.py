@@ -63,7 +63,7 @@ def test_the_stream_of_an_output_is_pinned():
         (0, "p", "imagenet", "fog", 3, "a"),
         (0, "c", "imagenet-64", "fog", 3, "a"),
         (0, "c", "imagenet", "snow", 3, "a"),
-        (0, "c", "imagenet", "fog", 4, "a"),
+        (0, "c", "imagenet", "fog", 33, "a"),
         (0, "c", "imagenet", "fog", 3, "b"),
     ],
 )

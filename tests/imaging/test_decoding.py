@@ -241,21 +241,6 @@ def test_commands_decode_by_the_chosen_library(command, flags, jobs, source, tmp
     assert np.array_equal(made["ijg"][clean], both(FILE)[1])
 
 
-def test_a_damaged_file_is_one_line_and_the_others_are_made(source, tmp_path):
-    (source / "cat/broken.jpg").write_bytes(FILE[: len(FILE) // 2])
-    lines = {}
-    for library in ("turbo", "ijg"):
-        output = tmp_path / library
-        done = cli(
-            *("make-c", "--source", source, "--output", output, *C, "--jobs", 2, "--libjpeg", library),
-            status=1,
-        )
-        lines[library] = [line for line in done.stderr.splitlines() if "broken" in line]
-        assert len(pictures(output)) == 2
-        assert "Corrupt JPEG" not in done.stderr and "Premature" not in done.stderr
-    assert lines["turbo"] == lines["ijg"] and lines["ijg"]
-
-
 def test_preview_follows(source, tmp_path):
     sheets = []
     for library in ("turbo", "ijg"):

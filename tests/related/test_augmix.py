@@ -309,20 +309,6 @@ def test_the_files_hold_what_the_function_gives(photos, tmp_path):
         assert (tmp_path / "out" / "augmix" / str(copy) / "a" / "two.JPEG").read_bytes() == expected
 
 
-def test_bytes_do_not_depend_on_jobs_shards_or_interruptions(photos, tmp_path):
-    make(photos, tmp_path / "one")
-    expected = tree(tmp_path / "one")
-    make(photos, tmp_path / "two", "--jobs", 2)
-    assert tree(tmp_path / "two") == expected
-    for shard in ("2/2", "1/2"):
-        make(photos, tmp_path / "shards", "--shard", shard)
-    assert tree(tmp_path / "shards") == expected
-    (tmp_path / "two" / "augmix" / "1" / "a" / "one.jpg").unlink()
-    (tmp_path / "two" / "augmix" / "2" / "b" / "four.jpg").write_bytes(b"cut")
-    make(photos, tmp_path / "two")
-    assert tree(tmp_path / "two") == expected
-
-
 def test_more_copies_later_leave_the_earlier_ones_alone(photos, tmp_path):
     make(photos, tmp_path / "out", "--copies", 1)
     before = {name: content for name, content in tree(tmp_path / "out").items() if name.endswith("one.jpg")}

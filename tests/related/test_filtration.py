@@ -13,10 +13,10 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError
 from robustgen.models.classifier import Classifier
-from robustgen.models.onnx import OnnxModel
 from robustgen.related.filtration import crops, funnel, reviewing
 from robustgen.related.filtration.funnel import FunnelStep, Opinions
 from robustgen.settings.class_lists import read_classes
+from tests.digits import interrupt_model
 from tests.helpers import cli, cli_error, errors_of, records_of, tree
 
 # The models see pixels from 0 to 1.
@@ -332,19 +332,6 @@ def test_crops_are_of_the_size_that_the_model_takes(candidates, classes, tmp_pat
     assert member["geometry"] == dict(zip(("height", "width", "shorter"), geometry, strict=True))
 
 
-def test_images_are_equalised_before_they_are_cropped(model, classes, tmp_path):
-    rng = np.random.default_rng(0)
-    pixels = rng.integers(0, 60, (40, 40, 3), np.uint8) * np.array([0, 0, 1], np.uint8)
-    (tmp_path / "in" / "red").mkdir(parents=True)
-    Image.fromarray(pixels).save(tmp_path / "in" / "red" / "dim.png")
-    found = []
-    for name, flags in (("plain", ()), ("clahe", ("--clahe",))):
-        loose = ("--classes", classes, "--max-confidence", "1", *flags)
-        filter_a(tmp_path / "in", model, tmp_path / name, *loose)
-        found += [entry["confidence"] for entry in lines_of(tmp_path / name / "shortlist.jsonl")]
-    assert found[0] != found[1]
-
-
 # --- ImageNet-O ----------------------------------------------------------------------------------
 
 
@@ -408,30 +395,16 @@ def test_filter_o_wants_to_know_the_classes(strangers, model, tmp_path):
 # --- going on ------------------------------------------------------------------------------------
 
 
-def cut_off(monkeypatch, after):
-    """From now on the model is cut off at that call; returns the calls."""
-    calls, run = [], OnnxModel.run
-
-    def counted(self, images):
-        calls.append(len(images))
-        if len(calls) == after:
-            raise KeyboardInterrupt
-        return run(self, images)
-
-    monkeypatch.setattr(OnnxModel, "run", counted)
-    return calls
-
-
 @pytest.mark.parametrize("after", [3, 4, 7])
 def test_a_run_goes_on_where_it_was_cut_off(candidates, model, classes, tmp_path, monkeypatch, after):
     flags = ("--classes", classes, "--batch-size", "2")
     filter_a(candidates, model, tmp_path / "whole", *flags)
     with monkeypatch.context() as patch:
-        cut_off(patch, after)
+        interrupt_model(patch, after)
         filter_a(candidates, model, tmp_path / "a", *flags, status=130)
     assert not (tmp_path / "a" / "shortlist.jsonl").exists()
     with monkeypatch.context() as patch:
-        calls = cut_off(patch, 0)
+        calls = interrupt_model(patch, 0)
         filter_a(candidates, model, tmp_path / "a", *flags)
     # Two calls each find out what the model gives; of six batches the one that was cut off is asked again.
     assert len(calls) == 2 + 6 - (after - 3)

@@ -9,14 +9,14 @@ import pytest
 
 from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.dataset import open_dataset
-from robustgen.display.html import embed_data, render_page
+from robustgen.display.html import embed_data
 from robustgen.evaluation.predictions import write
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.scores.baselines import ALEXNET
 from robustgen.scores.gallery import find_first_flips, find_lone_successes
 from robustgen.scores.reporting import Report
 from robustgen.scores.results import ModelScores
-from robustgen.scores.score_page import collect_data, write_page
+from robustgen.scores.score_page import write_page
 from robustgen.scores.scoring import choose_published
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
@@ -281,17 +281,6 @@ def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
     assert browser.run("document.querySelectorAll('#heat tbody td.number').length") == 50 * 19
     browser.run("document.querySelector('#means input').click()")
     assert page_data(tmp_path / "page.html")["line"]["source"] == "these 50 models"
-
-
-@pytest.mark.slow("intervals of fifty models")
-def test_a_page_with_intervals_of_fifty_models_stays_small():
-    report = Report(fake_scores(50, 200), ALEXNET, 1, [])
-    data = collect_data(report)
-    page = render_page("scores.html", data=data, gallery=None, lead="", notes=[], families=[])
-    assert len(page) < 5_000_000
-    pairs = np.array(data["pairs"]["error"])
-    assert pairs.shape == (50, 50, 2)
-    assert pairs[..., 0] == pytest.approx(-pairs[..., 1].T, abs=1e-4)
 
 
 def test_the_images_that_flip_first():
