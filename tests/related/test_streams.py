@@ -339,7 +339,6 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("fog", "line 2: not JSON"),
         ("[1]", "label; may contain visit, domain, reset, edition, and"),
         (json.dumps(ROW | {"n2": 3}), "line 2: must contain key, corruption, severity, label; may"),
         (json.dumps(ROW | {"reset": 1}), "line 2: reset cannot be 1"),
@@ -348,6 +347,7 @@ ROW = {"key": "a", "corruption": "fog", "severity": 5, "label": 1}
         (json.dumps(ROW | {"key": ""}), "line 2: key cannot be ''"),
         (json.dumps(ROW | {"severity": "5"}), "line 2: severity cannot be '5'"),
         (json.dumps(ROW | {"label": True}), "line 2: label cannot be True"),
+        (json.dumps(ROW | {"label": 1.5}), "line 2: label cannot be 1.5"),
     ],
 )
 def test_wrong_rows_are_named(tmp_path, line, message):
