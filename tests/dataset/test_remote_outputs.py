@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robustgen.dataset.names import STATE
-from robustgen.files.storage import open_store, remote
+from robustgen.files.storage import open_store
 from tests.helpers import (
     FEW,
     PATIENCE,
@@ -292,24 +292,6 @@ def test_an_output_inside_or_around_its_source_is_refused(photos, place, spellin
 
 def test_verify_of_nothing_is_one_line(place):
     assert "contains no files" in cli_error("verify", f"{place}/nothing")
-
-
-@pytest.mark.slow("a store with faults")
-def test_a_listing_that_lags_makes_units_again_and_nothing_else(photos, tmp_path, place, monkeypatch):
-    """A store may show new files only after a while; the run that follows finds all of them there."""
-    make_c(photos, f"{place}/out")
-    before, real = stored(f"{place}/out"), remote.RemoteStore.list
-
-    def lag(self, prefix=""):
-        entries = [*real(self, prefix)]
-        return (entry for entry in entries if not entry.path.startswith(("records/00000", "clean/cat")))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(remote.RemoteStore, "list", lag)
-        make_c(photos, f"{place}/out")
-    make_c(photos, f"{place}/out")
-    assert stored(f"{place}/out") == before
-    assert findings(f"{place}/out", status=0) == []
 
 
 def test_temporary_files_of_shards_go(photos, s3, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Who does the work of a run: worker processes that stop, the workers of a Dask cluster that come and go."""
 
+import contextlib
 import errno
 import os
 import re
@@ -8,13 +9,17 @@ import sys
 import threading
 from multiprocessing import active_children
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.backend.process import LokyProcess
 
 from robustgen.dataset.produce import ImageWork
+from robustgen.errors import WriteError
 from robustgen.execution import processes, progress
+from robustgen.execution.base import WorkersLostError
+from robustgen.execution.jobs import carry_out
 from robustgen.execution.processes import Processes, ThisProcess
 from robustgen.files.storage import host
 from robustgen.inspection.conformance import check_executor
@@ -164,6 +169,18 @@ def test_only_as_many_tasks_start_as_the_system_lets(monkeypatch):
     monkeypatch.setattr(threading.Thread, "start", start_few)
     assert host.can_start(3)
     assert not host.can_start(1)
+
+
+@pytest.mark.parametrize(("finished", "ends"), [(1, True), (0, False)])
+def test_workers_may_die_as_often_as_they_like_while_jobs_are_finished(finished, ends):
+    def die_after_some(jobs, reporter):
+        yield from jobs[:finished]
+        raise WorkersLostError("a worker died")
+
+    silent = SimpleNamespace(forget_workers=lambda: None, reporter=None)
+    results = carry_out(dict(enumerate(range(5))), int, 2, silent, SimpleNamespace(map=die_after_some))
+    with contextlib.nullcontext() if ends else pytest.raises(WriteError, match="workers keep dying"):
+        assert [*results] == [*range(5)]
 
 
 @pytest.mark.slow("starts workers twice")
