@@ -66,6 +66,7 @@ def test_names_and_numbers():
     assert NAMES[:15] == imagecorruptions.get_corruption_names() and len(NAMES) == 19
     assert list(imagecorruptions.corruption_dict) == NAMES
     assert imagecorruptions.corruption_tuple == tuple(imagecorruptions.corruption_dict.values())
+    assert imagecorruptions.corrupt(IMAGE, 1, corruption_number=0).shape == IMAGE.shape
     assert imagecorruptions.get_corruption_names("weather") == ["snow", "frost", "fog", "brightness"]
     with pytest.raises(ValueError, match="subset must be one of"):
         imagecorruptions.get_corruption_names("nonsense")

@@ -14,6 +14,7 @@ from robustgen.formats.arrays import _shrink
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.formats.lossless import LosslessEncoder
 from robustgen.formats.original import OriginalEncoder
+from robustgen.formats.units import cut_by_images
 from tests.helpers import cli, cli_error, errors_of, make_c, pixels_of, put_photo, tree
 
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "2", "--jobs", "1")
@@ -175,3 +176,7 @@ def test_opening_a_finished_set_does_not_list_all_its_files(lossless, monkeypatc
 def test_labels_that_are_no_bytes_are_not_cut_off():
     assert _shrink(np.array([0, 255])).dtype == np.uint8
     assert _shrink(np.array([0, 256])).tolist() == [0, 256]
+
+
+def test_a_large_plan_has_4096_units_at_most():
+    assert len([*cut_by_images(range(100_000), ())]) == 4000
