@@ -54,7 +54,7 @@ class Processes:
         from joblib.externals.loky import get_reusable_executor
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-        _silence_tracker()
+        _silence_loky()
         # Workers of an earlier run are used again.
         if not active_children() and not can_start(_TASKS + _TASKS_OF_WORKER * self.count):
             raise self._refuse()
@@ -88,8 +88,8 @@ class Processes:
 
 
 @cache
-def _silence_tracker() -> None:
-    """Hide what loky's resource tracker, a process of its own, prints about killed processes."""
+def _silence_loky() -> None:
+    """Hide what loky prints about processes that were killed, or that it replaces as they grow by 300 MB."""
     from joblib.externals.loky.backend import resource_tracker
 
     start = resource_tracker.spawnv_passfds
@@ -98,7 +98,8 @@ def _silence_tracker() -> None:
         return start(path, [*args[:-1], f"import sys; sys.stderr = None; {args[-1]}"], descriptors)
 
     resource_tracker.spawnv_passfds = start_silently
-    warnings.filterwarnings("ignore", "resource_tracker: process died", UserWarning)
+    for message in ("resource_tracker: process died", "A worker stopped while some jobs"):
+        warnings.filterwarnings("ignore", message, UserWarning)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from robustgen.imaging import motion
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.colour import Hsv, raise_value
 from robustgen.imaging.elastic import displace, smooth_fields
-from robustgen.imaging.frost import frost_photograph
+from robustgen.imaging.frost import frost_crop, frost_photograph
 from robustgen.imaging.gaussian import gaussian, gaussian_bytes
 from robustgen.imaging.geometry import resize_by_box
 from robustgen.imaging.haze import draw_plasma
@@ -219,6 +219,14 @@ def test_without_imagemagick_the_remedy_is_told(monkeypatch):
 
 
 # --- frost ---------------------------------------------------------------------------------------
+
+
+def test_the_last_window_of_a_photograph_is_never_taken(monkeypatch):
+    photograph = photo(40, 50)
+    monkeypatch.setattr("robustgen.imaging.frost.frost_photograph", lambda *_: photograph)
+    for seed in range(20):
+        window = frost_crop((39, 49), 1.0, None, np.random.default_rng(seed))
+        assert np.array_equal(window, photograph[:39, :49])
 
 
 def test_photographs_of_another_folder_are_the_published_ones(tmp_path):

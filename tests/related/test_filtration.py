@@ -711,12 +711,6 @@ def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
     assert not (tmp_path / "a").exists()
 
 
-def test_numbers_that_are_none(candidates, tmp_path):
-    model = put_model(tmp_path / "nan.onnx", scale=np.nan)
-    line = refused("filter-a", candidates, model, tmp_path / "a")
-    assert "nan.onnx: returns NaN or infinity for 'blue/right.png'" in line
-
-
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
     wrong = lambda output: refused("filter-a", candidates, model, output, "--classes", classes)  # noqa: E731
     assert f"is inside the source {candidates}" in wrong(candidates / "out")
