@@ -149,7 +149,6 @@ def test_an_unknown_member_is_named_with_the_nearest():
     ("name", "severity", "message"),
     [
         ("laion-c:glitched", 6, "does not exist .1 to 5."),
-        ("laion-c:glitched", 0, "does not exist .1 to 5."),
         ("mnist-c:fog", 2, "does not exist .1."),
         ("ccc:fog", 5.25, "does not exist .0 to 5."),
         ("medmnist-c:bubble", 3, "no published strength at scale 224 .it has at bloodmnist and pathmnist."),

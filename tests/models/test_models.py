@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from robustgen.errors import ConfigError
+from robustgen.models.classifier import is_finite
 from robustgen.models.opening import open_model
 from robustgen.models.pytorch import TorchModel
 from robustgen.settings.models import Runtime
@@ -263,6 +264,11 @@ def test_networks_of_timm_bring_their_preprocessing(refusal, tmp_path):
     assert opened.preprocessing.interpolation == own["interpolation"]
     assert opened(np.zeros((2, 3, 32, 32), np.float32)).shape == (2, 10)
     assert "has no such model (did you mean resnet" in refusal("timm:resnet5")
+
+
+def test_a_sequence_with_one_frame_of_no_number_is_named():
+    logits = np.array([[[0, 1], [np.nan, 1]], [[-np.inf, 1], [0, 1]]])
+    assert is_finite(logits).tolist() == [False, True]
 
 
 def test_batches_are_halved_when_memory_is_short(made, tmp_path, capsys):

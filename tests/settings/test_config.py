@@ -294,7 +294,6 @@ def test_defaults():
         ("[fog, extra]", ("fog", *tuple(CORRUPTIONS)[15:])),
         ("fog, frost , snow", ("fog", "frost", "snow")),
         ("[fog, frost, fog]", ("fog", "frost")),
-        ("fog", ("fog",)),
     ],
 )
 def test_ways_to_name_corruptions(written, meant):
