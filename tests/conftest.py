@@ -1,3 +1,4 @@
+import gc
 import os
 import shutil
 import signal
@@ -39,6 +40,12 @@ def pytest_collection_modifyitems(items):
         for fixture, reason in {"browser": "starts Chromium", "dask": "starts a Dask cluster"}.items():
             if fixture in item.fixturenames:
                 item.add_marker(pytest.mark.slow(reason))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_garbage():
+    """Free the sessions of ONNX Runtime first: a forked process would wait for ever for their threads."""
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
