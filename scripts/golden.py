@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Cuts the full golden outputs down to the files beside this script.
+"""Cuts the full golden outputs down to the files in tests/golden.
 
-python tests/golden/make.py FOLDER        (the folder with c_imagenet.npz ..., seeds.json and 2018/)
+    python scripts/golden.py FOLDER        (the folder with c_imagenet.npz ..., seeds.json and 2018/)
 
 Where 2018/ holds another output of a case, that of the libraries of 2018, it is the one kept; the outputs of
 a photograph made grey (luma), and of white and black images are found there only.
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+TARGET = Path(__file__).resolve().parents[1] / "tests" / "golden"
 # Every n-th pixel in both directions is kept; 1 keeps them all.
 STEPS = {
     "c_imagenet": 11,
@@ -37,7 +38,6 @@ FAMILIES = {
 
 
 def cut_families(full: Path) -> None:
-    here = Path(__file__).parent
     seeds = json.loads((full / "families.json").read_text())["seeds"]
     cases = []
     for stem, (step, left_out) in FAMILIES.items():
@@ -45,13 +45,13 @@ def cut_families(full: Path) -> None:
         keys = [key for key in data.files if not key.removeprefix("input/").startswith(left_out or "\0")]
         inputs = {key: data[key] for key in keys if key.startswith("input/")}
         outputs = {key: data[key][::step, ::step] for key in keys if key not in inputs}
-        np.savez_compressed(here / f"{stem}.npz", **inputs, **outputs)
+        np.savez_compressed(TARGET / f"{stem}.npz", **inputs, **outputs)
         prefix = stem.removeprefix("cbar_")
         cases += [
             {"file": stem, "key": key, "step": step, "seed": seeds[f"{prefix}/{key}"]} for key in outputs
         ]
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
-    (here / "families.json").write_text(f"[\n{lines}\n]\n")
+    (TARGET / "families.json").write_text(f"[\n{lines}\n]\n")
 
 
 # Of LAION-C, MedMNIST-C and CCC's elastic; the inputs are those of `c_imagenet`. MNIST-C is kept whole.
@@ -77,11 +77,10 @@ def cut_later_families(full: Path) -> None:
                 shape = data[key].shape
                 bits = np.unpackbits(data[f"undecided/{key}"])[: data[key].size].reshape(shape)
                 kept[f"undecided/{key}"] = bits[::LATER_STEP, ::LATER_STEP]
-    np.savez_compressed(Path(__file__).with_name("families2.npz"), **kept)
+    np.savez_compressed(TARGET / "families2.npz", **kept)
 
 
 def main(full: Path) -> None:
-    here = Path(__file__).parent
     seeds = json.loads((full / "seeds.json").read_text())
     more = json.loads((full / "2018" / "index.json").read_text())["seeds"]
     cases = []
@@ -98,7 +97,7 @@ def main(full: Path) -> None:
             key: data if key.endswith(INPUTS) else data[..., ::step, ::step, :]
             for key, data in outputs.items()
         }
-        np.savez_compressed(here / f"{stem}.npz", **kept)
+        np.savez_compressed(TARGET / f"{stem}.npz", **kept)
         for key in outputs:
             if not key.endswith(INPUTS):
                 # Of sequences, the seed of another source, and the frames of the published one.
@@ -108,7 +107,7 @@ def main(full: Path) -> None:
                 case = case | ({"seed": more[f"{edition}/{key}"]} if f"{edition}/{key}" in more else {})
                 cases.append({"file": stem, "key": key, "step": step, **case})
     lines = ",\n".join(json.dumps(case, separators=(",", ":")) for case in cases)
-    (here / "cases.json").write_text(f"[\n{lines}\n]\n")
+    (TARGET / "cases.json").write_text(f"[\n{lines}\n]\n")
 
 
 if __name__ == "__main__":
