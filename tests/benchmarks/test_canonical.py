@@ -74,3 +74,10 @@ def test_other_files_are_not_called_published(planted):
     assert "Zenodo" not in cli("verify", planted, status=1).stdout
     (planted / "contrast.npy").unlink()
     assert "Zenodo" not in cli("verify", planted, status=1).stdout
+
+
+def test_other_sets_have_no_published_files(planted, monkeypatch):
+    title, digests = PUBLISHED_FILES["cifar-10"]
+    monkeypatch.setitem(PUBLISHED_FILES, "cifar-100", (title, digests))
+    monkeypatch.delitem(PUBLISHED_FILES, "cifar-10")
+    assert "Zenodo" not in cli("verify", planted).stdout

@@ -1,6 +1,7 @@
 """`robustgen predict` with a classifier of digits: every layout of data sets, going on, and wrong input."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -476,6 +477,20 @@ def test_nothing_is_removed_or_written_through_a_link(folder_c, model, tmp_path)
     new.mkdir()
     (new / ".robustgen").symlink_to(victim)
     assert ".robustgen: is a link" in cli_error(*common, new)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_path):
+    output = tmp_path / "preds"
+    predict(folder_c, model, output)
+    (output / "fog" / "3.npz").unlink()
+    os.mkfifo(output / "fog" / "3.npz")
+    assert "3.npz: not a complete file of predictions" in cli_error("score", output, "--partial")
+    common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN)
+    assert "3.npz: not a complete file of predictions" in cli_error(*common)
+    assert "not as robustgen wrote it" in cli_error(*common, "--overwrite")
+    (output / "predictions.json").unlink()
+    os.mkfifo(output / "predictions.json")
+    assert "predictions.json: cannot be read" in cli_error(*common)
 
 
 def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):

@@ -322,3 +322,15 @@ def test_images_of_many_sizes_share_a_page(tmp_path):
     sides = [int(side) for name in ("width", "height") for side in page.values("img", name)]
     assert max(sides) <= 3 * 256
     assert "and others" in page.text
+
+
+def test_a_set_behind_a_url(tmp_path, monkeypatch, c_set):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    monkeypatch.chdir(tmp_path)
+    for path in c_set.rglob("*.*"):
+        if path.is_file() and ".robustgen" not in path.parts:
+            MemoryFileSystem().pipe(f"/report/{c_set.name}/{path.relative_to(c_set)}", path.read_bytes())
+    assert cli("report", f"memory://report/{c_set.name}").stdout.startswith(f"{c_set.name}-report.html, ")
+    cli("report", c_set, "--output", tmp_path / "local.html")
+    assert (tmp_path / f"{c_set.name}-report.html").read_bytes() == (tmp_path / "local.html").read_bytes()

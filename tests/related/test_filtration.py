@@ -332,6 +332,19 @@ def test_crops_are_of_the_size_that_the_model_takes(candidates, classes, tmp_pat
     assert member["geometry"] == dict(zip(("height", "width", "shorter"), geometry, strict=True))
 
 
+def test_images_are_equalised_before_they_are_cropped(model, classes, tmp_path):
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 60, (40, 40, 3), np.uint8) * np.array([0, 0, 1], np.uint8)
+    (tmp_path / "in" / "red").mkdir(parents=True)
+    Image.fromarray(pixels).save(tmp_path / "in" / "red" / "dim.png")
+    found = []
+    for name, flags in (("plain", ()), ("clahe", ("--clahe",))):
+        loose = ("--classes", classes, "--max-confidence", "1", *flags)
+        filter_a(tmp_path / "in", model, tmp_path / name, *loose)
+        found += [entry["confidence"] for entry in lines_of(tmp_path / name / "shortlist.jsonl")]
+    assert found[0] != found[1]
+
+
 # --- ImageNet-O ----------------------------------------------------------------------------------
 
 
@@ -709,6 +722,12 @@ def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
     model = put_model(tmp_path / "minus.onnx", scale=-1.0) if "--outputs" in flags else model
     assert says in refused("filter-a", candidates, model, tmp_path / "a", *flags)
     assert not (tmp_path / "a").exists()
+
+
+def test_numbers_that_are_none(candidates, tmp_path):
+    model = put_model(tmp_path / "nan.onnx", scale=np.nan)
+    line = refused("filter-a", candidates, model, tmp_path / "a")
+    assert "nan.onnx: returns NaN or infinity for 'blue/right.png'" in line
 
 
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):

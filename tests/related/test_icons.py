@@ -1,8 +1,10 @@
 """make-icons: classes, packages, composition, duplicates, splits, and the whole command."""
 
 import json
+import os
 import re
 import shutil
+import unicodedata
 
 import numpy as np
 import pytest
@@ -22,6 +24,8 @@ APPENDIX_C = (
     "Shoe, Surfing, Tree, Umbrella, Water Polo, Wrestling, Writing Utensil"
 )
 TONES = ("1f3fb", "1f3fc", "1f3fd", "1f3fe", "1f3ff")
+
+
 # --- small packages ------------------------------------------------------------------------------
 
 
@@ -85,11 +89,33 @@ def out(tmp_path, packages):
 
 
 CLASSES = read_classes(own_classes())
+COMMENTED = [
+    (match[1], match[2])
+    for line in own_classes().read_text(encoding="utf-8").splitlines()
+    if (match := re.fullmatch(r'  - "([^"]+)"  # (.+)', line))
+]
 
 
 def test_the_classes_are_those_of_the_paper_with_several_emoji_each():
     assert set(CLASSES) == {name.lower().replace(" ", "_") for name in APPENDIX_C.split(", ")}
     assert len(CLASSES) == 50 and min(map(len, CLASSES.values())) >= 3
+
+
+def test_emoji_are_written_as_they_are_compared_and_of_assigned_code_points():
+    written = [emoji for emoji, _ in COMMENTED]
+    assert len(written) == sum(map(len, CLASSES.values()))
+    assert all(parse_emoji(emoji) == emoji == strip_tones(emoji) for emoji in written)
+    points = {int(point, 16) for emoji in written for point in emoji.split("-")}
+    assert all(unicodedata.category(chr(each)) != "Cn" or 0x1F900 <= each <= 0x1FAFF for each in points)
+
+
+def test_single_code_points_bear_the_names_that_unicode_gives_them():
+    singles = {emoji: name for emoji, name in COMMENTED if "-" not in emoji}
+    names = {emoji: unicodedata.name(chr(int(emoji, 16)), None) for emoji in singles}
+    # Older Pythons do not know the emoji of the last years, which lie in two blocks.
+    unknown = {emoji for emoji, name in names.items() if name is None}
+    assert all(0x1F900 <= int(emoji, 16) <= 0x1FAFF for emoji in unknown)
+    assert {e: n for e, n in names.items() if n} == {e: n for e, n in singles.items() if e not in unknown}
 
 
 @pytest.mark.parametrize(
@@ -225,6 +251,15 @@ def test_an_unreadable_picture_is_named(tmp_path, content):
     file.write_bytes(content)
     with pytest.raises(ImageError, match=re.escape(str(file))):
         read_picture(file, tmp_path)
+
+
+def test_a_pipe_in_the_place_of_a_picture_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "1f600.png")
+    with pytest.raises(ImageError, match=r"1f600\.png': is not a regular file"):
+        read_picture(tmp_path / "1f600.png", tmp_path)
+    os.mkfifo(tmp_path / "package.json")
+    with pytest.raises(SourceError, match="is not a regular file"):
+        read_style("x", tmp_path)
 
 
 def test_a_picture_whose_square_would_fill_the_memory_is_named(tmp_path):

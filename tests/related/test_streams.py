@@ -222,9 +222,13 @@ def test_a_markov_stream_visits_classes_and_corruptions():
     ("flag", "value", "message"),
     [
         ("concentration", "0", "greater than or equal to 0.001, not 0"),
+        ("slots", "0", "greater than or equal to 1, not 0"),
         # No more than can be drawn soon.
         ("slots", "10001", "less than or equal to 10000, not 10001"),
+        ("repeat", "0", "greater than or equal to 1, not 0"),
         ("class-correlation", "1.1", "less than or equal to 1, not 1.1"),
+        ("domain-imbalance", "0.5", "greater than or equal to 1, not 0.5"),
+        ("most-samples", "0", "greater than or equal to 1, not 0"),
     ],
 )
 def test_values_out_of_range_are_refused(flag, value, message):

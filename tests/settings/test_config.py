@@ -19,7 +19,7 @@ from robustgen.formats import FORMATS
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.yaml_files import config_folder, dataset_file, dataset_names
-from tests.helpers import cli, cli_error, make_c, pictures, put_photo
+from tests.helpers import cli, cli_error, make_c, manifest, pictures, put_photo
 
 
 @pytest.fixture(autouse=True)
@@ -419,10 +419,22 @@ def test_a_scale_replaces_the_edition_s_constants():
     assert make("--set", "constants_for=224") != make("--set", "constants_for=32", "--overwrite")
 
 
-def test_ijg_writes_other_files():
-    turbo, ijg = make(), make("--libjpeg", "ijg", "--overwrite")
+IJG_PLAIN = "corruptions: [contrast, jpeg_compression]\nseverities: 1\njobs: 1\n"
+
+
+def test_ijg_writes_the_files_and_jpeg_compression_is_always_its_own():
+    def check_own(settings):
+        assert settings["parameters"]["jpeg_compression/1"]["224"] == {"quality": 25, "library": "ijg"}
+
+    turbo = make(text=IJG_PLAIN)
+    check_own(manifest("out")["settings"])
+    ijg = make("--libjpeg", "ijg", "--overwrite", text=IJG_PLAIN)
     assert all(ijg[name] != turbo[name] for name in turbo)
-    assert '"libjpeg": "ijg"' in Path("out/dataset.json").read_text()
+    settings = manifest("out")["settings"]
+    check_own(settings)
+    assert settings["output"]["libjpeg"] == "ijg"
+    assert settings["versions"]["libjpeg"].startswith("IJG libjpeg 9c")
+    assert "0 findings" in cli("verify", "out", "--deep", "2").stdout
 
 
 def test_limit_takes_the_first_images_and_subset_those_it_lists():
