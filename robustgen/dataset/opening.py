@@ -9,7 +9,7 @@ from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.dataset.manifest import read_manifest
 from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
-from robustgen.errors import ConfigError, OutputError, SourceError
+from robustgen.errors import OutputError, SourceError
 from robustgen.files.storage import Store, open_store
 from robustgen.formats import FORMATS
 from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
@@ -33,15 +33,13 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
         An output of make-c or make-p in any format, or a published set: ImageNet-C, ImageNet-P, Tiny ImageNet
         or CIFAR.
     classes : sequence of str, optional
-        Names of class folders in the order of the model's outputs. By default, labels number the class
-        folders in sorted order; arrays use `labels.npy`, and shards contain their labels.
+        Class names in the order of the model's outputs. By default, labels number the classes in the order of
+        the source, which `dataset.json` contains; in a published set, class folders in sorted order.
 
     Raises
     ------
     SourceError
         There is no set, it is unfinished, or its parts are inconsistent.
-    ConfigError
-        Classes are given for arrays, which have no class folders.
     """
     store = root if isinstance(root, Store) else open_store(root)
     check_folder(store)
@@ -68,8 +66,6 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
         inside = {entry.path for entry in store.list(folder) if entry.path.rpartition("/")[0] == folder}
         shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
         layout = next((each for each in shards if any(path.endswith(each.suffix) for path in inside)), Tree)
-    if classes and (manifest.get("arrays") or issubclass(layout, Arrays)):
-        raise ConfigError(f"a class list needs class folders; {store.location} has arrays with labels.npy")
     return layout(store, kind, variants, manifest, places, classes)
 
 

@@ -27,8 +27,8 @@ from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.records import Failure
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
-from robustgen.display.progress import Meter
-from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.display.progress import Meter, print_note
+from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.predicting import Predictor, check_single_labels, choose_saved
 from robustgen.evaluation.predictions import digest_of
 from robustgen.evaluation.rendering import Rendered, render
@@ -44,7 +44,7 @@ from robustgen.models.classifier import Classifier
 from robustgen.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.settings.config import Config
 from robustgen.settings.models import ModelInput, Outputs
-from robustgen.sources.base import class_of
+from robustgen.sources.classes import number_images
 
 _VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.
@@ -88,31 +88,6 @@ def _list_keys(plan: Plan) -> dict[str, str]:
     # Trees are listed by name, shards in the order of the plan.
     row = FORMATS.get(plan.writer.settings()["format"])
     return keys if row and row.joint else dict(sorted(keys.items(), key=lambda pair: pair[1]))
-
-
-def _list_classes(
-    plan: Plan, keys: Mapping[str, str], listed: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """Return the class folders in the order of the labels; None for arrays, which have the source's labels.
-
-    `listed` are the class folders in the order of a model's outputs.
-    """
-    if plan.writer.output_name(plan.keys[0]) is None:
-        if listed:
-            raise ConfigError("--classes needs class folders; these images become rows of arrays")
-        return None
-    folders, own = {class_of(key) for key in keys.values()}, tuple(sorted(plan.source.classes))
-    return listed or (own if folders <= {*own} else tuple(sorted(folders)))
-
-
-def _label(plan: Plan, keys: Mapping[str, str], classes: tuple[str, ...] | None) -> dict[str, int]:
-    """Return the true class of each source image; raise a SourceError if `classes` lack one."""
-    if classes is None:
-        return {key: plan.source.label(key) for key in keys}
-    folders, index = {key: class_of(keys[key]) for key in keys}, {name: i for i, name in enumerate(classes)}
-    if unknown := {*folders.values()} - index.keys():
-        raise SourceError(f"{plan.source.location}: class folder {min(unknown)!r} is not in the class list")
-    return {key: index[folder] for key, folder in folders.items()}
 
 
 def _size(plan: Plan, key: str) -> int:
@@ -164,6 +139,8 @@ def evaluate(
     given = taken.preprocessing, taken.overrides()
     chosen = [load_preprocessing(*given, default, model.preprocessing) for model in models]
     classifiers = [Classifier(*each) for each in zip(models, chosen, strict=True)]
+    for remark in plan.source.remarks():
+        print_note(remark)
     keys = _list_keys(plan)
     first = _render_first(plan, keys, classifiers)
     checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
@@ -213,10 +190,10 @@ def _try_out(
     """Run a model on the image `first`, to check now that they match; return also the labels."""
     variant, root = plan.variants[0], plan.source.location
     pixels = first.pixels[variant.folder][_view(classifier)]
-    folders = _list_classes(plan, keys, classifier.preprocessing.classes)
-    classes = classifier.count_classes(pixels, root, None if folders is None else len(folders))
+    listed = classifier.preprocessing.classes
+    classes = classifier.count_classes(pixels, root, len(listed) if listed else plan.source.class_count)
     predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), options.batch_size)
-    labels = _label(plan, keys, folders)
+    labels = number_images(plan.source, keys, listed)
     predictor.check_labels(np.array([*labels.values()]), root)
     predictor.predict(pixels[None], [keys[first.key]], variant)
     return predictor, labels

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.dataset.opening import EQUALISED, open_dataset
 from robustgen.dataset.sharing import share_unit_by_unit
-from robustgen.display.progress import Meter
+from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation.predictions import Pieces, Saved, digest_of, top5_entries
 from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
@@ -113,7 +113,8 @@ class Predictor:
         if labels is not None and (labels.min() < 0 or labels.max() >= self.classes):
             raise SourceError(
                 f"{root}: labels {labels.min()} to {labels.max()} are out of range for the "
-                f"{self.classes} classes of {self.classifier.model.name}"
+                f"{self.classes} classes of {self.classifier.model.name}: list the classes, in the order of "
+                "the model's outputs, with --classes"
             )
 
 
@@ -204,6 +205,8 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
     if chosen.classes:
         data = open_dataset(options.dataset, chosen.classes)
+    for remark in data.remarks():
+        print_note(remark)
     if chosen.clahe and EQUALISED in data.manifest:
         raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
     classifier = Classifier(opened, chosen)

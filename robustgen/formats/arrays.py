@@ -314,7 +314,7 @@ class Arrays(Dataset):
         """Return the names of the rows."""
         return self._keys
 
-    def labels(self, variant: Variant) -> Labels | None:
+    def list_labels(self, variant: Variant) -> Labels | None:
         """Return the true classes."""
         return self._labels
 

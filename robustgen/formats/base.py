@@ -20,6 +20,7 @@ from robustgen.imaging import video
 from robustgen.imaging.jpeg import Libjpeg, Subsampling
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
+from robustgen.sources.classes import place_classes
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -262,32 +263,55 @@ class Writer(ABC):
 
 
 class TreeWriter(Writer):
-    """Writer of separate files for each image, in the folder of the variant."""
+    """Writer of separate files for each image, in the folder of the variant.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    source : Items, optional
+        Source whose images have no class folders in their keys, such as rows of an array: the files then lie
+        in class folders.
+    """
+
+    def __init__(self, encoder: Encoder, source: Items[Any] | None = None) -> None:
+        super().__init__(encoder)
+        self._source = source
+
+    def find_folder(self, key: str) -> str:
+        """Return the folder that the files of the image `key` lie in, if its key lacks it: ``cat/``."""
+        return self._source.tree_path(key).removesuffix(key) if self._source else ""
+
+    def output_name(self, key: str) -> str | None:
+        """Return the name of the output for the source image `key`, below a variant's folder."""
+        name = super().output_name(key)
+        return name and self.find_folder(key) + name
 
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenTree"]:
         """Open a writer of separate files."""
-        yield _OpenTree(root)
+        yield _OpenTree(root, self)
 
     def find_output(
         self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
     ) -> tuple[str, bool]:
         """Return path and equality of the file."""
-        path = variant.path(encoded.name)
+        path = variant.path(self.find_folder(key) + encoded.name)
         return path, root.read(path) == encoded.data
 
 
 class _OpenTree:
     """Unit writer that writes each file immediately."""
 
-    def __init__(self, root: Store) -> None:
-        self._root = root
+    def __init__(self, root: Store, writer: TreeWriter) -> None:
+        self._root, self._writer = root, writer
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
         """Write all files, or none if one of them fails."""
         written: list[WrittenFile] = []
+        folder = self._writer.find_folder(key)
         try:
-            for name, data, frames, _ in encoded:
+            for own, data, frames, _ in encoded:
+                name = folder + own
                 self._root.put(variant.path(name), data)
                 written.append(WrittenFile(name, len(data), hashlib.sha256(data).hexdigest(), frames))
         except BaseException:
@@ -368,7 +392,7 @@ class Dataset(ABC):
     folders : mapping of Variant to str
         POSIX paths below the set, if each variant has a folder.
     names : sequence of str, optional
-        Class names in the order of the model's outputs, if they are not those of the set.
+        Class names in the order of the model's outputs, if this is not the order of the set.
     format : str
         Name of the format in `robustgen.formats` that writes this layout.
     grey : bool
@@ -422,19 +446,43 @@ class Dataset(ABC):
         Raises
         ------
         SourceError
-            A class folder is not among the classes, or the labels do not match the images.
+            A class is not among those of the set or of `names`, or the labels do not match the images.
         """
+        own = self.list_labels(variant)
+        if own is None or self.names is None:
+            return own
+        found = np.unique(own)
+        places = place_classes(self.root, self.class_names, found.tolist(), self.names)
+        return np.array([*places.values()], np.int64)[np.searchsorted(found, own)]
+
+    def list_labels(self, variant: Variant) -> Labels | None:
+        """Return the true classes, (images,), numbered as `class_names`; None if the set has no labels."""
         return None
 
     @property
     def class_names(self) -> Sequence[str] | None:
-        """Return the class names in the order of the labels, if the set has them."""
+        """Return the class names of the set in the order of its labels, if it has them.
+
+        They are those of ``dataset.json``, or else of other files or folders of the set.
+        """
+        return self.manifest.get("classes") or self.find_classes()
+
+    def find_classes(self) -> Sequence[str] | None:
+        """Return the class names of a set whose ``dataset.json`` lacks them, if it has them."""
         return None
 
     @property
     def classes(self) -> int | None:
-        """Return the number of classes, if known."""
-        return None
+        """Return the number of classes; None if unknown, as for classes that are bare numbers."""
+        if self.names is None and "class_count" in self.manifest:
+            count: int | None = self.manifest["class_count"]
+            return count
+        names = self.class_names if self.names is None else self.names
+        return None if names is None else len(names)
+
+    def remarks(self) -> Sequence[str]:
+        """Return remarks on the order of classes, one line each."""
+        return []
 
     def load(self, variant: Variant, index: int) -> Pixels:
         """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.

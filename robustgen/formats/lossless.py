@@ -86,9 +86,9 @@ class PngFramesEncoder(Encoder):
 PNG: Final = Format(
     "PNG",
     {
-        "c": lambda spec: TreeWriter(LosslessEncoder(".png", spec.grey)),
-        "p": lambda _: TreeWriter(PngFramesEncoder()),
+        "c": lambda spec: TreeWriter(LosslessEncoder(".png", spec.grey), spec.source),
+        "p": lambda spec: TreeWriter(PngFramesEncoder(), spec.source),
     },
     samples="c",
 )
-WEBP: Final = Format("lossless WebP", {"c": lambda _: TreeWriter(LosslessEncoder(".webp"))}, samples="c")
+WEBP: Final = Format("lossless WebP", {"c": lambda spec: TreeWriter(LosslessEncoder(".webp"), spec.source)}, samples="c")

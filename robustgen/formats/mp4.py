@@ -75,7 +75,7 @@ class Mp4Encoder(Encoder):
 
 
 def _open_writer(spec: WriterSpec) -> TreeWriter:
-    return TreeWriter(Mp4Encoder(frozenset(spec.benchmark.noises), *spec.encodings()))
+    return TreeWriter(Mp4Encoder(frozenset(spec.benchmark.noises), *spec.encodings()), spec.source)
 
 
 MP4: Final = Format("MP4", {"p": _open_writer}, samples="p")

@@ -55,5 +55,5 @@ class OriginalEncoder(Encoder):
 
 
 ORIGINAL: Final = Format(
-    "as in the source", {"c": lambda spec: TreeWriter(OriginalEncoder(spec.quality, spec.libjpeg))}
+    "as in the source", {"c": lambda spec: TreeWriter(OriginalEncoder(spec.quality, spec.libjpeg), spec.source)}
 )

@@ -13,7 +13,6 @@ from robustgen.formats import Format, open_sample_encoder
 from robustgen.formats.base import Encoded, Encoder, WriterSpec
 from robustgen.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.formats.units import WorkUnit
-from robustgen.sources.base import sort_classes
 from robustgen.sources.parquet import Parquet
 
 # Readers fetch complete row groups; viewers of hubs need small ones.
@@ -32,9 +31,9 @@ FOLDER: Final = "data"
 class ParquetWriter(ShardWriter):
     """Writer of `data/<corruption>/<severity>/00000-of-00050.parquet`.
 
-    Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``, which numbers the
-    classes that occur, as in a tree; the operation, its level, and the key of the source image. The class
-    names are in the metadata of the schema, where the library `datasets` expects them.
+    Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``; the operation,
+    its level, and the key of the source image. The names of all classes are in the metadata of the schema,
+    where the library `datasets` expects them.
     """
 
     format = "parquet"
@@ -42,13 +41,9 @@ class ParquetWriter(ShardWriter):
 
     def __init__(self, encoder: Encoder, spec: WriterSpec) -> None:
         super().__init__(encoder, spec)
-        kind, names = spec.benchmark.kind, spec.source.classes
+        kind = spec.benchmark.kind
         self.columns = SAMPLE_COLUMNS[kind], "label", spec.benchmark.operation, spec.benchmark.level, "key"
-        labels = {spec.source.label(key) for key in spec.keys} if names else ()
-        used = {names[label]: label for label in labels if label >= 0}
-        present = sort_classes(used)
-        self._ranks = {used[name]: rank for rank, name in enumerate(present)}
-        self.classes = [_as_text(name) for name in present]
+        self.classes = [_as_text(name) for name in spec.source.classes]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of samples and shards, and the columns."""
@@ -98,8 +93,7 @@ class ParquetWriter(ShardWriter):
 
             def add(key: str, label: int, sample: Encoded) -> None:
                 content = {"bytes": sample.data, "path": _as_text(sample.name)}
-                rank = self._ranks.get(label, label)
-                values = content, rank, variant.name, float(variant.level), _as_text(key)
+                values = content, label, variant.name, float(variant.level), _as_text(key)
                 rows.append(dict(zip(self.columns, values, strict=True)))
                 if len(rows) == _ROWS_PER_GROUP:
                     flush()

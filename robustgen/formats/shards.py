@@ -205,27 +205,12 @@ class Shards(SourceSet):
         """Open the shards of a variant."""
         return self.reader(location, kind=self.kind)
 
-    def labels(self, variant: Variant) -> Labels | None:
-        """Return the true classes; None if the shards lack labels."""
+    def list_labels(self, variant: Variant) -> Labels | None:
+        """Return the stored labels; None if the shards lack labels."""
         source, keys = self._open(variant)
         labels = source.listing.labels
-        if len(labels) < len(keys):
-            return None
-        numbers = np.array([labels[key] for key in keys], np.int64)
-        if self.names is None or self.class_names is None:
-            return numbers
-        index = {name: i for i, name in enumerate(self.names)}
-        if missing := [name for name in self.class_names if name not in index]:
-            raise SourceError(f"{self.root}: class {missing[0]!r} is not in the class list")
-        return np.array([index[name] for name in self.class_names], np.int64)[numbers]
+        return np.array([labels[key] for key in keys], np.int64) if len(labels) == len(keys) else None
 
-    @property
-    def class_names(self) -> Sequence[str] | None:
-        """Return the class names in the order of the labels, if the set has them."""
+    def find_classes(self) -> Sequence[str] | None:
+        """Return the class names in `classnames.txt`, or in the schema of the tables."""
         return self._open(self.variants[0])[0].listing.classes or None
-
-    @property
-    def classes(self) -> int | None:
-        """Return the number of classes, if known."""
-        names = self.names or self.class_names
-        return None if names is None else len(names)

@@ -1,6 +1,6 @@
 """Reader of sets with an image, a video, or a folder of frames for each key."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -12,7 +12,8 @@ from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.formats.base import Dataset, Labels, Pixels, name_contents
 from robustgen.imaging import decode, video
-from robustgen.sources.base import class_of, sort_classes
+from robustgen.sources.base import class_of
+from robustgen.sources.classes import describe_order, sort_classes
 
 VIDEO = ".mp4"
 
@@ -33,7 +34,8 @@ class Tree(Dataset):
     store, kind, variants, manifest, folders
         As for `Dataset`.
     names : sequence of str, optional
-        Class folders in the order of the model's outputs. Default: the sorted folders of the set.
+        Class folders in the order of the model's outputs. Default: the order in `dataset.json`, or else that
+        of `sort_classes`.
     """
 
     format = "original"
@@ -71,21 +73,22 @@ class Tree(Dataset):
         return find_pattern(self.manifest)
 
     @cached_property
-    def _index(self) -> dict[str, int]:
-        names = self.names or sort_classes({class_of(key) for key in self.keys(self.variants[0])})
-        return {name: i for i, name in enumerate(names)}
+    def _sorted_classes(self) -> list[str]:
+        return sort_classes({class_of(key) for key in self.keys(self.variants[0])})
 
-    @property
-    def classes(self) -> int:
-        """Return the number of class folders."""
-        return len(self._index)
+    def find_classes(self) -> Sequence[str]:
+        """Return the class folders, sorted."""
+        return self._sorted_classes
 
-    def labels(self, variant: Variant) -> Labels:
-        """Return the true classes."""
-        index, keys = self._index, self.keys(variant)
-        unknown = {class_of(key) for key in keys} - index.keys()
-        if unknown:
-            raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in the class list")
+    def remarks(self) -> Sequence[str]:
+        """Return a remark if other tools order the class folders differently."""
+        return [] if self.names or "classes" in self.manifest else describe_order(self._sorted_classes)
+
+    def list_labels(self, variant: Variant) -> Labels:
+        """Return the true classes; raise a SourceError if `dataset.json` lacks the folder of one."""
+        index, keys = {name: i for i, name in enumerate(self.class_names or ())}, self.keys(variant)
+        if unknown := {class_of(key) for key in keys} - index.keys():
+            raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in its dataset.json")
         return np.array([index[class_of(key)] for key in keys], np.int64)
 
     def read(self, variant: Variant, key: str) -> Pixels:

@@ -29,7 +29,7 @@ class Classifier:
         self.model.check_size(images.shape[1], images.shape[2], layout)
         return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
 
-    def count_classes(self, pixels: Pixels, root: str, folders: int | None) -> int:
+    def count_classes(self, pixels: Pixels, root: str, count: int | None) -> int:
         """Return the number of the model's classes, from an image of the set at `root`.
 
         Parameters
@@ -37,8 +37,8 @@ class Classifier:
         pixels : (H, W, 3) or (T, H, W, 3), uint8
             An image or a sequence of the set.
         root : str
-        folders : int or None
-            Number of the set's class folders, if known.
+        count : int or None
+            Number of the set's classes, if known.
 
         Raises
         ------
@@ -50,15 +50,15 @@ class Classifier:
         named, own = self.preprocessing.classes, f"{self.model.name} has {classes} classes"
         if named and len(named) != classes:
             raise ConfigError(f"the class list has {len(named)} names, {own}")
-        if folders == 1 < classes:
+        if count == 1 < classes:
             raise ConfigError(
                 f"{root}: all images are in one folder, {own}: name the folder above the class folders, or "
                 "pass --labels; detectors, for data sets such as COCO, need --annotations"
             )
-        if folders not in (None, classes):
+        if count not in (None, classes):
             raise ConfigError(
-                f"{root} has {folders} class folders, {own}: "
-                f"list these, in the order of the model's outputs, with --classes"
+                f"{root} has {count} classes, {own}: list these, in the order of the model's outputs, with "
+                "--classes"
             )
         return classes
 

@@ -112,6 +112,10 @@ class _SetImages(Items[VariantReader]):
         return tuple(_open_set(self.location).class_names or ())
 
     @property
+    def class_count(self) -> int | None:
+        return _open_set(self.location).classes
+
+    @property
     def class_labels(self) -> NDArray[np.int64]:
         own = _open_set(self.location).class_labels
         return super().class_labels if own is None else own

@@ -4,17 +4,9 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from robustgen.errors import ArgumentError
-
-_IMAGENET: Final = Path(__file__).with_name("imagenet_classes.txt")
-
-
-def imagenet_classes() -> list[str]:
-    """Return the 1000 WordNet ids of ImageNet, in the order of nearly all published models."""
-    return _IMAGENET.read_text(encoding="ascii").split()
-
 
 def read_classes(value: Any) -> Any:
     """Return the class folders that a text names: ``imagenet``, or a file; other values are unchanged.
@@ -28,6 +20,9 @@ def read_classes(value: Any) -> Any:
         The file cannot be read, contains something else, or lists a class twice.
     """
     if value == "imagenet":
+        # Help must not wait for NumPy.
+        from robustgen.sources.classes import imagenet_classes
+
         return imagenet_classes()
     names = _read_file(Path(value)) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)):

@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -161,6 +161,11 @@ class Items(Reusable, ABC, Generic[Loaded]):
     def classes(self) -> tuple[str, ...]:
         """Return the names of the classes; labels index them."""
 
+    @property
+    def class_count(self) -> int | None:
+        """Return the number of classes; None if they are bare numbers, of which there may be more."""
+        return len(self.classes)
+
     @abstractmethod
     def label(self, key: str) -> int:
         """Return the index of one image's class in `classes`.
@@ -175,6 +180,10 @@ class Items(Reusable, ABC, Generic[Loaded]):
     def class_labels(self) -> NDArray[np.int64]:
         """Return the labels of each class, (classes, labels): by default, its number."""
         return np.arange(len(self.classes))[:, None]
+
+    def tree_path(self, key: str) -> str:
+        """Return the path of one image below a folder of class folders: by default, its key."""
+        return key
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one item in pixels, read from its header if it has one.
@@ -242,14 +251,6 @@ def check_split(location: object, split: str, known: Sequence[str]) -> str:
     if split not in known:
         raise SourceError(f"{location}: has no split {split!r} (known: {', '.join(known)})")
     return split
-
-
-def sort_classes(names: Iterable[str]) -> list[str]:
-    """Sort class names in the order of the labels: alphabetically, or numerically if all are numbers."""
-    names = sorted(names)
-    if all(name.isascii() and name.isdigit() for name in names):
-        names.sort(key=int)
-    return names
 
 
 def class_of(key: str) -> str:

@@ -70,6 +70,11 @@ class EncodedSource(Source):
         """Return the names of the classes in the order of the labels."""
         return tuple(self.listing.classes)
 
+    @property
+    def class_count(self) -> int | None:
+        """Return the number of classes; None if they are bare numbers, of which there may be more."""
+        return None if self.listing.are_numbers else len(self.classes)
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.listing.classes)}

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, name_image_in_errors
 from robustgen.sources import SourceKind
-from robustgen.sources.base import DEFAULTS, Options, class_of, sort_classes
+from robustgen.sources.base import DEFAULTS, Options
 from robustgen.sources.files import EncodedSource
 from robustgen.sources.index import SourceListing
 from robustgen.sources.labels import read_labels
@@ -39,6 +39,7 @@ class FileSource(EncodedSource):
     """
 
     has_class_folders: ClassVar[bool] = True
+    _have_numbers = False
 
     def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
         self._tree, self.libjpeg = open_tree(root, options), options.libjpeg
@@ -69,8 +70,8 @@ class FileSource(EncodedSource):
                 unread.append(key)
             else:
                 listing.add(key, self._prefix + name, reason)
-        listing.classes = sort_classes({class_of(key) for key in listing.places})
         listing.remarks = [describe_unread(sorted(unread))] if unread else []
+        listing.order_classes(are_numbers=self._have_numbers)
         return listing
 
     def read_bytes(self, key: str) -> bytes:
@@ -122,6 +123,7 @@ class LabelledFolder(FileSource):
     def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
         super().__init__(root, options)
         self._labels, self._are_classes = find_place(options.labels or ""), options.labels_are_classes
+        self._have_numbers = not options.labels_are_classes
 
     def _scan(self) -> Iterator[Named]:
         found = dict(self._tree.find(self._prefix, deep=False))

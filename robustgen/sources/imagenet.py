@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from robustgen.errors import SourceError
-from robustgen.sources.base import Source, class_of
+from robustgen.sources.base import Source
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.places import ARCHIVES
 
@@ -48,13 +48,12 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
             f"{source.location}: its images are not in class folders; pass a labels file or the archive of "
             f"ImageNet's devkit with --labels, or {remedy}"
         )
-    others = {name for name in found - known if not _NUMBER.fullmatch(name)}
-    if in_folders and is_imagenet and others:
-        stray = next(key for key in source.keys() if class_of(key) in others)  # noqa: SIM118
-        raise SourceError(
-            f"{source.location}: {stray!r} is not in a class folder of ImageNet, named by a WordNet id "
-            f"(else {remedy})"
-        )
+    others = [name for name in source.classes if name not in known and not _NUMBER.fullmatch(name)]
+    if is_imagenet and others:
+        stray = (key for key in source.keys() if source.classes[source.label(key)] in others)  # noqa: SIM118
+        named = next(stray, None) if in_folders else None
+        what = f"class {others[0]!r} is no class" if named is None else f"{named!r} is not in a class folder"
+        raise SourceError(f"{source.location}: {what} of ImageNet, named by a WordNet id (else {remedy})")
 
 
 def find_folders_of_classes(keys: Iterable[str]) -> list[str]:

@@ -14,12 +14,13 @@ from robustgen.files.containers.compressed import unpack
 from robustgen.files.storage import Store
 from robustgen.files.version import __version__
 from robustgen.imaging.decode import reason_of
-from robustgen.sources.base import Cache, Reusable, name_source_in_errors
+from robustgen.sources.base import Cache, Reusable, class_of, name_source_in_errors
+from robustgen.sources.classes import describe_order, list_numbers, sort_classes
 from robustgen.sources.copies import Copies
 from robustgen.sources.places import COMPRESSED, Place, SourceFile
 
 # Version of the cached file's layout.
-_LAYOUT: Final = 6
+_LAYOUT: Final = 7
 
 
 @dataclass
@@ -39,6 +40,8 @@ class SourceListing:
         Key to the stored label, if the files are a variant of a set; all other keys begin with the class.
     remarks : sequence of str
         Remarks about content that is skipped or copied unchanged, one line each.
+    are_numbers : bool
+        Whether the classes are bare numbers, of which there may be more.
     """
 
     places: dict[str, Any] = field(default_factory=dict)
@@ -46,6 +49,7 @@ class SourceListing:
     classes: Sequence[str] = ()
     labels: dict[str, int] = field(default_factory=dict)
     remarks: Sequence[str] = ()
+    are_numbers: bool = False
 
     def add(self, key: str, place: Any, refusal: str | None = None) -> None:
         """Add an image, or the reason for refusing it; images with one key are all refused."""
@@ -56,6 +60,22 @@ class SourceListing:
             self.refused[key] = refusal
         else:
             self.places[key] = place
+
+    def order_classes(self, recorded: Sequence[str] = (), *, are_numbers: bool = False) -> None:
+        """Set `classes` to those of the keys.
+
+        Parameters
+        ----------
+        recorded : sequence of str
+            All classes in the order of the labels, if known.
+        are_numbers : bool
+            Whether the labels are integers without names.
+        """
+        found = {class_of(key) for key in self.places}
+        known = recorded or (list_numbers(found) if are_numbers else None)
+        self.classes, self.are_numbers = known or sort_classes(found), are_numbers and bool(known)
+        if not known:
+            self.remarks = [*self.remarks, *describe_order(self.classes)]
 
     @contextmanager
     def refuse_damaged(self, name: str, prefix: str = "") -> Iterator[None]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from robustgen.errors import SourceError
 from robustgen.sources.base import name_source_in_errors
+from robustgen.sources.classes import is_folder_name
 from robustgen.sources.devkit import is_devkit, is_ground_truth, read_devkit
 from robustgen.sources.places import Place
 
@@ -74,8 +75,3 @@ def _fields(line: str) -> list[str]:
     if "\t" in line:
         return [field.strip() for field in line.split("\t")][:2]
     return [field.strip() for field in line.rsplit("," if "," in line else None, 1)]
-
-
-def is_folder_name(label: str) -> bool:
-    """Return True if `label` is a safe name of a single folder."""
-    return label.isprintable() and not label.startswith(".") and label != "" and not set(label) & set("/\\")

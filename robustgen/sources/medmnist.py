@@ -88,8 +88,10 @@ def is_medmnist(place: Place) -> bool:
 KIND: Final = SourceKind(is_medmnist, MedMnist)
 
 
-def _read_classes(values: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return the class of each of `count` images, and the class names, which are numbers.
+def _read_classes(
+    values: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], tuple[str, ...], bool]:
+    """Return the class of each of `count` images, the class names, and whether these are bare numbers.
 
     Multi-label images with the same labels form one class: "00100000000000".
     """
@@ -98,7 +100,7 @@ def _read_classes(values: NDArray[np.int64], count: int) -> tuple[NDArray[np.int
     if values.min() < 0 or values.max() > (1 if values.shape[1] > 1 else _MOST_CLASSES - 1):
         raise ValueError(f"labels from {values.min()} to {values.max()}")
     if values.shape[1] == 1:
-        return values[:, 0], tuple(map(str, range(int(values.max()) + 1)))
+        return values[:, 0], tuple(map(str, range(int(values.max()) + 1))), True
     texts = ["".join(map(str, row)) for row in values.tolist()]
     names, numbers = np.unique(texts, return_inverse=True)
-    return numbers, tuple(names.tolist())
+    return numbers, tuple(names.tolist()), False

@@ -59,7 +59,7 @@ class Idx(NumberedSource):
         if len(images) != len(labels):
             raise ValueError(f"{labelled}: {len(labels)} labels for {len(images)} images")
         classes = tuple(map(str, range(max(10, int(labels.max()) + 1))))
-        return Rows(images, labels.astype(np.int64), classes)
+        return Rows(images, labels.astype(np.int64), classes, are_numbers=True)
 
 
 def is_idx(place: Place) -> bool:

@@ -12,6 +12,7 @@ from robustgen.errors import ImageError
 from robustgen.imaging.decode import Location, as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import DEFAULTS, Options, Source, check_split, name_source_in_errors
+from robustgen.sources.classes import name_folders
 from robustgen.sources.places import Place, find_place
 
 _FEWEST_DIGITS = 5
@@ -26,11 +27,14 @@ class Rows(NamedTuple):
     labels : int64 ndarray of shape (N,)
     classes : tuple of str
         Names of the classes, in the order of the labels.
+    are_numbers : bool
+        Whether the classes are bare numbers, of which there may be more.
     """
 
     images: Rgb
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
+    are_numbers: bool = False
 
 
 class NumberedSource(Source):
@@ -57,7 +61,8 @@ class NumberedSource(Source):
     @cached_property
     def _rows(self) -> Rows:
         with name_source_in_errors(self.location):
-            return self._read()
+            rows = self._read()
+            return rows._replace(classes=tuple(name_folders(rows.classes)))
 
     @property
     def images(self) -> Rgb:
@@ -78,6 +83,15 @@ class NumberedSource(Source):
     def classes(self) -> tuple[str, ...]:
         """Return the class names in the order of the labels; digits if the classes have no names."""
         return self._rows.classes
+
+    @property
+    def class_count(self) -> int | None:
+        """Return the number of classes; None if they are bare numbers, of which there may be more."""
+        return None if self._rows.are_numbers else len(self.classes)
+
+    def tree_path(self, key: str) -> str:
+        """Return ``<class>/<row number>``."""
+        return f"{self.classes[self.label(key)]}/{key}"
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:

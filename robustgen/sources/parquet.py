@@ -8,10 +8,9 @@ from typing import Any, Final, NamedTuple
 from robustgen.errors import SourceError
 from robustgen.files.containers import parquet
 from robustgen.sources import SourceKind
-from robustgen.sources.base import class_of, sort_classes
+from robustgen.sources.classes import is_folder_name, name_folders
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import SourceListing
-from robustgen.sources.labels import is_folder_name
 from robustgen.sources.places import PARQUET, Place, SourceFile
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
@@ -140,25 +139,28 @@ def _read_rows(
 def _name_rows(found: Sequence[_Found], listing: SourceListing) -> SourceListing:
     """Assign every image its key and class."""
     numbered = len(found) > 1 and len({each.path for each in found}) == 1
-    names = listing.classes if all(map(is_folder_name, listing.classes)) else ()
-    for number, each in enumerate(found):
+    # The library `datasets` marks hidden labels with -1.
+    labels = [None if isinstance(each.label, int) and each.label < 0 else each.label for each in found]
+    names, types = name_folders(listing.classes), {*map(type, labels)} - {type(None)}
+    for number, (each, label) in enumerate(zip(found, labels, strict=True)):
         own = f"{number:08d}{_SIGNATURES.get(each.head, '')}" if numbered or not each.path else each.path
         with listing.refuse_damaged(f"row {number}"):
-            key = _name_image(own, _name_class(each.label, names))
+            if types and label is None:
+                raise ValueError("has no label, but others have")
+            key = _name_image(own, _name_class(label, names))
             listing.add(key, each.place, None if each.place[-1] else "its row contains no bytes")
-    every = {class_of(key) for key in listing.places}
-    listing.classes = names if every <= {*names} else sort_classes(every)
+    listing.order_classes(names if types else (), are_numbers=not names and types == {int})
     return listing
 
 
 def _name_class(label: object, names: Sequence[str]) -> str | None:
     if label is None:
         return None
-    if isinstance(label, int) and 0 <= label < len(names):
-        return names[label]
-    if not isinstance(label, str if names else int | str) or not is_folder_name(str(label)):
+    if isinstance(label, int) and label < (len(names) or label + 1):
+        return names[label] if names else str(label)
+    if names or not isinstance(label, str) or not is_folder_name(label):
         raise ValueError(f"label {str(label)[:40]!r} is not one of the classes")
-    return str(label)
+    return label
 
 
 def _name_image(path: str, class_name: str | None) -> str:

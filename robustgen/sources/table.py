@@ -151,6 +151,10 @@ class Table(IndexedSource):
                 cell = layout.read_cell(content, (first, second), column)
         return list_images(cell)[int(slot)].read(self.images.read)
 
+    @property
+    def class_count(self) -> None:
+        """Return None, because tables have no classes."""
+
     def label(self, key: str) -> int:
         """Return 0, because tables have no classes; raise an ImageError if `key` is unknown."""
         self._place(key)

@@ -10,10 +10,10 @@ from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import split_names
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.sources import SourceKind
-from robustgen.sources.base import class_of, sort_classes
+from robustgen.sources.base import class_of
+from robustgen.sources.classes import is_folder_name, list_numbers, name_folders
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.index import SourceListing
-from robustgen.sources.labels import is_folder_name
 from robustgen.sources.places import ARCHIVES, SHARDS, Place, SourceFile
 from robustgen.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
 from robustgen.sources.trees import list_archive, read_member
@@ -105,9 +105,12 @@ class WebDataset(IndexedSource):
         if ".cls" not in members:
             content = parse_object(label)
             label = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
-        if isinstance(label, str) and re.fullmatch(r"\d{1,9}", label):
-            return int(label)
-        if label is None or isinstance(label, int) or (isinstance(label, str) and is_folder_name(label)):
+        if isinstance(label, str) and re.fullmatch(r"-?\d{1,9}", label):
+            label = int(label)
+        if label is None or isinstance(label, int):
+            # The library `datasets` marks hidden labels with -1.
+            return None if label is None or label < 0 else label
+        if isinstance(label, str) and is_folder_name(label):
             return label
         raise ValueError(f"{str(label)[:40]!r} cannot be the name of a class")
 
@@ -149,33 +152,40 @@ def _decode_name(member: str) -> str:
 def _name_samples(samples: SourceListing) -> SourceListing:
     """Assign every sample its key and class."""
     found, listing = samples.places, SourceListing({}, samples.refused)
-    # If a name is not a valid folder name, the numbers are used.
-    usable = all(map(is_folder_name, samples.classes)) and len({*samples.classes}) == len(samples.classes)
-    names = samples.classes if usable else ()
+    recorded, told = name_folders(samples.classes), [each.label for each in found.values()]
+    are_numbers = not recorded and all(isinstance(label, int) for label in told if label is not None)
     classes = {
-        name: names[label] if isinstance(label, int) and 0 <= label < len(names) else str(label)
+        name: recorded[label] if isinstance(label, int) and label < len(recorded) else str(label)
         for name, (_, label, _) in found.items()
         if label is not None
     }
-    as_they_are = not classes or _folders_are(classes)
-    folders = {class_of(name) for name in classes}
-    common = "" if as_they_are or len(folders) > 1 else f"{folders.pop()}/"
+    names = recorded or (list_numbers(classes.values()) if are_numbers else None) or []
+    folders = _match_folders(classes)
+    # The labels order the folders; a class without images has no folder.
+    ordered = [folders.get(name, name) for name in names]
+    as_they_are = bool(folders or not classes) and len({*ordered}) == len(ordered)
+    around = {class_of(name) for name in classes}
+    common = "" if as_they_are or len(around) > 1 else f"{around.pop()}/"
     for name, sample in found.items():
+        own = sample.name.removeprefix(common)
         if classes and name not in classes:
             listing.refused[sample.name] = "has no label, but others have"
-            continue
-        own = sample.name.removeprefix(common)
-        key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
-        listing.add(key, sample.place, unprintable)
-    every = {class_of(key) for key in listing.places}
-    listing.classes = names if every <= {*names} and not as_they_are else sort_classes(every)
+        elif recorded and classes and classes[name] not in recorded:
+            listing.refused[sample.name] = f"label {classes[name]!r} is not in {CLASS_NAMES}"
+        else:
+            key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
+            listing.add(key, sample.place, unprintable)
+    if not classes and not {class_of(key) for key in listing.places} <= {*names}:
+        ordered = []
+    listing.order_classes(ordered if as_they_are else names, are_numbers=are_numbers and bool(classes))
     return listing
 
 
-def _folders_are(classes: Mapping[str, str]) -> bool:
-    """Return True if the first folders of the samples correspond one-to-one to their classes."""
-    pairs = {(class_of(name), label) for name, label in classes.items()}
-    folders, every = ({*each} for each in zip(*pairs, strict=True))
+def _match_folders(classes: Mapping[str, str]) -> dict[str, str]:
+    """Return the folder of each class, if the first folders of samples and their classes are one-to-one."""
+    pairs = {(label, class_of(name)) for name, label in classes.items()}
+    folder_of = dict(pairs)
+    folders = {*folder_of.values()}
     # A single folder, such as val, is a class folder only if it has the name of the class.
-    same = len(pairs) > 1 or folders == every
-    return "" not in folders and len(folders) == len(every) == len(pairs) and same
+    same = len(pairs) > 1 or folders == folder_of.keys()
+    return folder_of if "" not in folders and len(folders) == len(folder_of) == len(pairs) and same else {}

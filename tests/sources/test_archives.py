@@ -21,7 +21,8 @@ from scipy.io import savemat
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import open_store
-from robustgen.sources.base import Options, Source, sort_classes
+from robustgen.sources.base import Options, Source
+from robustgen.sources.classes import sort_classes
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.opening import open_source
 from tests.helpers import cli, cli_error, put_photo

@@ -4,7 +4,7 @@ Images are prepared as for ImageNet-C, without the random crops of a run, as for
 file of measurements is the state: it is written after each unit, and a run measures the missing ones.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -32,7 +32,8 @@ from robustgen.related.streams.ccc import QUALITY, Cell, apply_corruption, list_
 from robustgen.settings.config import Config
 from robustgen.settings.models import Runtime
 from robustgen.settings.streams import AccuracyMeasuring
-from robustgen.sources.base import Items, class_of
+from robustgen.sources.base import Items
+from robustgen.sources.classes import number_images
 
 _EDITION: Final = "imagenet"
 # Limit of images that wait for the model: each comes in all cells of a unit, which take ten megabytes.
@@ -122,7 +123,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     preprocessing = load_preprocessing(*given, _EDITION, opened.preprocessing)
     source = open_chosen_source(config)
     keys = select_keys(source, config)
-    labels = _list_labels(source, keys, preprocessing.classes)
+    labels = number_images(source, keys, preprocessing.classes)
     made_of = {
         "model": opened.settings(),
         "preprocessing": preprocessing.settings(),
@@ -134,7 +135,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     found = _open(output, wanted, overwrite=options.overwrite)
     classifier, workers = Classifier(opened, preprocessing), config.jobs or count_cores()
     run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
-    run.try_out(len(preprocessing.classes or source.classes))
+    run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
     units: dict[tuple[str, float], list[Cell]] = {}
     for cell in list_measurements(options.baseline, options.grid):
         if cell not in found.measured:
@@ -147,16 +148,6 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
             found.measured.update(zip(cells, accuracies, strict=True))
             save(output, found.to_bytes(), f"--output {output}")
     return MeasureResult(len(found.measured) - kept, kept, len(keys), run.failures)
-
-
-def _list_labels(source: Items[Any], keys: Sequence[str], classes: Sequence[str] | None) -> dict[str, int]:
-    """Return the true class of each image, numbered by the `classes` of the model, or by the source."""
-    if classes is None:
-        return {key: source.label(key) for key in keys}
-    indices = {name: index for index, name in enumerate(classes)}
-    if unknown := {*map(class_of, keys)} - indices.keys():
-        raise SourceError(f"{source.location}: class folder {min(unknown)!r} is not in the class list")
-    return {key: indices[class_of(key)] for key in keys}
 
 
 def _open(output: str, wanted: Measurements, *, overwrite: bool) -> Measurements:
@@ -209,7 +200,7 @@ class _MeasuringRun:
         self._seed, self._batch, self._workers = seed, batch, workers
         self.failures: dict[str, str] = {}
 
-    def try_out(self, folders: int) -> None:
+    def try_out(self, count: int | None) -> None:
         """Run the model on the first usable image, to check now that they match."""
         self._source.make_ready()
         for key in self._labels:
@@ -220,7 +211,7 @@ class _MeasuringRun:
         else:
             reason = f"{key!r}: {self.failures[key]}"
             raise SourceError(f"{self._source.location}: none of the images can be made ({reason})")
-        classes = self._classifier.count_classes(shown.pixels[0], self._source.location, folders)
+        classes = self._classifier.count_classes(shown.pixels[0], self._source.location, count)
         if max(self._labels.values()) >= classes:
             name = self._classifier.model.name
             raise SourceError(f"{self._source.location}: has more classes than the {classes} of {name}")

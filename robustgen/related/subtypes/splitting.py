@@ -24,7 +24,7 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.formats.base import WrittenFile
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.related.subtypes.wordnet import WordNet, open_wordnet
-from robustgen.settings.class_lists import imagenet_classes
+from robustgen.sources.classes import imagenet_classes
 from robustgen.settings.yaml_files import read_yaml
 
 SEEN, UNSEEN = "seen", "unseen"
