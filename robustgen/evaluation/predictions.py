@@ -488,20 +488,21 @@ def _check_axes(file: PredictionFile, kind: Kind) -> None:
 def _check_alike(files: list[PredictionFile]) -> None:
     """Check that all variants have the same images, with the same labels, and the same model."""
     first = files[0]
-    known = _map_labels(first)
+    known = map_labels(first)
     for file in files[1:]:
         if file.classes != first.classes and file.classes and first.classes:
             raise SourceError(
                 f"{file.location}: {file.classes} classes, where {first.location} has {first.classes}"
             )
-        if (own := _map_labels(file)) != known:
+        if (own := map_labels(file)) != known:
             if own.keys() != known.keys():
                 reason = describe_difference(tuple(own), tuple(known), "keys")
                 raise SourceError(f"{file.location}: not the images of {first.location}: {reason}")
             raise SourceError(f"{file.location}: other labels than in {first.location}")
 
 
-def _map_labels(file: PredictionFile) -> dict[str, int]:
+def map_labels(file: PredictionFile) -> dict[str, int]:
+    """Return the true class of each image, -1 without labels."""
     labels = file.labels
     return dict(zip(file.keys, [-1] * len(file.keys) if labels is None else labels.tolist(), strict=True))
 

@@ -56,9 +56,7 @@ class JpegEncoder(Encoder):
 
 
 def _open_writer(spec: WriterSpec) -> TreeWriter:
-    return TreeWriter(
-        JpegEncoder(spec.quality, spec.libjpeg, spec.grey, spec.subsampling), spec.source
-    )
+    return TreeWriter(JpegEncoder(spec.quality, spec.libjpeg, spec.grey, spec.subsampling), spec.source)
 
 
 JPEG: Final = Format("JPEG", {"c": _open_writer}, samples="c")

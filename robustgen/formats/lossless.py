@@ -91,4 +91,6 @@ PNG: Final = Format(
     },
     samples="c",
 )
-WEBP: Final = Format("lossless WebP", {"c": lambda spec: TreeWriter(LosslessEncoder(".webp"), spec.source)}, samples="c")
+WEBP: Final = Format(
+    "lossless WebP", {"c": lambda spec: TreeWriter(LosslessEncoder(".webp"), spec.source)}, samples="c"
+)

@@ -55,5 +55,6 @@ class OriginalEncoder(Encoder):
 
 
 ORIGINAL: Final = Format(
-    "as in the source", {"c": lambda spec: TreeWriter(OriginalEncoder(spec.quality, spec.libjpeg), spec.source)}
+    "as in the source",
+    {"c": lambda spec: TreeWriter(OriginalEncoder(spec.quality, spec.libjpeg), spec.source)},
 )

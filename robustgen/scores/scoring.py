@@ -11,7 +11,13 @@ from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Kind
 from robustgen.dataset.opening import open_dataset
 from robustgen.display.text import escape, format_count
 from robustgen.errors import ArgumentError, ConfigError, SourceError, UnfinishedError
-from robustgen.evaluation.predictions import Predictions, digest_of, is_unfinished, open_predictions
+from robustgen.evaluation.predictions import (
+    Predictions,
+    digest_of,
+    is_unfinished,
+    map_labels,
+    open_predictions,
+)
 from robustgen.formats.base import describe_difference
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
@@ -159,6 +165,26 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
         if own and known and own != known:
             same = "of the same names, but of other sizes"
             raise SourceError(f"{other.root}: made from other source images than {first.root}: {same}")
+        _check_labels(first, other)
+
+
+def _check_labels(first: Predictions, other: Predictions) -> None:
+    """Raise a SourceError if two models have different true classes for the same images."""
+    files = [next(iter(each.files.values())) for each in (first, other)]
+    if any(file.labels is None for file in files):
+        return
+    known, own = map(map_labels, files)
+    pairs = {(label, known[key]): key for key, label in own.items()}
+    # Of two models with class lists, each numbers the same classes in its own order.
+    lists = [each.settings.get("preprocessing", {}).get("classes") for each in (first, other)]
+    counts = {len(pairs), *(len({*each}) for each in zip(*pairs, strict=True))}
+    is_another_order = lists[0] != lists[1] and len(counts) == 1
+    for (label, there), key in pairs.items() if not is_another_order else ():
+        if label != there:
+            raise SourceError(
+                f"{other.root}: {key!r} is of class {label}, in {first.root} of class {there}; predict both on "
+                "the same set, and list the classes of each model with --classes"
+            )
 
 
 def _check_keys(predictions: Predictions, dataset: str | Path, notes: list[str]) -> None:

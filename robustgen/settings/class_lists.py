@@ -8,6 +8,7 @@ from typing import Any
 
 from robustgen.errors import ArgumentError
 
+
 def read_classes(value: Any) -> Any:
     """Return the class folders that a text names: ``imagenet``, or a file; other values are unchanged.
 

@@ -38,9 +38,9 @@ def describe_order(names: Sequence[str]) -> list[str]:
         return []
     first = next(place for place, pair in enumerate(zip(names, as_text, strict=True)) if len({*pair}) > 1)
     return [
-        f"classes {names[0]} to {names[-1]} are ordered as numbers; torchvision's ImageFolder orders them as "
-        f"text ({', '.join(as_text[max(0, first - 1) : first + 2])}, ...): for a model trained in that order, "
-        "list its classes with --classes"
+        f"classes {names[0]} to {names[-1]} are ordered as numbers, by torchvision's ImageFolder as text ("
+        f"{', '.join(as_text[: first + 1][-3:])}, ...); if the model has that order, list its classes with "
+        "--classes"
     ]
 
 

@@ -88,9 +88,7 @@ def is_medmnist(place: Place) -> bool:
 KIND: Final = SourceKind(is_medmnist, MedMnist)
 
 
-def _read_classes(
-    values: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], tuple[str, ...], bool]:
+def _read_classes(values: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], tuple[str, ...], bool]:
     """Return the class of each of `count` images, the class names, and whether these are bare numbers.
 
     Multi-label images with the same labels form one class: "00100000000000".

@@ -125,11 +125,11 @@ def test_parquet_of_names_of_bytes_alone_and_without_labels(tmp_path: Path) -> N
     assert_alike(open_source(put_parquet(tmp_path / "b.parquet", rows, None)), ImageFolder(folder))
     unnamed = [({"bytes": content, "path": None}, 7) for content in files.values()]
     source = open_source(put_parquet(tmp_path / "c.parquet", unnamed, pa.int32()))
-    assert source.keys() == ("7/00000000.png", "7/00000001.jpg") and source.classes == ("7",)
+    assert source.keys() == ("7/00000000.png", "7/00000001.jpg") and source.classes == (*"01234567",)
     plain = pa.table({"img": pa.array([*files.values()]), "fine_label": pa.array([3, 20])})
     pq.write_table(plain, tmp_path / "d.parquet")
     source = open_source(tmp_path / "d.parquet")
-    assert source.keys() == ("20/00000001.jpg", "3/00000000.png") and source.classes == ("3", "20")
+    assert source.keys() == ("20/00000001.jpg", "3/00000000.png") and len(source.classes) == 21
 
 
 @pytest.mark.slow("a run for each container")

@@ -24,8 +24,8 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.formats.base import WrittenFile
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.related.subtypes.wordnet import WordNet, open_wordnet
-from robustgen.sources.classes import imagenet_classes
 from robustgen.settings.yaml_files import read_yaml
+from robustgen.sources.classes import imagenet_classes
 
 SEEN, UNSEEN = "seen", "unseen"
 SPLITS: Final = (SEEN, UNSEEN)
