@@ -182,8 +182,8 @@ def _check_labels(first: Predictions, other: Predictions) -> None:
     for (label, there), key in pairs.items() if not is_another_order else ():
         if label != there:
             raise SourceError(
-                f"{other.root}: {key!r} is of class {label}, in {first.root} of class {there}; predict both on "
-                "the same set, and list the classes of each model with --classes"
+                f"{other.root}: {key!r} is of class {label}, in {first.root} of class {there}; predict both "
+                "on the same set, and list the classes of each model with --classes"
             )
 
 
