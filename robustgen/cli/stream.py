@@ -71,7 +71,10 @@ def stream(config: Config, drawing: Drawing) -> None:
             named = config.base_edition if count == 1 and "edition" in config.model_fields_set else ""
             where = (step.visit, step.domain, step.reset, named)
             row = StreamRow(keys[step.image], step.corruption, step.severity, labels[step.image], *where)
-            line = format_imglist_row(row, drawing.files) if drawing.format == "imglist" else format_row(row)
+            if drawing.format == "imglist":
+                line = format_imglist_row(row._replace(key=source.tree_path(row.key)), drawing.files)
+            else:
+                line = format_row(row)
             yield f"{line}\n".encode()
 
     suffix = "txt" if drawing.format == "imglist" else "jsonl"

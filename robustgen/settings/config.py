@@ -224,7 +224,7 @@ class Choices(Options):
     labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
     """file of labels for a flat source, or the archive of ImageNet's devkit"""
     labels_are_classes: StrictBool = False
-    """treat numbers from 1 to 1000 in labels as your own classes, not as the devkit's"""
+    """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
     image_root: Location | None = None

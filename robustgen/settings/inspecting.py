@@ -55,7 +55,7 @@ class Listing(Options):
     labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
     """file of labels, if the source has no class folders"""
     labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
-    """treat numbers in --labels as your own classes"""
+    """treat numbers in --labels as names of your own classes"""
 
 
 class Describing(Options):

@@ -37,7 +37,7 @@ class Options(NamedTuple):
     split : str, optional
         "train" or another split of the source. Default: the split that benchmarks use, or all images.
     labels_are_classes : bool
-        Whether labels from 1 to 1000 are class names, not the numbers of the devkit.
+        Whether numbers in a labels file are class names, not class numbers or those of the devkit.
     columns : sequence of str
         Image columns of the kind "table". Default: "image".
     image_root : path or URL, optional

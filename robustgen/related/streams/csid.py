@@ -28,7 +28,10 @@ def draw_csid(
 
 
 def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:
-    """Return the line of an image: its path in the set that make-c writes, and its label."""
+    """Return the line of an image: its path in the set that make-c writes, and its label.
+
+    The key of `row` is that of `Items.tree_path`.
+    """
     path = PurePosixPath(row.key)
     if files == "png":
         path = path.with_suffix(".png")
