@@ -102,7 +102,7 @@ class Plan:
             "source": {"location": self.source.location, "images": len(self.source.keys())},
             "images": len(self.keys),
             "class_folders": all((self.writer.output_name(key) or key).count("/") == 1 for key in self.keys),
-            "classes": [*self.source.classes],
+            "classes": [*self.source.classes] if any(self.source.classes) else [],
             "class_count": self.source.class_count,
             "variants": [variant.folder for variant in self.variants],
             "arrays": list(self.writer.arrays),

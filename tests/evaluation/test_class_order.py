@@ -22,7 +22,7 @@ from robustgen.scores.scoring import score
 from robustgen.sources.base import Options
 from robustgen.sources.classes import imagenet_classes, name_folders
 from robustgen.sources.opening import open_source
-from tests.helpers import cli, cli_error, published
+from tests.helpers import cli, cli_error, published, slow_after
 from tests.source_writers import write_mnist
 
 FIRST, STEP, SIDE = 12, 10, 32
@@ -172,7 +172,7 @@ SOURCES = {
         3,
     ),
     "folders in shards, ordered by .cls": (by_label, {}, None, 10),
-    "tiny-imagenet": (tiny_imagenet, {}, 3, 3),
+    "tiny-imagenet": (lambda root: tiny_imagenet(root / "tiny-imagenet-200"), {}, 3, 3),
     "mnist": (lambda root: write_mnist(root / "raw", [picture(n) for n in range(4)]), {}, None, 10),
     "npz": (medmnist, {}, None, 10),
     "labels of names": (lambda root: put_flat(root, TEXTS), {"labels": "labels.csv"}, 3, 3),
@@ -193,7 +193,7 @@ SOURCES = {
 }
 
 
-@pytest.fixture(params=SOURCES)
+@pytest.fixture(params=slow_after(len(SOURCES) - 2, "a set first", [*SOURCES]))
 def case(request, tmp_path):
     """A source, the keys to open it, its number of classes, and a model that is always right."""
     build, keys, count, outputs = SOURCES[request.param]
@@ -293,6 +293,7 @@ def test_names_become_folders(recorded, folders):
     assert name_folders(recorded) == folders
 
 
+@pytest.mark.slow("imports timm and torchvision")
 def test_class_names_of_imagenet_become_wordnet_ids(tmp_path):
     """The lists of torchvision and of timm, which has the names of the Hugging Face Hub."""
     meta = pytest.importorskip("torchvision.models._meta")

@@ -598,11 +598,14 @@ def test_models_that_are_none(folder_c, tmp_path):
 
 def test_classes_that_do_not_fit(digits, model, names, tmp_path):
     few = made("make-c", digits, tmp_path / "c", "--set", "constants_for=32", *FEW_C, "--limit", "5")
-    assert "class folders" in (line := wrong(few, model, tmp_path)) and "with --classes" in line
+    predict(few, model, tmp_path / "all")
+    few = published(few, tmp_path / "published")
+    (few / "dataset.json").unlink()
+    assert "has 2 classes" in (line := wrong(few, model, tmp_path)) and "with --classes" in line
     predict(few, model, tmp_path / "q", "--classes", names)
     names.write_text("".join(f"number {i}\n" for i in range(10)))
     line = wrong(few, model, tmp_path, "--classes", names)
-    assert "class folder 'digit 0' is not in the class list" in line
+    assert "class 'digit 0' is not in the class list" in line
 
 
 @pytest.mark.parametrize(
