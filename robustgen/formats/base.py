@@ -21,6 +21,7 @@ from robustgen.imaging.jpeg import Libjpeg, Subsampling
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
 from robustgen.sources.classes import place_classes
+from robustgen.sources.numbered import NumberedSource
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -276,6 +277,11 @@ class TreeWriter(Writer):
     def __init__(self, encoder: Encoder, source: Items[Any] | None = None) -> None:
         super().__init__(encoder)
         self._source = source
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the files, and whether they lie in folders that their keys lack."""
+        folders = {"class_folders": True} if isinstance(self._source, NumberedSource) else {}
+        return super().settings() | folders
 
     def find_folder(self, key: str) -> str:
         """Return the folder that the files of the image `key` lie in, if its key lacks it: ``cat/``."""

@@ -50,10 +50,11 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
         )
     others = [name for name in source.classes if name not in known and not _NUMBER.fullmatch(name)]
     if is_imagenet and others:
-        stray = (key for key in source.keys() if source.classes[source.label(key)] in others)  # noqa: SIM118
-        named = next(stray, None) if in_folders else None
-        what = f"class {others[0]!r} is no class" if named is None else f"{named!r} is not in a class folder"
-        raise SourceError(f"{source.location}: {what} of ImageNet, named by a WordNet id (else {remedy})")
+        strays = (key for key in source.keys() if source.classes[source.label(key)] in others)  # noqa: SIM118
+        stray = next(strays, None) if in_folders else None
+        what = f"class {others[0]!r} is not" if stray is None else f"{stray!r} is not in"
+        where = f"{source.location}: {what} a class folder of ImageNet, named by a WordNet id"
+        raise SourceError(f"{where} (else {remedy})")
 
 
 def find_folders_of_classes(keys: Iterable[str]) -> list[str]:

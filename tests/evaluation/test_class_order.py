@@ -310,7 +310,7 @@ def test_class_names_of_imagenet_become_wordnet_ids(tmp_path):
     cli("make-c", "--dataset", "imagenet", "--source", tmp_path / "a.parquet", "--dry-run")
     put_parquet(tmp_path / "b.parquet", [0, 2], NAMES)
     line = cli_error("make-c", "--dataset", "imagenet", "--source", tmp_path / "b.parquet", "--dry-run")
-    assert "class 'tench' is no class of ImageNet, named by a WordNet id" in line
+    assert "class 'tench' is not a class folder of ImageNet, named by a WordNet id" in line
 
 
 # --- score ---------------------------------------------------------------------------------------
