@@ -171,8 +171,6 @@ def evaluate(
     keys = _list_keys(plan)
     first = _render_first(plan, keys, classifiers)
     checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
-    for each in classifiers:
-        print_note(f"input of {each.model.folder}: {each.preprocessing.describe()}")
     sizes = {key: _size(plan, key) for key in plan.keys}
     described = _describe(plan, keys, sizes)
     with ExitStack() as stack:
@@ -183,6 +181,8 @@ def evaluate(
                 folder, plan.source.location, settings, sizes, overwrite=options.overwrite
             )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
+        for each in classifiers:
+            print_note(f"input of {each.model.folder}: {each.preprocessing.describe()}")
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}

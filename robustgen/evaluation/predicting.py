@@ -224,8 +224,8 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     saved = choose_saved(options.save, data.kind, classes)
     predictor = Predictor(classifier, classes, saved, options.batch_size)
     settings = _describe_dataset(data) | predictor.settings()
-    print_note(f"input of {opened.folder}: {chosen.describe()}")
     with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
+        print_note(f"input of {opened.folder}: {chosen.describe()}")
         run = _PredictionRun(data, predictor, store)
         run.carry_out()
     kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made

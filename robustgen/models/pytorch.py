@@ -66,7 +66,9 @@ class TorchModel(Model):
         self._mixed, self._shape = runtime.mixed_precision, shape
         self._input = precision or _find_precision(module)
         self._identity = identity or _digest_weights(module, name)
-        self.dtype = np.dtype(np.float64 if self._input == torch.float64 else np.float32)
+        # NumPy has no bfloat16.
+        kinds = {torch.float16: np.float16, torch.float64: np.float64}
+        self.dtype = np.dtype(kinds.get(self._input, np.float32))
         if runtime.threads:
             torch.set_num_threads(runtime.threads)
         # The same model should give the same numbers on every run.
