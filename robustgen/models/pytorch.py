@@ -218,7 +218,10 @@ def read_weights(path: Path) -> dict[str, Any]:
         if path.suffix == ".safetensors":
             content = import_library("safetensors.torch", "timm").load_file(path)
         else:
-            content = torch.load(path, map_location="cpu", weights_only=True)
+            with warnings.catch_warnings():
+                # A warning about programs of TorchScript, which are refused.
+                warnings.simplefilter("ignore")
+                content = torch.load(path, map_location="cpu", weights_only=True)
     except MissingDependencyError:
         raise
     except Exception as error:

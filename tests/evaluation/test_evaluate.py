@@ -419,7 +419,10 @@ def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_pa
     expected = predict_written("make-c", source, model, tmp_path, FOG[:6])
     assert predictions(tmp_path / "p" / "digits").keys() == expected.keys()
     for variant in ("clean", "fog/1"):
-        found, written = held(tmp_path / "p" / "digits", variant), held(tmp_path / "predicted" / "digits", variant)
+        found, written = (
+            held(tmp_path / "p" / "digits", variant),
+            held(tmp_path / "predicted" / "digits", variant),
+        )
         assert np.array_equal(found["keys"], written["keys"])
         assert np.array_equal(found["labels"], written["labels"])
         np.testing.assert_allclose(found["logits"], written["logits"], rtol=1e-5)

@@ -27,7 +27,17 @@ from tests.digits import (
     put_model,
     put_other_input,
 )
-from tests.helpers import claim_elsewhere, cli, cli_error, manifest, pixels_of, published, records_of, tree, without_beginning
+from tests.helpers import (
+    claim_elsewhere,
+    cli,
+    cli_error,
+    manifest,
+    pixels_of,
+    published,
+    records_of,
+    tree,
+    without_beginning,
+)
 
 IMAGES = 30
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1", "--jobs", "1")

@@ -124,7 +124,10 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
     assert "contains predictions of another preprocessing" in error
     predict(set_c, model, tmp_path / "without")
     # Predictions from before there was CLAHE can be continued.
-    assert "clahe" not in json.loads((tmp_path / "without" / "digits" / "predictions.json").read_text())["preprocessing"]
+    assert (
+        "clahe"
+        not in json.loads((tmp_path / "without" / "digits" / "predictions.json").read_text())["preprocessing"]
+    )
 
 
 def load(path, **own):

@@ -651,7 +651,9 @@ def test_models_are_compared_image_by_image(tmp_path):
     assert f"{100 * difference['value']:+.2f} ±{50 * (high - low):.2f}" in table
 
 
-@pytest.mark.parametrize(("wrong", "ends"), [(1, (11 / (11 + 1.96**2), 1)), (0, (0, 1.96**2 / (11 + 1.96**2)))])
+@pytest.mark.parametrize(
+    ("wrong", "ends"), [(1, (11 / (11 + 1.96**2), 1)), (0, (0, 1.96**2 / (11 + 1.96**2)))]
+)
 def test_intervals_where_all_images_agree_are_those_of_wilson(tmp_path, wrong, ends):
     for name in ("one", "two"):
         put_c(tmp_path / name, dict.fromkeys(COMMON_CORRUPTIONS, wrong), clean=wrong, keys=KEYS[:11])
@@ -662,9 +664,13 @@ def test_intervals_where_all_images_agree_are_those_of_wilson(tmp_path, wrong, e
     assert report["models"][0]["error_intervals"]["clean"] == pytest.approx(ends, abs=1e-4)
     width = ends[1] - ends[0]
     assert report["differences"][0]["interval"] == pytest.approx([-width, width], abs=1e-4)
-    assert notes == ["where all 11 images agree, the interval is Wilson's, because bootstrap samples do not differ"]
+    assert notes == [
+        "where all 11 images agree, the interval is Wilson's, because bootstrap samples do not differ"
+    ]
     # The width of the interval is 3.84 / (images + 3.84).
-    plans = [cli("score", tmp_path / "one", "--baseline", "none", "--plan", each).stdout for each in (3.1, 0.5)]
+    plans = [
+        cli("score", tmp_path / "one", "--baseline", "none", "--plan", each).stdout for each in (3.1, 0.5)
+    ]
     assert [re.findall(r"needs (\d+) images", each) for each in plans] == [["59"], ["381"]]
 
 
@@ -673,6 +679,8 @@ def test_a_plan_says_how_many_images_a_precision_takes(tmp_path):
     (line,) = cli("score", root, "--partial", "--baseline", "none", "--plan", "1").stdout.splitlines()
     says = re.fullmatch(r"a: Error \(1/15\) .* from 400 images; \+- 1 % \(95 %\) needs ([\d,]+) images", line)
     needed = int(says[1].replace(",", ""))
+    line = cli_error("score", root, "--partial", "--baseline", "none", "--plan", "1e-300")
+    assert line == "so narrow an interval needs more than 1e+18 images"
     # Five draws an image: a fifth of the variance of one.
     assert needed == pytest.approx(0.3 * 0.7 / 5 * (1.96 / 0.01) ** 2, rel=0.25)
 
