@@ -219,7 +219,7 @@ def test_what_functions_return_is_checked(cifar, function, says):
 
 @pytest.mark.parametrize("name", ["..", "/", "a/b", ".robustgen", "", "a\0b", "\ud800", 5])
 def test_names_of_models_are_names_of_folders(cifar, tmp_path, name):
-    with pytest.raises(ConfigError, match="name: must be a|contains a NUL character"):
+    with pytest.raises(ConfigError, match=r"name: must be a|contains a NUL character"):
         evaluate(expected_logits, cifar, output=tmp_path / "preds", name=name)
     assert not [*tmp_path.iterdir()]
 
@@ -392,5 +392,5 @@ def test_scores_have_the_formats_of_the_command(two, tmp_path):
     assert one.to_model_index().startswith("model-index:\n- name: good\n")
     with pytest.raises(ConfigError, match="a card is about one model"):
         two.to_model_index()
-    with pytest.raises(UnknownNameError, match="unknown group of columns 'blurs' .did you mean 'blur'"):
+    with pytest.raises(UnknownNameError, match=r"unknown group of columns 'blurs' \(did you mean 'blur'"):
         two.to_latex(["blurs"])

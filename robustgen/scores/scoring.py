@@ -81,7 +81,6 @@ def score(
     if dataset:
         _check_keys(opened[0], dataset, notes)
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
-    # AlexNet's numbers on ImageNet are irrelevant to other families.
     chosen = _choose_baseline(baseline, opened, difficulty)
     names = _names(folders, opened)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]

@@ -680,7 +680,7 @@ def test_a_plan_says_how_many_images_a_precision_takes(tmp_path):
     says = re.fullmatch(r"a: Error \(1/15\) .* from 400 images; \+- 1 % \(95 %\) needs ([\d,]+) images", line)
     needed = int(says[1].replace(",", ""))
     line = cli_error("score", root, "--partial", "--baseline", "none", "--plan", "1e-300")
-    assert line == "so narrow an interval needs more than 1e+18 images"
+    assert line == "--plan 1e-300: so narrow an interval needs more than 1e+18 images"
     # Five draws an image: a fifth of the variance of one.
     assert needed == pytest.approx(0.3 * 0.7 / 5 * (1.96 / 0.01) ** 2, rel=0.25)
 
