@@ -30,7 +30,7 @@ from robustgen.settings.fields import Options
 from robustgen.settings.inspecting import Verifying
 from robustgen.settings.keywords import ConfigKeys, EvaluateKeys, MakeKeys
 from robustgen.settings.loading import Loaded, load, load_config
-from robustgen.settings.models import ModelInput, Outputs, Runtime
+from robustgen.settings.models import ModelInput, Outputs, Results, Runtime
 from robustgen.settings.running import Running
 from robustgen.settings.scoring import Scoring
 
@@ -70,6 +70,9 @@ def _takes(
         def call(*arguments: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
             if unknown := given.keys() - known:
                 raise UnknownNameError("keyword", min(unknown), sorted(known))
+            for each in (*arguments, *given.values()):
+                if isinstance(each, (str, os.PathLike)) and "\0" in str(each):
+                    raise ConfigError(f"{str(each)!r}: contains a NUL character")
             try:
                 return function(*arguments, **given)
             except RobustgenError as error:
@@ -221,7 +224,7 @@ def evaluate(
     name : str, optional
         Name of the model in tables and below `output`; default that of its class, function or file.
     baseline : str or path, optional
-        ``"alexnet"``, ``"none"`` or a file, as in `score`.
+        ``"alexnet"``, ``"none"``, a file or a folder of predictions, as in `score`.
     **keys : EvaluateKeys
         Any key of the config, which overrides it, and choices of the model's input, device and predictions.
         ``perturbations`` or ``difficulty`` selects ImageNet-P.
@@ -238,15 +241,15 @@ def evaluate(
     """
     chosen, taken = _load_config(dataset, config, keys), _load(ModelInput, keys)
     runtime, outputs = _load(Runtime, keys), _load(Outputs, keys)
-    base = os.fspath(baseline) if baseline else None
-    scoring.check_baseline(base)
-    folder = None if output else TemporaryFolder()
-    with borrow_model(model, runtime, name) as opened, progress.quiet(outputs.quiet):
-        if output and isinstance(opened, FunctionModel) and not name:
+    results = _load(Results, {"output": output, "name": name, "baseline": baseline})
+    scoring.check_baseline(results.baseline)
+    folder = None if results.output else TemporaryFolder()
+    with borrow_model(model, runtime, results.name) as opened, progress.quiet(outputs.quiet):
+        if results.output and isinstance(opened, FunctionModel) and not name:
             raise ConfigError("--output also needs --name, by which a resumed run recognises the function")
-        place = os.fspath(output) if output else str(folder and folder.path)
+        place = results.output or str(folder and folder.path)
         done = evaluating.evaluate(chosen, chosen.kind, [opened], place, outputs, taken)
-    report = scoring.score(done.folders, baseline=base, partial=True)
+    report = scoring.score(done.folders, baseline=results.baseline, partial=True)
     return Scores(report, done.folders, run=done, folder=folder)
 
 
@@ -266,9 +269,10 @@ def score(
     Parameters
     ----------
     predictions, *others : path or URL
-        Folders of predictions, one for each model, on the same images.
+        Folders of predictions, one for each model, on the same images, or folders of such folders.
     baseline : str or path, optional
-        ``"alexnet"``, ``"none"`` or a file; default AlexNet for ImageNet, otherwise none.
+        ``"alexnet"``, ``"none"``, a file or a folder of predictions; default AlexNet for ImageNet, otherwise
+        none.
     partial : bool
         Score incomplete sets too.
     difficulty : int

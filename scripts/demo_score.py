@@ -37,12 +37,10 @@ def main():
     if not model.exists():
         export(model)
     for kind, limit in (("c", ()), ("p", ("--limit", SEQUENCES))):
-        dataset, predictions = (
-            OUTPUT / f"imagenet-{kind}",
-            OUTPUT / f"predictions-{kind}" / "EfficientNet-Lite0",
-        )
+        dataset, output = OUTPUT / f"imagenet-{kind}", OUTPUT / f"predictions-{kind}"
+        predictions = output / model.stem
         robustgen(f"make-{kind}", "--dataset", "imagenet", "--source", photos, "--output", dataset, *limit)
-        robustgen("predict", dataset, "--model", model, "--preprocessing", settings, "--output", predictions)
+        robustgen("predict", dataset, "--model", model, "--preprocessing", settings, "--output", output)
         robustgen("score", predictions, "--dataset", dataset, "--output", OUTPUT / f"chart-{kind}.png")
         evaluate(kind, photos, model, settings, predictions, limit)
     print(f"\ncharts: {OUTPUT}/chart-c.png, {OUTPUT}/chart-p.png", flush=True)

@@ -31,7 +31,10 @@ FIXED_CORRUPTIONS = {
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
 FEW_VARIANTS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
 CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
-_BEGINNING = re.compile(r"\d+ images?(, \d+ class(es)?)?, \d+ outputs? of each|compiling loops, once")
+_BEGINNING = re.compile(
+    r"\d+ images?(, \d+ class(es)?| of \d+ of the \d+ classes of the source)?, \d+ outputs? of each|"
+    r"compiling loops, once|input of .*"
+)
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
 
 

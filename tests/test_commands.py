@@ -186,6 +186,57 @@ def test_a_function_of_arrays_gets_pixels(cifar, onnx):
         evaluate(lambda images: images, cifar)
 
 
+def shrinking():
+    """A function that returns scores of no class after the first batches."""
+    calls = []
+
+    def shrink(images):
+        calls.append(images)
+        return np.zeros((len(images), 10 if len(calls) < 3 else 0))
+
+    return shrink
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda images: "yes", "returns <U3, not numbers"),
+        (lambda images: np.full((len(images), 10), None), "returns object, not numbers"),
+        (lambda images: {"logits": np.zeros((len(images), 10))}, "returns object, not numbers"),
+        (lambda images: np.zeros((len(images), 10), [("a", float)]), r"returns \[.*\], not numbers"),
+        (lambda images: np.zeros((len(images), 0)), r"returns \(1, 0\) for 1 images"),
+        (shrinking(), r"returns \(8, 0\) for 8 images"),
+        (
+            lambda images: np.eye(10)[:1, : 10 - (len(images) > 1)].repeat(len(images), 0),
+            "returns 9 classes for",
+        ),
+    ],
+)
+def test_what_functions_return_is_checked(cifar, function, says):
+    with pytest.raises(ConfigError, match=f": {says}"):
+        evaluate(function, cifar, batch_size=8)
+
+
+@pytest.mark.parametrize("name", ["..", "/", "a/b", ".robustgen", "", "a\0b", "\ud800", 5])
+def test_names_of_models_are_names_of_folders(cifar, tmp_path, name):
+    with pytest.raises(ConfigError, match=r"name: must be a|contains a NUL character"):
+        evaluate(expected_logits, cifar, output=tmp_path / "preds", name=name)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_paths_with_a_nul_are_refused(cifar, tmp_path):
+    for call in (
+        lambda: evaluate("m\0.onnx", cifar),
+        lambda: evaluate(expected_logits, cifar, output="a\0", name="m"),
+        lambda: evaluate(expected_logits, cifar, baseline="a\0"),
+        lambda: robustgen.score("a\0"),
+        lambda: robustgen.verify("a\0"),
+        lambda: robustgen.make_c(config="a\0"),
+    ):
+        with pytest.raises(ConfigError, match="contains a NUL character"):
+            call()
+
+
 def test_a_module_stays_as_it_was(cifar, onnx):
     torch = pytest.importorskip("torch")
     last = torch.nn.Linear(64, 10)
@@ -322,4 +373,24 @@ def test_scores_are_html_in_a_notebook(two):
     text = two._repr_html_()
     assert text.startswith("<table><caption>Means in %") and "&lt;bad&gt;" in text and "<bad>" not in text
     assert f"<td>{100 * two.mean('error', 'good'):.1f} ±" in text
-    assert "not normalised" in text
+    told = "input of good, &lt;bad&gt;: mean 0 (the model&#x27;s), std 1 (the model&#x27;s), scale 1 "
+    assert f"<p>{told}(the model&#x27;s), size of the images</p>" in text
+
+
+def test_scores_have_the_formats_of_the_command(two, tmp_path):
+    folders = (tmp_path / "good", tmp_path / "<bad>")
+    few = ("--columns", "means,blur")
+    for ours, flags in (
+        (two.to_latex(), ("latex",)),
+        (two.to_latex(["means", "blur"]), ("latex", *few)),
+        (two.to_markdown(), ("markdown",)),
+        (two.to_markdown(verbose=True), ("markdown", "--verbose")),
+        (two.to_csv(), ("csv",)),
+    ):
+        assert ours.strip() == cli("score", *folders, "--partial", "--format", *flags).stdout.strip()
+    one = robustgen.score(tmp_path / "good", partial=True)
+    assert one.to_model_index().startswith("model-index:\n- name: good\n")
+    with pytest.raises(ConfigError, match="a card is about one model"):
+        two.to_model_index()
+    with pytest.raises(UnknownNameError, match=r"unknown group of columns 'blurs' \(did you mean 'blur'"):
+        two.to_latex(["blurs"])

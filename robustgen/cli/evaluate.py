@@ -36,8 +36,8 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
 
     Examples
     --------
-    robustgen evaluate --dataset imagenet --model resnet50.onnx --output preds/resnet50
-    robustgen evaluate --dataset cifar-10 --model mymodel:build --input-size 32 --output preds/mine
+    robustgen evaluate --dataset imagenet --model resnet50.onnx --output preds
+    robustgen evaluate --dataset cifar-10 --model mymodel:build --input-size 32 --output preds
     """
     config.require_source()
     from robustgen.display import progress
@@ -109,4 +109,4 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
         # For instance with only extra corruptions, which have no mean.
         echo(f"no table: {error}", err=True)
         return
-    echo_report(layouts.format_report(report, "table", table_width()), report.notes)
+    echo_report(layouts.format_report(report, "table", table_width()), report.all_notes)

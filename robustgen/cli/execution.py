@@ -97,10 +97,16 @@ def stop_in_order() -> None:
 
 
 def _describe_images(plan: "Plan") -> str:
-    """Return the number of images in the source, and of classes unless these are in repeated files."""
-    classes = len({*plan.source.classes} - {""})
-    named = f", {classes} class{'es' * (classes != 1)}" * (plan.mirror is None)
-    return f"{format_count(len(plan.keys), 'image')}{named}"
+    """Return the number of images, and of their classes unless these are in repeated files."""
+    from robustgen.sources.base import class_of
+
+    images, known = format_count(len(plan.keys), "image"), len({*plan.source.classes} - {""})
+    if plan.mirror is not None:
+        return images
+    # Keys of arrays name no class.
+    own = len({*map(class_of, plan.keys)} - {""} or {plan.source.label(key) for key in plan.keys})
+    named = f"{known} class{'es' * (known != 1)}"
+    return f"{images} of {own} of the {named} of the source" if own < known else f"{images}, {named}"
 
 
 def _tell_of_compiling() -> None:

@@ -12,12 +12,13 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
     """Run a model on a set.
 
     DATASET is an output of make-c or make-p, or a published set, as a path or a URL. The predictions are
-    written to --output. The same command on several machines shares the work.
+    written to a folder below --output, named after the model. The same command on several machines shares
+    the work.
 
     Examples
     --------
-    robustgen predict out/imagenet-c --model resnet50.onnx --output preds/resnet50
-    robustgen predict /data/ImageNet-C --model timm:resnet50 --output preds/timm
+    robustgen predict out/imagenet-c --model resnet50.onnx --output preds
+    robustgen predict /data/ImageNet-C --model timm:resnet50 --output preds
     """
     from robustgen.cli.execution import stop_in_order
     from robustgen.display import progress
@@ -30,5 +31,5 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
         return
     echo(
         f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "
-        f"in {format_path(options.output)} (preprocessing {done.preprocessing})"
+        f"in {format_path(done.folder)}"
     )

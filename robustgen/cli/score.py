@@ -16,11 +16,12 @@ _PAGES = (".html", ".htm")
 def score(options: Scoring) -> None:
     """Print the papers' tables for predictions.
 
-    PREDICTIONS are folders written by predict or evaluate, one for each model.
+    PREDICTIONS are folders of predictions, one for each model, or the --output of predict or evaluate, which
+    contains such folders.
 
     Examples
     --------
-    robustgen score preds/resnet50
+    robustgen score preds
     robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
     from robustgen.display import charts, html
@@ -52,7 +53,7 @@ def score(options: Scoring) -> None:
         )
     if failures and options.format == "markdown":
         text += "\n" + "".join(f"\n- {each}" for each in failures)
-    echo_report(text, report.notes)
+    echo_report(text, [*report.inputs, *report.all_notes])
     for path in options.output:
         if path.suffix.lower() in _PAGES:
             size = score_page.write_page(report, path, report.folders, options.dataset)

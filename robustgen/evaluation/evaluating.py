@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,11 +27,16 @@ from robustgen.dataset.records import Failure
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter, print_note
-from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.evaluation.predicting import Predictor, check_single_labels, choose_saved
 from robustgen.evaluation.predictions import digest_of
 from robustgen.evaluation.rendering import Rendered, render
-from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
+from robustgen.evaluation.store import (
+    PredictionStore,
+    choose_unit_size,
+    name_folders,
+    open_prediction_store,
+)
 from robustgen.execution import count_cores
 from robustgen.files.storage import open_store
 from robustgen.formats import FORMATS
@@ -129,7 +133,7 @@ def evaluate(
         Models, images and output do not match.
     """
     started = time.monotonic()
-    folders = tuple(f"{open_store(output).location}/{name}" for name in _name_folders(models))
+    folders = tuple(name_folders(output, [model.folder for model in models]))
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
@@ -154,6 +158,8 @@ def evaluate(
                 folder, plan.source.location, settings, sizes, overwrite=options.overwrite
             )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
+        for each in classifiers:
+            print_note(f"input of {each.model.folder}: {each.preprocessing.describe()}")
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}
@@ -197,13 +203,6 @@ def _try_out(
     predictor.check_labels(np.array([*labels.values()]), root)
     predictor.predict(pixels[None], [keys[first.key]], variant)
     return predictor, labels
-
-
-def _name_folders(models: Sequence[Model]) -> list[str]:
-    """Return a folder name for each model: its label, without characters that are unsuitable for folders."""
-    plain = [Path(model.label.partition("@")[0].replace(":", "-")).name for model in models]
-    plain = [name.removesuffix(".onnx").removesuffix(".pt2") for name in plain]
-    return [name if plain.count(name) == 1 else f"{name}-{i}" for i, name in enumerate(plain, 1)]
 
 
 def _describe(plan: Plan, keys: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, Any]:

@@ -19,7 +19,12 @@ from robustgen.dataset.sharing import share_unit_by_unit
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
 from robustgen.evaluation.predictions import Pieces, Saved, digest_of, top5_entries
-from robustgen.evaluation.store import PredictionStore, choose_unit_size, open_prediction_store
+from robustgen.evaluation.store import (
+    PredictionStore,
+    choose_unit_size,
+    name_folders,
+    open_prediction_store,
+)
 from robustgen.formats.base import Dataset, name_contents
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.metrics import top_classes
@@ -39,20 +44,20 @@ class PredictResult:
 
     Attributes
     ----------
+    folder : str
+        Path or URL of the predictions.
     made, kept : int
         Images or sequences predicted by this run, and by other runs.
     noun : str
         Which of the two.
     seconds : float
-    preprocessing : str
-        Name or file.
     """
 
+    folder: str
     made: int
     kept: int
     noun: str
     seconds: float
-    preprocessing: str
 
 
 # --- from pixels to rows -------------------------------------------------------------------------
@@ -86,11 +91,17 @@ class Predictor:
         """
         images = pixels.reshape(-1, *pixels.shape[-3:])
         parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
-        logits = np.concatenate([self.classifier(part) for part in parts])
+        outputs = [self.classifier(part) for part in parts]
+        name = self.classifier.model.name
+        if wrong := {each.shape[1] for each in outputs} - {self.classes}:
+            raise ConfigError(
+                f"{name}: returns {min(wrong)} classes for some images, {self.classes} for others"
+            )
+        logits = np.concatenate(outputs)
         logits = logits.reshape(*pixels.shape[:-3], logits.shape[-1])
         finite = is_finite(logits)
         if not finite.all():
-            key, name = keys[int(finite.argmin())], self.classifier.model.name
+            key = keys[int(finite.argmin())]
             raise ConfigError(f"{name}: returns NaN or infinity for {key!r} of {variant.folder}")
         return logits if self.save == "logits" else top_classes(logits).astype(np.int32)
 
@@ -105,6 +116,7 @@ class Predictor:
         return {
             "model": self.classifier.model.settings(),
             "preprocessing": self.classifier.preprocessing.settings(),
+            "origins": dict(self.classifier.preprocessing.origins),
             "save": self.save,
         }
 
@@ -201,6 +213,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
     default = edition if edition in presets.PRESETS else "imagenet"
     opened = open_model(options.model, runtime)
+    (folder,) = name_folders(options.output, [opened.folder])
     given = taken.preprocessing, taken.overrides()
     chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
     if chosen.classes:
@@ -211,15 +224,15 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
         raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
     classifier = Classifier(opened, chosen)
     classes = classifier.count_classes(data.load(data.variants[0], 0), data.root, data.classes)
-    named = taken.preprocessing or (f"of {options.model}" if opened.preprocessing else default)
     saved = choose_saved(options.save, data.kind, classes)
     predictor = Predictor(classifier, classes, saved, options.batch_size)
     settings = _describe_dataset(data) | predictor.settings()
-    with open_prediction_store(options.output, data.root, settings, overwrite=options.overwrite) as store:
+    with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
+        print_note(f"input of {opened.folder}: {chosen.describe()}")
         run = _PredictionRun(data, predictor, store)
         run.carry_out()
     kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
-    return PredictResult(run.made, kept, name_contents(data.kind), time.monotonic() - started, named)
+    return PredictResult(folder, run.made, kept, name_contents(data.kind), time.monotonic() - started)
 
 
 def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:

@@ -413,17 +413,34 @@ class Predictions:
 
 def list_files(store: Store) -> list[str]:
     """Return the paths of all files that may contain predictions."""
+    found = {path for path in _list_paths(store) if path.endswith(".npz") and path.count("/") < 2}
+    return sorted(path for path in found if not path.startswith(f"{STATE}/"))
+
+
+def _list_paths(store: Store) -> Iterator[str]:
     irregular = [path for path, _ in store.list_irregular()]
     # Linked folders are listed only by their own names.
     entries = chain(store.list(), *(store.list(path) for path in irregular))
-    found = {*irregular, *(entry.path for entry in entries)}
-    found = {path for path in found if path.endswith(".npz") and path.count("/") < 2}
-    return sorted(path for path in found if not path.startswith(f"{STATE}/"))
+    yield from chain(irregular, (entry.path for entry in entries))
 
 
 def is_unfinished(store: Store) -> bool:
     """Return whether a run of predict or evaluate is unfinished in this folder."""
     return next(iter(store.list(f"{STATE}/parts")), None) is not None
+
+
+def find_folders(root: str | Path) -> list[str]:
+    """Return the folders of predictions that `root` names: itself, or its subfolders with predictions."""
+    store, models = open_store(root), set[str]()
+    for path in _list_paths(store):
+        folder, _, name = path.partition("/")
+        if path == ABOUT or (path.endswith(".npz") and not name):
+            return [str(root)]
+        # A corruption's folder has only files of severities.
+        stem = name.removesuffix(".npz")
+        if name == ABOUT or (stem != name and ("/" in stem or stem in _NO_SEVERITIES)):
+            models.add(folder)
+    return [f"{store.location}/{name}" for name in sorted(models - {STATE})] or [str(root)]
 
 
 def open_predictions(root: str | Path) -> Predictions:
@@ -469,11 +486,6 @@ def _kind(root: str, folders: list[str]) -> Kind:
         )
     if not severities and not sequences:
         raise SourceError(f"{root}: has no predictions (<corruption>/<severity>.npz or <perturbation>.npz)")
-    models = [
-        name for name, _, variant in (f.partition("/") for f in severities) if variant in _NO_SEVERITIES
-    ]
-    if models:
-        raise SourceError(f"{root}: has no predictions itself; are they in {root}/{models[0]}?")
     return "c" if severities else "p"
 
 

@@ -27,18 +27,37 @@ from robustgen.dataset.outputs import file_digest, open_output
 from robustgen.dataset.records import Failure, Origin, Record
 from robustgen.dataset.sharing import share_unit_by_unit
 from robustgen.dataset.state import SCHEMA, OutputState, read_described
-from robustgen.errors import OutputError, SourceError
+from robustgen.errors import ArgumentError, ConfigError, OutputError, SourceError
 from robustgen.evaluation import predictions
 from robustgen.evaluation.predictions import ABOUT, Pieces, PredictionFile
-from robustgen.files.storage import Store
+from robustgen.files.storage import Store, open_store
 from robustgen.formats.base import WrittenFile, describe_difference
 from robustgen.formats.units import WorkUnit
+from robustgen.settings.fields import check_name
 
 _PARTS: Final = f"{STATE}/parts"
+# Entries of predictions.json that decide no prediction.
+_TOLD: Final = ("origins",)
 _REMEDY: Final = "choose another --output, or --overwrite"
 _PREDICTIONS, _MOST_UNITS, _FEWEST_UNITS = 256, 4096, 16
 # About the number of frames in a sequence.
 _FRAMES = 32
+
+
+def name_folders(output: str | Path, names: Sequence[str]) -> list[str]:
+    """Return the folder below `output` for the predictions of each model; equal names are numbered.
+
+    Raises
+    ------
+    ConfigError
+        A name cannot be that of a folder.
+    """
+    try:
+        checked = [check_name(name) for name in names]
+    except ArgumentError as error:
+        raise ConfigError(f"--model: the name of its folder {error}") from error
+    numbered = [name if names.count(name) == 1 else f"{name}-{i}" for i, name in enumerate(checked, 1)]
+    return [f"{open_store(output).location}/{name}" for name in numbered]
 
 
 def choose_unit_size(outputs: int, kind: Kind, batch: int) -> tuple[int, int]:
@@ -324,7 +343,8 @@ def _describe_images(root: Store, same_names: bool, sizes: Mapping[str, int]) ->
 
 def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
     """Return the first differing key; if that is the corruption on the fly, its first differing setting."""
-    other = next((key for key in {**wanted, **held} if held.get(key) != wanted.get(key)), None)
+    keys = (key for key in {**wanted, **held} if key not in _TOLD)
+    other = next((key for key in keys if held.get(key) != wanted.get(key)), None)
     made, to_be_made = held.get("made"), wanted.get("made")
     if other == "made" and isinstance(made, dict) and isinstance(to_be_made, dict):
         return _find_difference(made, to_be_made)

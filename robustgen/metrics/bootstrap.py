@@ -17,6 +17,7 @@ NORMAL_QUANTILE: Final = 1.959963984540054
 """Half the width of the central 95 % of the normal distribution, in standard deviations."""
 
 _ROWS: Final = 64
+_MOST_ROOT: Final = 1e9
 
 
 def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: int = 0) -> Floats:
@@ -98,6 +99,14 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[Fl
     return low, high
 
 
+def border_width(images: int) -> float:
+    """Return the width of Wilson's 95 % interval for a share of 0 or 1 of so many images; Wilson 1927.
+
+    Where no image differs from the others, bootstrap samples do not differ either.
+    """
+    return NORMAL_QUANTILE**2 / (images + NORMAL_QUANTILE**2)
+
+
 def images_needed(values: ArrayLike, half_width: float) -> int:
     """Return how many images make the 95 % interval of a mean no wider than twice `half_width`.
 
@@ -113,11 +122,22 @@ def images_needed(values: ArrayLike, half_width: float) -> int:
     Raises
     ------
     ArgumentError
-        There are fewer than two values, or the width is not positive.
+        There are fewer than two values, or the width is not positive or too small for any sample.
     """
     sample = array_of(values, "values", "fiub", "images").astype(np.float64)
     if len(sample) < 2:
         raise ArgumentError("planning needs predictions on at least two images")
     if not half_width > 0:
         raise ArgumentError(f"half_width must be positive, not {half_width}")
-    return max(2, math.ceil((NORMAL_QUANTILE * float(sample.std(ddof=1)) / half_width) ** 2))
+    return _count_images(NORMAL_QUANTILE * float(sample.std(ddof=1)) / half_width)
+
+
+def images_needed_at_border(half_width: float) -> int:
+    """Return how many images make Wilson's 95 % interval of a share of 0 or 1 so narrow."""
+    return _count_images(NORMAL_QUANTILE * math.sqrt(max(0.0, 0.5 / half_width - 1)))
+
+
+def _count_images(root: float) -> int:
+    if root > _MOST_ROOT:
+        raise ArgumentError(f"so narrow an interval needs more than {_MOST_ROOT**2:g} images")
+    return max(2, math.ceil(root**2))

@@ -1,6 +1,8 @@
 """Base of all kinds of models: batches, layouts and sizes of images."""
 
+import re
 from abc import ABC, abstractmethod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ class Model(ABC):
         Name as given by the user.
     label : str
         Short name for tables.
+    given : str or None
+        Name that the user gives it, in place of its own.
     dtype : dtype
         Type of the images.
     preprocessing : Preprocessing or None
@@ -35,7 +39,14 @@ class Model(ABC):
     label: str
     dtype: np.dtype[Any]
     preprocessing: Preprocessing | None = None
+    given: str | None = None
     _most: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """Return the name of its folder: the given one, or its own without weights and suffix."""
+        own = Path(self.label.partition("@")[0].replace(":", "-")).name
+        return self.given or own.removesuffix(".onnx").removesuffix(".pt2")
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -122,7 +133,9 @@ class Model(ABC):
         # Neither ONNX Runtime nor PyTorch has a base class for a model's errors.
         except Exception as error:
             raise ConfigError(f"{self.name}: fails on images {images.shape}: {first_line(error)}") from error
-        if logits.ndim != 2 or len(logits) != len(images):
+        if logits.dtype.kind not in "fiu":
+            raise ConfigError(f"{self.name}: returns {logits.dtype}, not numbers")
+        if logits.ndim != 2 or len(logits) != len(images) or not logits.shape[1]:
             shape = f"{logits.shape} for {len(images)} images"
             raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
         return logits
@@ -130,4 +143,5 @@ class Model(ABC):
 
 def first_line(error: Exception) -> str:
     """Return the part of `error` that fits into a message."""
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    return plain.strip().partition("\n")[0] or type(error).__name__

@@ -60,12 +60,13 @@ class OnnxModel(Model):
         floats = [each for each in outputs if each.type in _DTYPES]
         # Some exporters leave the axes open; the outputs are then checked.
         given = [each for each in floats if len(each.shape or "??") == 2]
-        if len(given) != 1:
+        named = [each for each in given if each.name == "logits"] or given
+        if len(named) != 1:
             raise ConfigError(
                 f"{self.name}: must have one output of floats with two axes, (images, classes), "
-                f"not {_list(outputs)}"
+                f"not {_list(outputs)}: export it with the logits alone, or name these logits"
             )
-        return given[0]
+        return named[0]
 
     def settings(self) -> dict[str, Any]:
         """Return file and digest; the digest includes weights in separate files."""

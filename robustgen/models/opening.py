@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import ArgumentTypeError, ConfigError
+from robustgen.files.storage import is_url
 from robustgen.models.base import Model
 from robustgen.models.functions import FunctionModel
 from robustgen.models.onnx import OnnxModel
@@ -18,6 +19,9 @@ from robustgen.settings.models import Runtime
 FORMS: Final = "model.onnx, model.pt2, timm:NAME, torchvision:NAME@FILE or package.module:function"
 """Forms of the names of models."""
 
+_WEIGHTS: Final = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
+_KERAS: Final = (".keras", ".h5", ".hdf5", ".pb", ".tflite")
+_FACTORY: Final = "package.module:function, a function that returns"
 _LIBRARIES: Final[Mapping[str, Callable[[str, Runtime], Model]]] = {
     "timm": open_timm,
     "torchvision": open_torchvision,
@@ -37,15 +41,38 @@ def open_model(name: str, runtime: Runtime) -> Model:
     library, colon, rest = name.partition(":")
     if colon and library in _LIBRARIES:
         return _LIBRARIES[library](rest, runtime)
-    if Path(name).suffix == ".pt2":
-        return open_exported(Path(name), runtime)
-    if re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):[A-Za-z_]\w*", name) and not Path(name).exists():
+    if is_url(name):
+        raise ConfigError(f"--model {name}: models are read from local files: download it first")
+    path = Path(name)
+    if path.suffix == ".pt2":
+        return open_exported(path, runtime)
+    if re.fullmatch(r"[A-Za-z_][\w.]*(?<!\.py):[A-Za-z_]\w*", name) and not path.exists():
         return open_factory(name, runtime)
-    if Path(name).suffix in (".pt", ".pth", ".safetensors"):
-        raise ConfigError(f"--model {name}: a file of weights needs a network; use one of {FORMS}")
+    if way := _find_way(path):
+        raise ConfigError(f"--model {name}: {way}")
     if factory := _guess_factory(name):
         raise ConfigError(f"--model {name}: not a model; did you mean {factory}? Forms: {FORMS}")
-    return OnnxModel(Path(name), runtime)
+    return OnnxModel(path, runtime)
+
+
+def _find_way(path: Path) -> str | None:
+    """Return how to use a model in a file or folder that cannot be opened as it is."""
+    if path.suffix.lower() in _WEIGHTS:
+        return (
+            f"a file of weights needs a network: give timm:NAME@{path} or torchvision:NAME@{path}, or write "
+            f"{_FACTORY} your module with these weights"
+        )
+    if path.suffix.lower() in _KERAS or (path / "saved_model.pb").is_file():
+        return (
+            "a model of Keras or TensorFlow: export it as ONNX, or give robustgen.evaluate in Python "
+            "a function of arrays that calls it"
+        )
+    if (path / "config.json").is_file():
+        call = f"AutoModelForImageClassification.from_pretrained({str(path)!r})"
+        return f"a folder of Hugging Face: write {_FACTORY} {call}"
+    if path.is_dir():
+        return f"a folder, not a model; use one of {FORMS}"
+    return None
 
 
 @contextmanager
@@ -62,13 +89,16 @@ def borrow_model(model: Any, runtime: Runtime, name: str | None = None) -> Itera
     torch = sys.modules.get("torch")
     if isinstance(model, (str, os.PathLike)):
         opened = open_model(os.fspath(model), runtime)
-        opened.label = name or opened.label
+        opened.given = name
         yield opened
     elif torch and isinstance(model, torch.nn.Module):
         with borrow_module(model, runtime, name or type(model).__name__) as borrowed:
+            borrowed.given = name
             yield borrowed
     elif callable(model):
-        yield FunctionModel(model, name or str(getattr(model, "__name__", type(model).__name__)))
+        function = FunctionModel(model, name or str(getattr(model, "__name__", type(model).__name__)))
+        function.given = name
+        yield function
     else:
         raise ArgumentTypeError(
             f"model must be a torch.nn.Module, a function of arrays, or one of {FORMS}, not {model!r}"

@@ -10,7 +10,7 @@ classes: wnids.txt              # class folders in the order of the model's outp
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -28,6 +28,7 @@ from robustgen.settings.yaml_files import read_yaml
 
 Pixels = NDArray[np.uint8]
 Interpolation = Literal["bilinear", "bicubic"]
+_DESCRIBED: Final = ("mean", "std", "pixel_scale", "input_size", "clahe")
 _INTERPOLATIONS: Final = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -50,6 +51,8 @@ class Preprocessing:
         Equalisation of the stored images, before they are resized.
     interpolation : {"bilinear", "bicubic"}
         Method of resizing.
+    origins : dict of str to str
+        Where each of these comes from, for people.
     """
 
     mean: Colour
@@ -60,6 +63,7 @@ class Preprocessing:
     classes: tuple[str, ...] | None = None
     clahe: Clahe | None = None
     interpolation: Interpolation = "bilinear"
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def normalisation(self) -> tuple[Colour, Colour, float]:
@@ -99,11 +103,28 @@ class Preprocessing:
             return np.stack([clahe(frame, self.clahe) for frame in pixels])
         return clahe(pixels, self.clahe)
 
+    def describe(self) -> str:
+        """Return what the model is given, and where each setting comes from, in one line for people."""
+        size, scale = self.input_size, self.pixel_scale
+        texts = {
+            "mean": f"mean {_format_colour(self.mean)}",
+            "std": f"std {_format_colour(self.std)}",
+            "pixel_scale": f"scale {f'1/{1 / scale:g}' if scale < 1 else f'{scale:g}'}",
+            "input_size": f"size {size[0]} x {size[1]}" if size else None,
+            "clahe": "CLAHE" if self.clahe else None,
+        }
+        told = [
+            f"{text} ({self.origins[key]})" if key in self.origins else text
+            for key, text in texts.items()
+            if text
+        ]
+        return ", ".join([*told, *["size of the images"] * (not size)])
+
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the predictions, as plain values."""
-        plain = json.loads(json.dumps(asdict(self)))
+        plain = json.loads(json.dumps(asdict(self) | {"origins": None}))
         # Defaults are omitted, so that the settings of a model stay the same when a key is added.
-        usual = {"clahe": None, "interpolation": "bilinear"}
+        usual = {"clahe": None, "interpolation": "bilinear", "origins": None}
         return {key: value for key, value in plain.items() if key not in usual or value != usual[key]}
 
 
@@ -136,8 +157,11 @@ def load_preprocessing(
     ConfigError
         The message names the file or the flag, the key and the error.
     """
+    given = {key: "given" for key, value in flags.items() if value is not None}
+    usual = _originate(own, "the model's") if own else _originate(PRESETS[default], f"default {default}")
     if name is None or name in PRESETS:
-        return _override(PRESETS[name] if name else own or PRESETS[default], load(InputKeys, None, flags))
+        base = _originate(PRESETS[name], name) if name else usual
+        return _override(base, load(InputKeys, None, flags), given)
     path = Path(name)
     if not path.exists() and path.suffix not in (".yaml", ".yml"):
         raise UnknownNameError("preprocessing", name, [*PRESETS, "a YAML file"])
@@ -145,7 +169,8 @@ def load_preprocessing(
     if isinstance(classes, str) and classes != "imagenet" and flags.get("classes") is None:
         # The file names its list from its own folder.
         flags = {**flags, "classes": str(path.parent / classes)}
-    return _override(own or PRESETS[default], load(InputKeys, path, flags))
+    keys = load(InputKeys, path, flags)
+    return _override(usual, keys, dict.fromkeys(keys.model_fields_set, path.name) | given)
 
 
 def check_fields(given: Any, where: str) -> Preprocessing:
@@ -159,12 +184,41 @@ def check_fields(given: Any, where: str) -> Preprocessing:
     if not isinstance(given, Mapping):
         raise ConfigError(f"{where} must be a mapping, not {type(given).__name__}")
     plain = {key: [*value] if isinstance(value, np.ndarray) else value for key, value in given.items()}
-    return _override(PRESETS["imagenet"], check(InputKeys, plain, where))
+    keys = check(InputKeys, plain, where)
+    base = _originate(PRESETS["imagenet"], "default imagenet")
+    return _override(base, keys, dict.fromkeys(keys.model_fields_set, "the model's"))
 
 
-def _override(base: Preprocessing, keys: InputKeys) -> Preprocessing:
-    """Return `base` with the given `keys`."""
+def _originate(own: Preprocessing, origin: str) -> Preprocessing:
+    """Return `own` with `origin` for everything that has none yet."""
+    return replace(own, origins=dict.fromkeys(_DESCRIBED, origin) | {**own.origins})
+
+
+def _override(base: Preprocessing, keys: InputKeys, origins: Mapping[str, str]) -> Preprocessing:
+    """Return `base` with the given `keys`, which come from `origins`."""
     given = {key: getattr(keys, key) for key in keys.model_fields_set}
     if "clahe" in given:
         given["clahe"] = keys.clahe and Clahe(keys.clahe.clip_limit, keys.clahe.tiles)
-    return replace(base, **given)
+    known = {key: origin for key, origin in origins.items() if key in _DESCRIBED}
+    return replace(base, **given, origins={**base.origins, **known})
+
+
+def read_recorded(settings: Mapping[str, Any], where: str) -> Preprocessing | None:
+    """Return the preprocessing in the content of a `predictions.json`, if there is one.
+
+    Raises
+    ------
+    ConfigError
+        A value is invalid; the message begins with `where`.
+    """
+    held, origins = settings.get("preprocessing"), settings.get("origins")
+    if not isinstance(held, Mapping):
+        return None
+    # A later version may have recorded more.
+    known = {key: value for key, value in held.items() if key in InputKeys.model_fields and value is not None}
+    return replace(check_fields(known, where), origins=origins if isinstance(origins, Mapping) else {})
+
+
+def _format_colour(values: Colour) -> str:
+    """Return the values for red, green and blue, or the only one of all three."""
+    return " ".join(f"{value:g}" for value in ([*values][:1] if len({*values}) == 1 else values))

@@ -9,11 +9,12 @@ import importlib
 import sys
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from robustgen.models.exported import find_danger
 from robustgen.models.preprocessing import Preprocessing, check_fields
 from robustgen.settings.models import Runtime
 
-# Keys of the weights in checkpoints that also contain the state of the training.
+# Keys of the weights in checkpoints that also contain their mean over the training, or parts.
 _NESTED: Final = ("state_dict", "model_state_dict", "model")
 _NAMED: Final = 3
 
@@ -45,6 +46,8 @@ class TorchModel(Model):
         Its input shape.
     identity : str, optional
         SHA-256 of its file; default that of its weights.
+    precision : torch.dtype, optional
+        Type of its input; default that of its weights.
     """
 
     def __init__(
@@ -55,13 +58,17 @@ class TorchModel(Model):
         preprocessing: Preprocessing | None = None,
         shape: tuple[int | None, ...] = (None, 3, None, None),
         identity: str | None = None,
+        precision: Any = None,
     ) -> None:
         torch = import_torch()
         self.name, self.label, self.preprocessing = name, name, preprocessing
         self._device = choose_device(runtime.device)
         self._mixed, self._shape = runtime.mixed_precision, shape
-        self._identity = identity or _digest_weights(module)
-        self.dtype = np.dtype(np.float32)
+        self._input = precision or _find_precision(module)
+        self._identity = identity or _digest_weights(module, name)
+        # NumPy has no bfloat16.
+        kinds = {torch.float16: np.float16, torch.float64: np.float64}
+        self.dtype = np.dtype(kinds.get(self._input, np.float32))
         if runtime.threads:
             torch.set_num_threads(runtime.threads)
         # The same model should give the same numbers on every run.
@@ -94,9 +101,9 @@ class TorchModel(Model):
             device = self._device.partition(":")[0]
             half = torch.bfloat16 if device == "cpu" else torch.float16
             with torch.inference_mode(), torch.autocast(device, dtype=half, enabled=self._mixed):
-                logits = self._module(torch.from_numpy(images).to(self._device))
+                outputs = self._module(torch.from_numpy(images).to(self._device, self._input))
                 # Half precision is converted: it makes NumPy's other functions slow.
-                return np.asarray(self._check_output(logits, torch).float().cpu().numpy())
+                return np.asarray(self._find_logits(outputs, torch).float().cpu().numpy())
         except RuntimeError as error:
             # CUDA has its own error class for this, MPS does not.
             if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error):
@@ -105,12 +112,24 @@ class TorchModel(Model):
                 raise OutOfDeviceMemoryError from error
             raise
 
-    def _check_output(self, output: Any, torch: Any) -> Any:
-        # Models of Hugging Face return their logits under this name.
-        logits = getattr(output, "logits", output)
-        if not isinstance(logits, torch.Tensor):
-            raise ConfigError(f"{self.name}: returns {type(output).__name__}, not a tensor of logits")
-        return logits
+    def _find_logits(self, outputs: Any, torch: Any) -> Any:
+        """Return the logits: the only tensor that a module returns, or the one with this name."""
+        # Models of Hugging Face return an object with this name.
+        if hasattr(outputs, "logits"):
+            found, listed = [outputs.logits], type(outputs).__name__
+        elif isinstance(outputs, Mapping):
+            found = [outputs["logits"]] if "logits" in outputs else [*outputs.values()]
+            listed = f"a dict of {', '.join(map(repr, outputs)) or 'nothing'}"
+        elif isinstance(outputs, (tuple, list)):
+            found, listed = [*outputs], f"{len(outputs)} outputs"
+        else:
+            found, listed = [outputs], type(outputs).__name__
+        if len(found) == 1 and isinstance(found[0], torch.Tensor):
+            return found[0]
+        raise ConfigError(
+            f"{self.name}: returns {listed}, not a tensor of logits: "
+            "wrap it in a module that returns only the logits"
+        )
 
 
 # --- PyTorch itself ------------------------------------------------------------------------------
@@ -149,13 +168,36 @@ def choose_device(wanted: str) -> str:
     return wanted
 
 
-def _digest_weights(module: Any) -> str:
+def _find_precision(module: Any) -> Any:
+    """Return the type of a module's first weights of floating point, which its input should have."""
+    torch = import_torch()
+    return next((each.dtype for each in module.parameters() if each.is_floating_point()), torch.float32)
+
+
+def _digest_weights(module: Any, name: str) -> str:
     digest = hashlib.sha256()
-    for name, tensor in sorted(module.state_dict().items()):
-        digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
-        array = tensor.detach().cpu().contiguous()
-        digest.update(array.reshape(-1).view(import_torch().uint8).numpy().tobytes())
+    try:
+        for key, value in sorted(module.state_dict().items()):
+            _add_weights(digest, key, value)
+    except Exception as error:
+        # Weights on the device "meta", or not initialised yet.
+        raise ConfigError(f"{name}: its weights cannot be read: {first_line(error)}") from error
     return digest.hexdigest()
+
+
+def _add_weights(digest: Any, key: str, value: Any) -> None:
+    """Add an entry of a state_dict to `digest`; those of quantised modules may be tuples, types or None."""
+    torch = import_torch()
+    if isinstance(value, (tuple, list)):
+        for number, each in enumerate(value):
+            _add_weights(digest, f"{key}.{number}", each)
+    elif isinstance(value, torch.Tensor):
+        digest.update(f"{key}\0{value.dtype}\0{tuple(value.shape)}\0".encode())
+        plain = value.dequantize() if value.is_quantized else value.to_dense()
+        array = plain.detach().cpu().contiguous()
+        digest.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
+    else:
+        digest.update(f"{key}\0{value}\0".encode())
 
 
 # --- weights -------------------------------------------------------------------------------------
@@ -174,20 +216,58 @@ def read_weights(path: Path) -> dict[str, Any]:
     torch = import_torch()
     try:
         if path.suffix == ".safetensors":
-            return dict(import_library("safetensors.torch", "timm").load_file(path))
-        content = torch.load(path, map_location="cpu", weights_only=True)
+            content = import_library("safetensors.torch", "timm").load_file(path)
+        else:
+            with warnings.catch_warnings():
+                # A warning about programs of TorchScript, which are refused.
+                warnings.simplefilter("ignore")
+                content = torch.load(path, map_location="cpu", weights_only=True)
     except MissingDependencyError:
         raise
     except Exception as error:
-        raise ConfigError(f"{path}: not a file of weights: {first_line(error)}") from error
-    for key in _NESTED:
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-            break
-    tensors = isinstance(content, Mapping) and all(isinstance(v, torch.Tensor) for v in content.values())
-    if not content or not tensors:
+        raise ConfigError(f"{path}: not a file of weights: {_explain_refusal(error)}") from error
+    weights = _choose_weights(content if isinstance(content, Mapping) else {}, path)
+    return {str(name).removeprefix("module."): tensor for name, tensor in weights.items()}
+
+
+def _explain_refusal(error: Exception) -> str:
+    """Return why PyTorch does not read a file as tensors, and what to do."""
+    if "Unsupported global" in str(error) or "Unsupported class" in str(error):
+        return (
+            "holds Python objects, such as a whole module, which could run any code: "
+            "save the weights alone, with torch.save(module.state_dict(), FILE)"
+        )
+    if "TorchScript" in str(error):
+        return "is a program of TorchScript: export the module as ONNX, or with torch.export.save as a .pt2"
+    return first_line(error)
+
+
+def _choose_weights(content: Mapping[Any, Any], path: Path) -> Mapping[Any, Any]:
+    """Return the weights by name in the `content` of a checkpoint, which may contain more."""
+    found = {key: value for key, value in {"": content, **content}.items() if _are_weights(value)}
+    if not found:
         raise ConfigError(f"{path}: contains no weights by name (a state_dict)")
-    return {str(name).removeprefix("module."): tensor for name, tensor in content.items()}
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if known := next((key for key in _NESTED if key in found), None):
+        return found[known]
+    listed = ", ".join(map(repr, found))
+    raise ConfigError(f"{path}: contains several sets of weights, {listed}: save one of them in its own file")
+
+
+def _are_weights(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    tensor = import_torch().Tensor
+    return isinstance(value, Mapping) and bool(value) and all(isinstance(v, tensor) for v in value.values())
+
+
+def _strip_prefix(weights: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the weights for the names in `own`, without a prefix such as Lightning's ``model.``."""
+    first = next(iter(own))
+    prefixes = [key.removesuffix(first) for key in weights if key.endswith(f".{first}")]
+    if first in weights or len(prefixes) != 1:
+        return weights
+    (prefix,) = prefixes
+    return {key.removeprefix(prefix): each for key, each in weights.items() if key.startswith(prefix)}
 
 
 def _load_weights(module: Any, weights: Mapping[str, Any], path: Path, name: str) -> None:
@@ -204,9 +284,20 @@ def _load_weights(module: Any, weights: Mapping[str, Any], path: Path, name: str
     module.load_state_dict(weights)
 
 
-def _count_outputs(weights: Mapping[str, Any]) -> int:
-    """Return the number of classes of the weights: the length of the last layer's bias, the last entry."""
-    return int([*weights.values()][-1].shape[0])
+def _build_for(
+    weights: Mapping[str, Any], build: Callable[..., Any], find_layer: Callable[[Any], str | None]
+) -> tuple[Any, Mapping[str, Any]]:
+    """Return a network for the number of classes in `weights`, and the weights without a prefix.
+
+    `build` returns the network, also for a given ``num_classes``; `find_layer` names its last layer.
+    """
+    torch = import_torch()
+    with torch.device("meta"):
+        usual = build()
+    own, layer = usual.state_dict(), find_layer(usual)
+    weights = _strip_prefix(weights, own)
+    counts = [len(each) for key, each in weights.items() if key in own and key.rpartition(".")[0] == layer]
+    return build(**({"num_classes": counts[0]} if counts else {})), weights
 
 
 def _suggest(name: str, known: Sequence[str]) -> str:
@@ -282,6 +373,7 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
             if node.op == "placeholder" and node.name in program.graph_signature.user_inputs
         ]
         shapes = [tuple(axis if isinstance(axis, int) else None for axis in each.shape) for each in inputs]
+        precisions = [each.dtype for each in inputs]
         module = program.module()
     except ConfigError:
         raise
@@ -289,7 +381,14 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
         raise ConfigError(f"{path}: not an exported program of PyTorch: {first_line(error)}") from error
     if len(shapes) != 1 or len(shapes[0]) != 4:
         raise ConfigError(f"{path}: must have one input, images (n, 3, H, W), not {shapes}")
-    return TorchModel(str(path), module, runtime, shape=shapes[0], identity=file_digest(*locate(path)))
+    (shape,), (precision,) = shapes, precisions
+    if not precision.is_floating_point:
+        raise ConfigError(
+            f"{path}: its input must be of floats, not {precision}: export it without the conversion"
+        )
+    return TorchModel(
+        str(path), module, runtime, shape=shape, identity=file_digest(*locate(path)), precision=precision
+    )
 
 
 def open_timm(name: str, runtime: Runtime) -> TorchModel:
@@ -300,9 +399,11 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
         hint = _suggest(known, timm.list_models())
         raise ConfigError(f"--model timm:{known}: timm {timm.__version__} has no such model{hint}")
     weights = read_weights(Path(checkpoint)) if checkpoint else None
-    classes = {} if weights is None else {"num_classes": _count_outputs(weights)}
     try:
-        module = timm.create_model(known, pretrained=weights is None, **classes).eval()
+        if weights is None:
+            module = timm.create_model(known, pretrained=True)
+        else:
+            module, weights = _build_for(weights, partial(timm.create_model, known), _find_timm_classifier)
     except Exception as error:
         hint = "" if checkpoint else f" (timm:{known}@FILE loads your own weights)"
         raise ConfigError(f"--model timm:{name}: {first_line(error)}{hint}") from error
@@ -316,7 +417,13 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
         input_size=tuple(own["input_size"][1:]),
         interpolation="bicubic" if interpolation == "bicubic" else "bilinear",
     )
-    return TorchModel(f"timm:{name}", module, runtime, preprocessing)
+    return TorchModel(f"timm:{name}", module.eval(), runtime, preprocessing)
+
+
+def _find_timm_classifier(module: Any) -> str | None:
+    """Return the name of the last layer of a network of timm; the first one of several."""
+    found = module.pretrained_cfg.get("classifier")
+    return found[0] if isinstance(found, (tuple, list)) else found
 
 
 def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
@@ -330,8 +437,11 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
     if not checkpoint:
         raise ConfigError(f"--model torchvision:{known}: name its weights: torchvision:{known}@FILE")
     weights = read_weights(Path(checkpoint))
+    build = partial(torchvision.models.get_model, known, weights=None)
     try:
-        module = torchvision.models.get_model(known, weights=None, num_classes=_count_outputs(weights)).eval()
+        module, weights = _build_for(
+            weights, build, lambda usual: [*usual.state_dict()][-1].rpartition(".")[0]
+        )
     except Exception as error:
         raise ConfigError(f"--model torchvision:{name}: {first_line(error)}") from error
     _load_weights(module, weights, Path(checkpoint), f"torchvision:{known}")
@@ -343,7 +453,7 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
         input_size=(side, side),
         interpolation="bicubic" if own.interpolation.value == "bicubic" else "bilinear",
     )
-    return TorchModel(f"torchvision:{name}", module, runtime, preprocessing)
+    return TorchModel(f"torchvision:{name}", module.eval(), runtime, preprocessing)
 
 
 def open_factory(name: str, runtime: Runtime) -> TorchModel:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from robustgen import metrics
 from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.scores.results import ModelScores
 from robustgen.settings.yaml_files import read_yaml
 
 
@@ -37,6 +38,14 @@ ALEXNET: Final = Baseline(
     metrics.ALEXNET_TOP5_DISTANCE,
 )
 """The baseline of the published ImageNet-C and ImageNet-P numbers."""
+
+
+def take_baseline(model: ModelScores) -> Baseline:
+    """Return the scores of a model as the baseline of others."""
+    return Baseline(
+        model.model, model.clean_error, model.errors, model.flip_probabilities, model.top5_distances
+    )
+
 
 _BASELINE_KEYS = ("clean_error", "errors", "flip_probabilities", "top5_distances")
 

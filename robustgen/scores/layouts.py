@@ -241,7 +241,10 @@ def describe_plan(report: Report, half_width: float) -> Iterator[str]:
         raise ArgumentError(f"--plan: the models share none of the common {report.benchmark.operation}s")
     for model in report.models:
         mean = measure.average(model, names) * measure.formula.factor
-        needed = plan_images(model, measure, names, half_width / measure.formula.factor)
+        try:
+            needed = plan_images(model, measure, names, half_width / measure.formula.factor)
+        except ArgumentError as error:
+            raise ConfigError(f"--plan {half_width:g}: {error}") from error
         yield (
             f"{model.model}: {name_mean(report, measure)} {mean:.1f}{unit} from "
             f"{format_count(model.count, report.benchmark.noun)}; "

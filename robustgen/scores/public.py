@@ -4,8 +4,9 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from robustgen.display.tables import format_tables
 from robustgen.display.text import format_count
@@ -17,6 +18,7 @@ from robustgen.scores.layouts import format_report, list_tables
 from robustgen.scores.measures import Measure
 from robustgen.scores.reporting import Report
 from robustgen.scores.score_page import write_page
+from robustgen.settings.scoring import Columns
 
 _WIDTH: Final = 110
 
@@ -60,8 +62,6 @@ class Scores:
         Name of the model whose errors normalise `mce`, if any.
     images : int
         Number of images or sequences.
-    notes : tuple of str
-        Notes for readers, such as why nothing is normalised.
     run : EvaluateResult or None
         For `evaluate`, the numbers of predictions made and kept, and the images that failed.
     """
@@ -81,10 +81,15 @@ class Scores:
         self.predictions = tuple(map(str, predictions))
         self.baseline = report.baseline.name if report.baseline else None
         self.images = report.models[0].count
-        failed = run.failures if run else {}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Return notes for readers, such as what the models were given, and the images that failed."""
+        place = f"{self._folder.path}/" if self._folder else ""
+        notes = (each.replace(place, "") for each in [*self._report.inputs, *self._report.all_notes])
+        failed = self.run.failures if self.run else {}
         told = [f"{format_count(len(failed), 'image')} could not be made: {', '.join(sorted(failed))}"]
-        notes = (each.replace(f"{folder.path}/", "") if folder else each for each in report.notes)
-        self.notes = (*notes, *told * bool(failed))
+        return (*notes, *told * bool(failed))
 
     # --- values
 
@@ -169,6 +174,42 @@ class Scores:
             raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from error
         return pandas.DataFrame([self._flatten(row) for row in self.rows])
 
+    def to_latex(self, columns: Sequence[str] = (), *, verbose: bool = False) -> str:
+        """Return the tables of ``score --format latex``, for the package booktabs.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Groups of columns of a single table: ``"means"``, ``"noise"``, ``"blur"``, ``"weather"``,
+            ``"digital"``, ``"extra"``; default the means.
+        verbose : bool
+            Whether to return all tables of the papers.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such group.
+        """
+        return self._format("latex", columns, verbose)
+
+    def to_markdown(self, columns: Sequence[str] = (), *, verbose: bool = False) -> str:
+        """Return the tables of ``score --format markdown``, as `to_latex`; default means and operations."""
+        return self._format("markdown", columns, verbose)
+
+    def to_csv(self) -> str:
+        """Return what ``score --format csv`` prints."""
+        return self._format("csv")
+
+    def to_model_index(self) -> str:
+        """Return what ``score --format model-index`` prints, for the model card of the only model.
+
+        Raises
+        ------
+        ConfigError
+            There are several models.
+        """
+        return self._format("model-index")
+
     def report(self, path: str | Path) -> Path:
         """Write the page of ``score --output page.html``, and return its path.
 
@@ -193,6 +234,11 @@ class Scores:
         return tables + "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
 
     # --- parts
+
+    def _format(self, layout: str, columns: Sequence[str] = (), verbose: bool = False) -> str:
+        if unknown := {*columns} - {*get_args(Columns)}:
+            raise UnknownNameError("group of columns", min(unknown), get_args(Columns))
+        return format_report(self._report, layout, columns=columns, verbose=verbose)
 
     def _find_model(self, name: str | None) -> int:
         if name is None and len(self.models) == 1:

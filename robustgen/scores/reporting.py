@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind
+from robustgen.display.text import format_count
 from robustgen.scores.baselines import Baseline
 from robustgen.scores.family_means import FamilyMean, compute_family_means
 from robustgen.scores.intervals import Difference, Interval, Resampling
@@ -40,6 +41,8 @@ class Report:
         The predictions of the models.
     unfinished : sequence of path or URL
         Folders that are not scored, because their predictions are incomplete.
+    inputs : sequence of str
+        Lines on what the models were given, if their folders record it.
     """
 
     models: list[ModelScores]
@@ -53,11 +56,20 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)
     folders: Sequence[str | Path] = ()
     unfinished: Sequence[str | Path] = ()
+    inputs: Sequence[str] = ()
 
     @property
     def kind(self) -> Kind:
         """Return the kind of the sets: c or p."""
         return self.models[0].kind
+
+    @property
+    def all_notes(self) -> list[str]:
+        """Return the notes for readers of the tables, also those on the intervals."""
+        at_border = self.resampling and self.resampling.at_border
+        count = format_count(self.models[0].count, self.benchmark.noun)
+        own = f"where all {count} agree, the interval is Wilson's, because bootstrap samples do not differ"
+        return [*self.notes, *[own] * bool(at_border)]
 
     @property
     def benchmark(self) -> Benchmark:

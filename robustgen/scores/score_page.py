@@ -64,7 +64,11 @@ def write_page(
     gallery = None
     if dataset and report.kind == "c":
         gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
-    context = {"lead": _lead(report), "notes": report.notes, "families": [*list_family_tables(report)]}
+    context = {
+        "lead": _lead(report),
+        "notes": [*report.inputs, *report.all_notes],
+        "families": [*list_family_tables(report)],
+    }
     page = render_page("scores.html", data=data, gallery=gallery, **context)
     save(path, page, f"--output {path}")
     return len(page)

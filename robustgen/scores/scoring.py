@@ -12,20 +12,25 @@ from robustgen.dataset.opening import open_dataset
 from robustgen.display.text import escape, format_count
 from robustgen.errors import ArgumentError, ConfigError, SourceError, UnfinishedError
 from robustgen.evaluation.predictions import (
+    ABOUT,
     Predictions,
     digest_of,
+    find_folders,
     is_unfinished,
     map_labels,
     open_predictions,
 )
+from robustgen.files.storage import is_url
 from robustgen.formats.base import describe_difference
 from robustgen.metrics import COMMON_PERTURBATIONS
-from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline
+from robustgen.models.preprocessing import read_recorded
+from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline, take_baseline
 from robustgen.scores.measures import Measure
 from robustgen.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.scores.reporting import Report
 from robustgen.scores.results import ModelScores, has_common, list_missing, read_scores
 
+_NAMED_BASELINES: Final = ("alexnet", "none")
 _IMAGENET_CLASSES: Final = 1000
 # Accuracy on clean images below which labels must be wrong, if there are so many.
 _MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
@@ -43,14 +48,15 @@ def score(
     intervals: bool = True,
     compare_with: str | None = None,
 ) -> Report:
-    """Score the predictions in `folders`, one model each, on the same images.
+    """Score the predictions in `folders`, on the same images.
 
     Parameters
     ----------
     folders : sequence of path or URL
+        Folders of predictions, one model each, or folders of such folders.
     baseline : str, optional
-        ``"alexnet"``, ``"none"`` or a file for `read_baseline`; default AlexNet for predictions of ImageNet's
-        classes at its size, otherwise none.
+        ``"alexnet"``, ``"none"``, a file for `read_baseline`, or a folder of predictions; default AlexNet for
+        predictions of ImageNet's classes at its size, otherwise none.
     partial : bool
         Whether to score sets that are not complete.
     difficulty : int
@@ -68,6 +74,7 @@ def score(
         A file is missing, malformed, or does not match; the message says which.
     """
     notes: list[str] = []
+    folders = [*dict.fromkeys(each for folder in folders for each in find_folders(folder))]
     found = _open_finished(folders, partial, difficulty, notes)
     unfinished = [folder for folder in folders if folder not in found]
     folders, opened = [*found], [*found.values()]
@@ -75,8 +82,7 @@ def score(
     if dataset:
         _check_keys(opened[0], dataset, notes)
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
-    # AlexNet's numbers on ImageNet are irrelevant to other families.
-    chosen = _choose_baseline(baseline, opened, difficulty, notes if is_common else [])
+    chosen = _choose_baseline(baseline, opened, difficulty)
     names = _names(folders, opened)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
@@ -99,6 +105,7 @@ def score(
         opened[0].settings,
         folders,
         unfinished,
+        _describe_inputs(names, opened),
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]
@@ -134,6 +141,15 @@ def _open_finished(
             f"not scored, because unfinished: {', '.join(reasons.values())}; the same command resumes a run"
         )
     return finished or opened
+
+
+def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> list[str]:
+    """Return lines on what the models were given, as their folders record it; equal ones share a line."""
+    found = dict[str, list[str]]()
+    for name, each in zip(names, opened, strict=True):
+        if own := read_recorded(each.settings, f"{each.root}/{ABOUT}: preprocessing"):
+            found.setdefault(own.describe(), []).append(name)
+    return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
 
 
 def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
@@ -202,23 +218,32 @@ def _check_keys(predictions: Predictions, dataset: str | Path, notes: list[str])
         raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
 
 
-def _choose_baseline(
-    text: str | None, opened: Sequence[Predictions], difficulty: int, notes: list[str]
-) -> Baseline | None:
-    if text not in (None, "alexnet", "none"):
-        return read_baseline(Path(str(text)))
+def _choose_baseline(text: str | None, opened: Sequence[Predictions], difficulty: int) -> Baseline | None:
+    if text and text not in _NAMED_BASELINES:
+        if not (own := _open_baseline(text)):
+            return read_baseline(Path(text))
+        _check_mixture([opened[0], own])
+        return take_baseline(read_scores(own, _names([text], [own])[0], difficulty))
     why = _doubt_alexnet(opened, difficulty)
     if text == "alexnet" and why:
-        raise ConfigError(f"--baseline alexnet: {why}; give a file, or none")
-    if text is None and why:
-        notes.append(f"not normalised: {why}")
+        raise ConfigError(f"--baseline alexnet: {why}; give a file, a folder of predictions, or none")
     return None if text == "none" or why else ALEXNET
+
+
+def _open_baseline(text: str) -> Predictions | None:
+    """Return the predictions in the folder or at the URL that `--baseline` names; None if it names a file."""
+    if not (is_url(text) or Path(text).is_dir()):
+        return None
+    folders = find_folders(text)
+    if len(folders) > 1:
+        raise ConfigError(f"--baseline {text}: a baseline is one model; name one of {', '.join(folders)}")
+    return open_predictions(folders[0])
 
 
 def check_baseline(text: str | None) -> None:
     """Check before the work that `--baseline` names a readable baseline."""
-    if text not in (None, "alexnet", "none"):
-        read_baseline(Path(str(text)))
+    if text and text not in _NAMED_BASELINES and not _open_baseline(text):
+        read_baseline(Path(text))
 
 
 def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:

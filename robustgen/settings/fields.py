@@ -208,9 +208,12 @@ def expand_variables(value: Any) -> Any:
         raise ArgumentError(f"{value}: {error}") from error
 
 
-def _check_set_name(name: str) -> str:
-    if name in ("", ".", "..") or re.search(r"[/\\\0-\x1f]", name):
-        raise ArgumentError(f"must be a name without slashes, not {name!r}")
+def check_name(name: str) -> str:
+    """Return the name of a set or a model, which names a folder; raise an ArgumentError if it cannot."""
+    if not name or name.startswith(".") or re.search(r"[/\\\0-\x1f\ud800-\udc7f\udd00-\udfff]", name):
+        raise ArgumentError(
+            f"must be a name without slashes, and without a dot at its beginning, not {name!r}"
+        )
     return name
 
 
@@ -230,6 +233,6 @@ Whole = Annotated[int, Field(strict=True)]
 Count = Annotated[Whole, Field(ge=1)]
 Jobs = Annotated[Count | None, none_if("all")]
 Location = Annotated[str, BeforeValidator(expand_variables)]
-SetName = Annotated[str, AfterValidator(_check_set_name)]
+SetName = Annotated[str, AfterValidator(check_name)]
 Words = Annotated[tuple[str, ...], BeforeValidator(split_list)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

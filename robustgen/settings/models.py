@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from robustgen.errors import ArgumentError
 from robustgen.settings.class_lists import read_classes
-from robustgen.settings.fields import Count, Flag, Group, Options, split_list
+from robustgen.settings.fields import Count, Flag, Group, Location, Options, SetName, split_list
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -109,7 +109,7 @@ class InputKeys(Options):
 class ModelInput(InputKeys):
     """From pixels to the input of a model, as given on the command line."""
 
-    preprocessing: Annotated[str | None, Flag(INPUT, "NAME|FILE", usual=True)] = None
+    preprocessing: Annotated[Location | None, Flag(INPUT, "NAME|FILE", usual=True)] = None
     """a preset (imagenet, cifar-10, cifar-100) or a YAML file; default the model's own"""
 
     def overrides(self) -> dict[str, Any]:
@@ -146,11 +146,11 @@ class Outputs(Options):
 class Predicting(Outputs):
     """A model on a set."""
 
-    dataset: Annotated[str, Flag(MODEL, argument=True)]
+    dataset: Annotated[Location, Flag(MODEL, argument=True)]
     """the set"""
     model: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(description=_NAMES)
-    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)]
-    """folder or URL for the .npz files"""
+    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)]
+    """folder or URL; one subfolder per model"""
 
 
 class Evaluating(Outputs):
@@ -161,7 +161,18 @@ class Evaluating(Outputs):
     )
     annotations: Annotated[Path | None, Flag(MODEL, "FILE")] = None
     """COCO annotations of the source, to run detectors"""
-    output: Annotated[str, Flag(OUTPUT, "DIR", usual=True)]
+    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)]
     """folder or URL; one subfolder per model"""
-    baseline: Annotated[str | None, Flag(OUTPUT, "NAME|FILE")] = None
-    """baseline of the tables: alexnet, none, or a file"""
+    baseline: Annotated[Location | None, Flag(OUTPUT, "NAME|FILE|DIR")] = None
+    """baseline of the tables: alexnet, none, a file, or a folder of predictions"""
+
+
+class Results(Options):
+    """Place and name of the predictions of a model, in Python."""
+
+    output: Location | None = None
+    """folder or URL; a subfolder for the model"""
+    name: SetName | None = None
+    """name of the model"""
+    baseline: Location | None = None
+    """baseline of the scores"""

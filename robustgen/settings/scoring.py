@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, StrictBool
 
 from robustgen.errors import ArgumentError
-from robustgen.settings.fields import Count, Flag, Group, Jobs, NewFile, Options, Whole, split_list
+from robustgen.settings.fields import Count, Flag, Group, Jobs, Location, NewFile, Options, Whole, split_list
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 Layout = Literal["table", "markdown", "csv", "json", "latex"]
@@ -62,17 +62,17 @@ class Scoring(CellScoring):
     """bootstrap samples of images for 95 % intervals; 0 for none"""
     format: Annotated[ScoreLayout, Flag(OUTPUT, usual=True)] = "table"
     """form of the tables; model-index is for a Hugging Face model card"""
-    predictions: Annotated[tuple[str, ...], Flag(SOURCE, argument=True)]
-    """folders of predictions"""
-    baseline: Annotated[str | None, Flag(CONTENT, "NAME|FILE", usual=True)] = None
-    """baseline: alexnet (default for ImageNet), none, or a file"""
+    predictions: Annotated[tuple[Location, ...], Flag(SOURCE, argument=True)]
+    """folders of predictions, or folders of such folders"""
+    baseline: Annotated[Location | None, Flag(CONTENT, "NAME|FILE|DIR", usual=True)] = None
+    """baseline: alexnet (default for ImageNet), none, a file, or a folder of predictions"""
     difficulty: Annotated[Whole, Field(ge=1, le=3), Flag(CONTENT, "N")] = 1
     """difficulty of perturbations"""
     plan: Annotated[float | None, Field(gt=0, allow_inf_nan=False), Flag(CONTENT, "WIDTH")] = None
     """print how many images a mean known to +- WIDTH needs, in the unit of the table"""
     compare_with: Annotated[Literal["published"] | None, Flag(CONTENT, usual=True)] = None
     """compare with published models"""
-    dataset: Annotated[str | None, Flag(SOURCE, "DIR")] = None
+    dataset: Annotated[Location | None, Flag(SOURCE, "DIR")] = None
     """check the keys of the predictions against this set"""
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = False
     """print all tables of the papers; default for tables in pipes"""

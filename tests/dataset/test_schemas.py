@@ -204,7 +204,7 @@ def test_predictions(kind, save, digits, predicting, tmp_path):
     cli(f"make-{kind}", *flags, "--format", "png", "--output", tmp_path / "set")
     cli("predict", tmp_path / "set", *predicting, "--save", save, "--output", tmp_path / "p")
     cli("evaluate", *flags, *predicting, "--save", save, "--output", tmp_path / "e")
-    for root in (tmp_path / "p", tmp_path / "e" / "digits"):
+    for root in (tmp_path / "p" / "digits", tmp_path / "e" / "digits"):
         check("predictions", json.loads((root / "predictions.json").read_text()))
         for content in records_of(root).values():
             check("record", content)
@@ -331,7 +331,7 @@ def predicted(digits, predicting, tmp_path):
     flags = ("--source", digits, *OF_32, "--jobs", "1", *FEW_DIGITS["c"])
     cli("make-c", *flags, "--output", tmp_path / "set")
     both = {
-        "predict": (("predict", tmp_path / "set", "--output", tmp_path / "p"), tmp_path / "p"),
+        "predict": (("predict", tmp_path / "set", "--output", tmp_path / "p"), tmp_path / "p" / "digits"),
         "evaluate": (("evaluate", *flags, "--output", tmp_path / "e"), tmp_path / "e" / "digits"),
     }
     return {name: ((*command, *predicting), root) for name, (command, root) in both.items()}

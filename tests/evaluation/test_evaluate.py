@@ -37,7 +37,7 @@ def predict_written(command, source, model, root, flags, *more):
     """The files that predict writes about the set that is written."""
     cli(command, "--source", source, "--output", root / "set", "--jobs", "1", *flags)
     cli("predict", root / "set", "--model", model, "--output", root / "predicted", *PLAIN, *BATCH, *more)
-    return predictions(root / "predicted")
+    return predictions(root / "predicted" / model.stem)
 
 
 def evaluate_as_written(command, source, model, root, flags, *more):
@@ -419,7 +419,10 @@ def test_images_that_cannot_be_made_are_left_out_and_named(digits, model, tmp_pa
     expected = predict_written("make-c", source, model, tmp_path, FOG[:6])
     assert predictions(tmp_path / "p" / "digits").keys() == expected.keys()
     for variant in ("clean", "fog/1"):
-        found, written = held(tmp_path / "p" / "digits", variant), held(tmp_path / "predicted", variant)
+        found, written = (
+            held(tmp_path / "p" / "digits", variant),
+            held(tmp_path / "predicted" / "digits", variant),
+        )
         assert np.array_equal(found["keys"], written["keys"])
         assert np.array_equal(found["labels"], written["labels"])
         np.testing.assert_allclose(found["logits"], written["logits"], rtol=1e-5)
@@ -540,9 +543,9 @@ def test_what_is_recorded_of_the_images(digits, model, tmp_path):
     evaluate(digits, model, tmp_path / "p", *FOG)
     one, two = (
         json.loads((folder / "predictions.json").read_text())
-        for folder in (tmp_path / "predicted", tmp_path / "p" / "digits")
+        for folder in (tmp_path / "predicted" / "digits", tmp_path / "p" / "digits")
     )
     same = ("kind", "edition", "source_digest", "keys", "model", "preprocessing", "save")
     assert [one[name] for name in same] == [two[name] for name in same]
     assert two["made"]["seed"] == 0 and two["made"]["output"]["quality"] == 85
-    cli("score", tmp_path / "predicted", tmp_path / "p" / "digits", "--partial")
+    cli("score", tmp_path / "predicted", tmp_path / "p", "--partial")

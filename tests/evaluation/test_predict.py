@@ -27,7 +27,17 @@ from tests.digits import (
     put_model,
     put_other_input,
 )
-from tests.helpers import claim_elsewhere, cli, cli_error, manifest, pixels_of, published, records_of, tree
+from tests.helpers import (
+    claim_elsewhere,
+    cli,
+    cli_error,
+    manifest,
+    pixels_of,
+    published,
+    records_of,
+    tree,
+    without_beginning,
+)
 
 IMAGES = 30
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1", "--jobs", "1")
@@ -80,13 +90,19 @@ def predict(dataset, model, output, *flags, status=0):
     return cli("predict", dataset, "--model", model, "--output", output, *PLAIN, *flags, status=status)
 
 
+def place(output):
+    """The folder of the only model below `output`; `output` itself if it holds predictions."""
+    return next((path.parent for path in output.glob("*/predictions.json")), output)
+
+
 def held(output, variant):
-    with np.load(output / f"{variant}.npz") as archive:
+    with np.load(place(output) / f"{variant}.npz") as archive:
         return dict(archive)
 
 
 def files_of(output):
-    return sorted(p.relative_to(output).with_suffix("").as_posix() for p in output.rglob("*.npz"))
+    root = place(output)
+    return sorted(p.relative_to(root).with_suffix("").as_posix() for p in root.rglob("*.npz"))
 
 
 def folders_of(found):
@@ -140,7 +156,7 @@ def test_predictions_from_shards_are_those_from_files(digits, folder_c, model, n
 
 def test_a_quiet_command_prints_nothing(folder_c, model, tmp_path):
     result = cli("predict", folder_c, "--model", model, "--output", tmp_path / "out", *PLAIN, "--quiet")
-    assert result.output == "" and (tmp_path / "out/clean.npz").is_file()
+    assert result.output == "" and (tmp_path / "out/digits/clean.npz").is_file()
 
 
 def test_logits_of_arrays_are_those_of_the_classifier(cifar_c, model, tmp_path):
@@ -247,7 +263,11 @@ def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
     common = ("predict", folder_c, "--model", model, "--output")
     cli(*common, tmp_path / "a", "--preprocessing", tmp_path / "own.yaml")
     cli(*common, tmp_path / "b", *scaled, "--classes", tmp_path / "names.json", "--input-size", "32,32")
-    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    written, flagged = tree(tmp_path / "a"), tree(tmp_path / "b")
+    # They tell where the settings come from.
+    told = [json.loads(each.pop("digits/predictions.json")) for each in (written, flagged)]
+    assert [each.pop("origins")["mean"] for each in told] == ["own.yaml", "given"]
+    assert written == flagged and told[0] == told[1]
     cli(*common, tmp_path / "c")
     assert not np.allclose(held(tmp_path / "a", "clean")["logits"], held(tmp_path / "c", "clean")["logits"])
 
@@ -255,9 +275,12 @@ def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
 def test_the_default_is_that_of_the_edition(folder_c, cifar_c, model, tmp_path):
     for dataset, preset in ((folder_c, "imagenet"), (cifar_c, "cifar-10")):
         common = ("predict", dataset, "--model", model, "--output")
-        assert f"preprocessing {preset})" in cli(*common, tmp_path / preset / "a").stdout
-        cli(*common, tmp_path / preset / "b", "--preprocessing", preset)
-        assert tree(tmp_path / preset / "a") == tree(tmp_path / preset / "b")
+        (line,) = cli(*common, tmp_path / preset / "a").stderr.splitlines()
+        assert line.startswith("input of digits: mean 0.4") and line.count(f"(default {preset})") == 3
+        (line,) = cli(*common, tmp_path / preset / "b", "--preprocessing", preset).stderr.splitlines()
+        assert line.count(f"({preset})") == 3
+        a, b = (held(tmp_path / preset / name, "clean")["logits"] for name in "ab")
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.fixture
@@ -335,8 +358,8 @@ def test_a_run_goes_on_where_it_was_cut_off(folder_c, model, whole, tmp_path, mo
     # One call each finds out the number of classes; the call that was cut off is made again.
     assert len(calls) - 1 == 5 * 4 - (after - 2)
     assert tree(tmp_path / "p") == whole
-    assert sorted(records_of(tmp_path / "p")) == VARIANTS
-    assert not [*(tmp_path / "p" / ".robustgen").rglob("*.npy")]
+    assert sorted(records_of(place(tmp_path / "p"))) == VARIANTS
+    assert not [*(place(tmp_path / "p") / ".robustgen").rglob("*.npy")]
 
 
 def cut_short(path):
@@ -351,7 +374,7 @@ def test_rows_that_were_lost_are_predicted_again(folder_c, model, whole, tmp_pat
     for damage in (cut_short, falsify, Path.unlink):
         output = tmp_path / damage.__name__
         predict_until(3, monkeypatch, folder_c, model, output)
-        (part,) = (output / ".robustgen" / "parts" / "clean").iterdir()
+        (part,) = (place(output) / ".robustgen" / "parts" / "clean").iterdir()
         damage(part)
         common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN, *BATCH)
         if damage is falsify:
@@ -363,24 +386,24 @@ def test_rows_that_were_lost_are_predicted_again(folder_c, model, whole, tmp_pat
 @pytest.mark.parametrize("damage", [cut_short, falsify])
 def test_a_damaged_record_counts_for_nothing(folder_c, model, whole, tmp_path, monkeypatch, damage):
     predict_until(3, monkeypatch, folder_c, model, tmp_path / "p")
-    (name,) = records_of(tmp_path / "p")
+    (name,) = records_of(place(tmp_path / "p"))
     line = cli_error("score", tmp_path / "p")
-    assert line.endswith("p: the run is unfinished; the same command resumes it")
-    damage(tmp_path / "p" / ".robustgen" / "records" / f"{name}.json")
+    assert line.endswith("digits: the run is unfinished; the same command resumes it")
+    damage(place(tmp_path / "p") / ".robustgen" / "records" / f"{name}.json")
     assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", *BATCH).stdout
     assert tree(tmp_path / "p") == whole
 
 
 def test_a_unit_that_another_run_has_claimed_is_waited_for(folder_c, model, tmp_path, monkeypatch):
     predict_until(3, monkeypatch, folder_c, model, tmp_path / "p")
-    (name,) = records_of(tmp_path / "p")
-    (tmp_path / "p" / ".robustgen" / "records" / f"{name}.json").unlink()
-    claim_elsewhere(tmp_path / "p", name)
+    (name,) = records_of(place(tmp_path / "p"))
+    (place(tmp_path / "p") / ".robustgen" / "records" / f"{name}.json").unlink()
+    claim_elsewhere(place(tmp_path / "p"), name)
     looked = []
     monkeypatch.setattr(sharing.time, "sleep", looked.append)
     monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
     assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", *BATCH).stdout
-    assert looked and sorted(records_of(tmp_path / "p")) == VARIANTS
+    assert looked and sorted(records_of(place(tmp_path / "p"))) == VARIANTS
 
 
 def test_sets_and_predictions_behind_urls(folder_c, model, tmp_path):
@@ -416,14 +439,15 @@ def test_a_second_run_predicts_nothing(folder_c, model, tmp_path):
     before = tree(tmp_path / "p")
     assert "0 images predicted" in (second := predict(folder_c, model, tmp_path / "p").stdout)
     assert "150 were there already" in second
-    (tmp_path / "p" / "fog" / "3.npz").unlink()
+    (tmp_path / "p" / "digits" / "fog" / "3.npz").unlink()
     assert "30 images predicted" in predict(folder_c, model, tmp_path / "p").stdout
     assert tree(tmp_path / "p") == before
 
 
 def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tmp_path):
     predict(folder_c, model, tmp_path / "p")
-    other = put_model(tmp_path / "other.onnx", scale=2.0)
+    (tmp_path / "other").mkdir()
+    other = put_model(tmp_path / "other" / "digits.onnx", scale=2.0)
     common = ("predict", folder_c, "--output", tmp_path / "p", "--model")
     assert "contains predictions of another model; choose" in cli_error(*common, other, *PLAIN)
     assert "of another preprocessing" in cli_error(*common, model)
@@ -445,8 +469,9 @@ def test_weights_in_files_of_their_own_belong_to_the_model(folder_c, model, tmp_
 
 
 def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path):
-    other = put_model(tmp_path / "other.onnx", scale=2.0)
-    output, foreign = tmp_path / "preds", tmp_path / "preds" / "resnet" / "clean.npz"
+    (tmp_path / "other").mkdir()
+    other = put_model(tmp_path / "other" / "digits.onnx", scale=2.0)
+    output, foreign = tmp_path / "preds", tmp_path / "preds" / "digits" / "resnet" / "clean.npz"
     predict(folder_c, model, output)
     before = tree(output)
     foreign.parent.mkdir()
@@ -454,10 +479,10 @@ def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path)
     again = ("predict", folder_c, "--model", other, "--output", output, *PLAIN, "--overwrite")
     assert f"{foreign}: not as robustgen wrote it" in cli_error(*again)
     foreign.unlink()
-    changed = output / "fog" / "3.npz"
+    changed = output / "digits" / "fog" / "3.npz"
     changed.write_bytes(changed.read_bytes()[::-1])
     assert f"{changed}: not as robustgen wrote it" in cli_error(*again)
-    assert {**tree(output), "fog/3.npz": b""} == {**before, "fog/3.npz": b""}
+    assert {**tree(output), "digits/fog/3.npz": b""} == {**before, "digits/fog/3.npz": b""}
     changed.unlink()
     predict(folder_c, other, output, "--overwrite")
     assert tree(output).keys() == before.keys()
@@ -466,30 +491,30 @@ def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path)
 def test_nothing_is_removed_or_written_through_a_link(folder_c, model, tmp_path):
     output, victim, new = tmp_path / "preds", tmp_path / "victim", tmp_path / "new"
     predict(folder_c, model, output)
-    (output / "fog").rename(victim)
-    (output / "fog").symlink_to(victim)
+    (output / "digits" / "fog").rename(victim)
+    (output / "digits" / "fog").symlink_to(victim)
     before = tree(victim)
     common = ("predict", folder_c, "--model", model, *PLAIN, "--output")
     assert "not as robustgen wrote it" in cli_error(*common, output, "--overwrite")
     (victim / "3.npz").unlink()
     assert "fog: is a link" in cli_error(*common, output)
     assert tree(victim) == {name: data for name, data in before.items() if name != "3.npz"}
-    new.mkdir()
-    (new / ".robustgen").symlink_to(victim)
+    (new / "digits").mkdir(parents=True)
+    (new / "digits" / ".robustgen").symlink_to(victim)
     assert ".robustgen: is a link" in cli_error(*common, new)
 
 
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_path):
     output = tmp_path / "preds"
     predict(folder_c, model, output)
-    (output / "fog" / "3.npz").unlink()
-    os.mkfifo(output / "fog" / "3.npz")
+    (output / "digits" / "fog" / "3.npz").unlink()
+    os.mkfifo(output / "digits" / "fog" / "3.npz")
     assert "3.npz: not a complete file of predictions" in cli_error("score", output, "--partial")
     common = ("predict", folder_c, "--model", model, "--output", output, *PLAIN)
     assert "3.npz: not a complete file of predictions" in cli_error(*common)
     assert "not as robustgen wrote it" in cli_error(*common, "--overwrite")
-    (output / "predictions.json").unlink()
-    os.mkfifo(output / "predictions.json")
+    (output / "digits" / "predictions.json").unlink()
+    os.mkfifo(output / "digits" / "predictions.json")
     assert "predictions.json: cannot be read" in cli_error(*common)
 
 
@@ -660,9 +685,9 @@ def test_predictions_that_are_damaged_or_of_other_keys_are_not_continued(folder_
     predict(folder_c, model, tmp_path / "p")
     found = held(tmp_path / "p", "fog/3")
     found["keys"] = np.array([f"x{key}" for key in found["keys"]])
-    np.savez(tmp_path / "p" / "fog" / "3.npz", **found)
+    np.savez(tmp_path / "p" / "digits" / "fog" / "3.npz", **found)
     assert "fog/3.npz: not the images of" in wrong(folder_c, model, tmp_path, *PLAIN)
-    (tmp_path / "p" / "fog" / "3.npz").write_bytes(b"damaged")
+    (tmp_path / "p" / "digits" / "fog" / "3.npz").write_bytes(b"damaged")
     assert "3.npz: not a complete file of predictions" in wrong(folder_c, model, tmp_path, *PLAIN)
 
 
@@ -670,8 +695,8 @@ def test_a_folder_of_other_things_is_not_written_into(folder_c, model, tmp_path)
     (tmp_path / "p").write_text("")
     assert "p: is a file" in wrong(folder_c, model, tmp_path)
     (tmp_path / "p").unlink()
-    (tmp_path / "p" / "fog").mkdir(parents=True)
-    np.savez(tmp_path / "p" / "fog" / "1.npz", logits=np.zeros((1, 1)))
+    (tmp_path / "p" / "digits" / "fog").mkdir(parents=True)
+    np.savez(tmp_path / "p" / "digits" / "fog" / "1.npz", logits=np.zeros((1, 1)))
     assert "contains predictions of unknown origin" in wrong(folder_c, model, tmp_path)
 
 
@@ -680,7 +705,8 @@ def test_a_damaged_image_is_named(folder_c, model, tmp_path):
     victim = min((broken / "fog" / "3").rglob("*.JPEG"))
     victim.write_bytes(victim.read_bytes()[:200])
     result = predict(broken, model, tmp_path / "p", status=1)
-    assert result.stderr.count("\n") == 1 and str(victim) in result.stderr
+    (line,) = without_beginning(result.stderr)
+    assert str(victim) in line
 
 
 def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, monkeypatch):

@@ -450,6 +450,7 @@ BAD_CALLS = {
     "replicates must be": [lambda: metrics.bootstrap_means([[1.0]], replicates=0)],
     "at least two images": [lambda: metrics.images_needed([1.0], 0.1)],
     "must be positive": [lambda: metrics.images_needed([1.0, 0.0], 0.0)],
+    "so narrow an interval needs more than": [lambda: metrics.images_needed([1.0, 0.0], 1e-300)],
     "among the classes": [lambda: metrics.imagenet_a_accuracy([[1, 2, 3]], [0], [1, 2])],
 }
 

@@ -3,7 +3,9 @@
 import io
 import json
 import sys
+import warnings
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from robustgen.models.opening import open_model
 from robustgen.models.pytorch import TorchModel
 from robustgen.settings.models import Runtime
 from tests.digits import classifier, expected_logits, pictures, put_folder, put_model
-from tests.helpers import cli, cli_error, pixels_of
+from tests.helpers import cli, cli_error, pixels_of, slow_after
 
 torch = pytest.importorskip("torch")
 
@@ -81,7 +83,8 @@ def made(tmp_path_factory):
 def predicted(made, tmp_path, model, *flags):
     output = tmp_path / "p"
     cli("predict", made / "c", "--model", model, "--output", output, "--classes", made / "names.txt", *flags)
-    with np.load(output / "fog" / "1.npz") as archive:
+    (path,) = output.glob("*/fog/1.npz")
+    with np.load(path) as archive:
         return dict(archive)
 
 
@@ -266,6 +269,146 @@ def test_networks_of_timm_bring_their_preprocessing(refusal, tmp_path):
     assert "has no such model (did you mean resnet" in refusal("timm:resnet5")
 
 
+@pytest.mark.parametrize(
+    ("library", "name"),
+    slow_after(
+        1,
+        "networks of up to six million weights",
+        [("timm", "resnet10t"), ("timm", "vit_tiny_patch16_224"), ("torchvision", "mobilenet_v3_small")],
+    ),
+)
+def test_weights_are_those_of_their_network_in_any_order_and_wrapping(tmp_path, library, name):
+    pytest.importorskip(library)
+    from safetensors.torch import save_file
+
+    build = {
+        "timm": lambda timm: timm.create_model(name, num_classes=7),
+        "torchvision": lambda torchvision: torchvision.models.get_model(name, num_classes=7),
+    }
+    torch.manual_seed(0)
+    module = build[library](pytest.importorskip(library)).eval()
+    own = module.state_dict()
+    # In this format, names are sorted.
+    save_file({key: each.contiguous() for key, each in own.items()}, tmp_path / "w.safetensors")
+    lightning = {
+        "state_dict": {f"net.{key}": each for key, each in own.items()} | {"loss.weight": torch.ones(3)}
+    }
+    torch.save({**lightning, "epoch": 3, "optimizer_states": [{"state": {}}]}, tmp_path / "last.ckpt")
+    torch.save(
+        {"net": {f"module.{key}": each for key, each in own.items()}, "acc": 93.1}, tmp_path / "net.pth"
+    )
+    zeros = {key: torch.zeros_like(each) for key, each in own.items()}
+    torch.save({"ema": zeros, "model": own}, tmp_path / "ema.pth")
+    images = np.random.default_rng(0).normal(size=(1, 3, 224, 224)).astype(np.float32)
+    with torch.inference_mode():
+        expected = module(torch.from_numpy(images)).numpy()
+    for file in ("w.safetensors", "last.ckpt", "net.pth", "ema.pth"):
+        opened = open_model(f"{library}:{name}@{tmp_path / file}", Runtime(device="cpu"))
+        np.testing.assert_allclose(opened(images), expected, atol=1e-3)
+
+
+def quantised():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10))
+        return torch.ao.quantization.quantize_dynamic(module, {torch.nn.Linear})
+
+
+class Answer(torch.nn.Module):
+    """Returns what a function makes of the logits of the digits."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.layer, self.change = torch.nn.Linear(3072, 10), change
+
+    def forward(self, images):
+        return self.change(self.layer(images.flatten(1)))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        quantised,
+        lambda: Answer(lambda logits: logits).half(),
+        lambda: Answer(lambda logits: logits).bfloat16(),
+        lambda: Answer(lambda logits: logits).double(),
+        lambda: Answer(lambda logits: (logits,)),
+        lambda: Answer(lambda logits: {"out": logits}),
+        lambda: Answer(lambda logits: {"features": logits[:, :3], "logits": logits}),
+        lambda: Answer(lambda logits: SimpleNamespace(logits=logits)),
+    ],
+)
+def test_modules_that_people_have(build):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = TorchModel("m", build(), Runtime(device="cpu"))
+        logits = model(np.zeros((2, 3, 32, 32), model.dtype))
+    assert logits.shape == (2, 10) and logits.dtype == np.float32 and len(model.settings()["sha256"]) == 64
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda logits: (logits, logits),
+            "returns 2 outputs, not a tensor of logits: wrap it in a module that",
+        ),
+        (
+            lambda logits: {"a": logits, "b": logits},
+            "returns a dict of 'a', 'b', not a tensor of logits: wrap",
+        ),
+        (lambda logits: logits.numpy(), "returns ndarray, not a tensor of logits: wrap it"),
+        (lambda logits: logits[:, :0], r"returns \(2, 0\) for 2 images, not \(images, classes\)"),
+    ],
+)
+def test_modules_that_return_something_else(change, says):
+    with pytest.raises(ConfigError, match=f"m: {says}"):
+        TorchModel("m", Answer(change), Runtime(device="cpu"))(np.zeros((2, 3, 32, 32), np.float32))
+
+
+def test_weights_that_cannot_be_read():
+    with pytest.raises(ConfigError, match="m: its weights cannot be read: "):
+        TorchModel("m", torch.nn.LazyLinear(3), Runtime(device="cpu"))
+
+
+def test_programs_of_half_precision(tmp_path):
+    program = torch.export.export(Answer(lambda logits: logits).half(), (torch.zeros(1, 3, 32, 32).half(),))
+    torch.export.save(program, tmp_path / "half.pt2")
+    model = open_model(str(tmp_path / "half.pt2"), Runtime(device="cpu"))
+    assert model.dtype == np.float16 and model(np.zeros((1, 3, 32, 32), np.float16)).shape == (1, 10)
+
+
+def put_hugging_face(root):
+    root.mkdir()
+    (root / "config.json").write_text('{"architectures": ["ResNetForImageClassification"]}')
+
+
+# Only the names count: nothing in these files is read.
+OF_OTHER_LIBRARIES = {
+    "net.keras": "a model of Keras or TensorFlow: export it as ONNX, or give robustgen.evaluate in Python ",
+    "net.h5": "a model of Keras or TensorFlow: ",
+    "saved": "a model of Keras or TensorFlow: ",
+    "hf_resnet": "a folder of Hugging Face: write package.module:function, a function that returns Auto",
+    "folder": "a folder, not a model; use one of model.onnx, ",
+    "last.ckpt": "a file of weights needs a network: give timm:NAME@",
+    "whole.pt": "a file of weights needs a network: give timm:NAME@",
+    "net.safetensors": "a file of weights needs a network: give timm:NAME@",
+}
+
+
+def test_models_of_other_libraries_are_refused_with_the_way_out(refusal, tmp_path):
+    for name in ("net.keras", "net.h5", "last.ckpt", "net.safetensors"):
+        (tmp_path / name).write_bytes(b"PK")
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "whole.pt")
+    for name in ("saved", "folder"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "saved" / "saved_model.pb").write_bytes(b"")
+    put_hugging_face(tmp_path / "hf_resnet")
+    for name, says in OF_OTHER_LIBRARIES.items():
+        assert refusal(tmp_path / name).startswith(f"--model {tmp_path / name}: {says}")
+    assert "download it first" in refusal("https://example.org/net.onnx")
+
+
 def test_a_sequence_with_one_frame_of_no_number_is_named():
     logits = np.array([[[0, 1], [np.nan, 1]], [[-np.inf, 1], [0, 1]]])
     assert is_finite(logits).tolist() == [False, True]
@@ -321,6 +464,16 @@ def test_models_that_cannot_be_used(refusal, made, model, says):
 
 def test_files_that_are_no_weights(refusal, tmp_path):
     weights = f"torchvision:resnet18@{tmp_path / 'w.pth'}"
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "w.pth")
+    told = "not a file of weights: holds Python objects, such as a whole module, which could run any code: "
+    told += "save the weights alone, with torch.save(module.state_dict(), FILE)"
+    assert refusal(weights) == f"{tmp_path / 'w.pth'}: {told}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.script(torch.nn.Linear(2, 2)).save(tmp_path / "w.pth")
+    assert "w.pth: not a file of weights: is a program of TorchScript: export the module" in refusal(weights)
+    torch.save({"a": {"w": torch.ones(1)}, "b": {"w": torch.ones(1)}}, tmp_path / "w.pth")
+    assert "contains several sets of weights, 'a', 'b': save one of them in its own file" in refusal(weights)
     (tmp_path / "w.pth").write_bytes(b"weights")
     assert "w.pth: not a file of weights" in refusal(weights)
     torch.save([1, 2], tmp_path / "w.pth")
@@ -359,5 +512,5 @@ def test_evaluate_gives_the_predictions_of_predict(made, tmp_path):
     common = ("--source", made / "digits", "--model", "own_models:plain", "--output", tmp_path / "e")
     names = ("--classes", made / "names.txt")
     cli("evaluate", *common, *flags, "--severities", "1", "--jobs", "1", *names)
-    written, found = tmp_path / "p" / "fog" / "1.npz", tmp_path / "e" / "own_models-plain" / "fog" / "1.npz"
+    written, found = (tmp_path / name / "own_models-plain" / "fog" / "1.npz" for name in "pe")
     assert written.read_bytes() == found.read_bytes()

@@ -99,7 +99,7 @@ def set_c(tmp_path_factory):
 
 def predict(dataset, model, output, *flags):
     cli("predict", dataset, "--model", model, "--output", output, *PLAIN, *flags)
-    with np.load(output / "fog" / "3.npz") as archive:
+    with np.load(output / "digits" / "fog" / "3.npz") as archive:
         return dict(archive)
 
 
@@ -118,13 +118,16 @@ def test_the_model_sees_equalised_images(set_c, model, tmp_path):
 
 def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
     predict(set_c, model, tmp_path / "with", "--clahe")
-    settings = json.loads((tmp_path / "with" / "predictions.json").read_text())
+    settings = json.loads((tmp_path / "with" / "digits" / "predictions.json").read_text())
     assert settings["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
     error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
     assert "contains predictions of another preprocessing" in error
     predict(set_c, model, tmp_path / "without")
     # Predictions from before there was CLAHE can be continued.
-    assert "clahe" not in json.loads((tmp_path / "without" / "predictions.json").read_text())["preprocessing"]
+    assert (
+        "clahe"
+        not in json.loads((tmp_path / "without" / "digits" / "predictions.json").read_text())["preprocessing"]
+    )
 
 
 def load(path, **own):

@@ -105,7 +105,7 @@ def test_difficulty_takes_harder_noises_and_frames_further_apart(tmp_path):
     noises = [f"{name}_2" for name in NOISE_PERTURBATIONS[:2]]
     logits = put_p(tmp_path / "model", [*COMMON_PERTURBATIONS, *noises])
     report, notes = scored(tmp_path / "model", "--difficulty", "2")
-    assert notes == ["not normalised: AlexNet's numbers are those of difficulty 1"]
+    assert not notes and report["baseline"] is None
     found = report["models"][0]["flip_probabilities"]
     assert list(found) == sorted(COMMON_PERTURBATIONS)
     for name in ("tilt", "shot_noise"):
@@ -167,10 +167,28 @@ def test_without_a_baseline_nothing_is_normalised(alexnet):
 
 def test_alexnet_is_for_imagenet_alone(tmp_path):
     put_c(tmp_path / "ten", classes=10)
-    report, (note,) = scored(tmp_path / "ten")
-    assert report["baseline"] is None
-    assert note.startswith("not normalised: AlexNet's numbers are for ImageNet's 1000 classes")
-    assert "has 10; give a file, or none" in cli_error("score", tmp_path / "ten", "--baseline", "alexnet")
+    report, notes = scored(tmp_path / "ten")
+    # Only those who ask for AlexNet hear of it.
+    assert report["baseline"] is None and not notes
+    line = cli_error("score", tmp_path / "ten", "--baseline", "alexnet")
+    assert "AlexNet's numbers are for ImageNet's 1000 classes" in line
+    assert line.endswith("has 10; give a file, a folder of predictions, or none")
+
+
+def test_a_folder_of_predictions_is_a_baseline(alexnet, tmp_path):
+    shutil.copytree(alexnet, tmp_path / "preds" / "mine")
+    for base in (tmp_path / "preds", tmp_path / "preds" / "mine"):
+        report, notes = scored(alexnet, "--baseline", base)
+        assert report["baseline"] == "mine" and not notes
+        assert means(report["models"][0])["corruption_error"] == 1
+    put_c(tmp_path / "preds" / "few", {"fog": 0.5})
+    line = cli_error("score", alexnet, "--baseline", tmp_path / "preds")
+    folders = ", ".join(str(tmp_path / "preds" / name) for name in ("few", "mine"))
+    assert line == f"--baseline {tmp_path / 'preds'}: a baseline is one model; name one of {folders}"
+    line = cli_error("score", alexnet, "--baseline", tmp_path / "preds" / "few")
+    assert "few: the baseline has no value for 'brightness'" in line
+    put_c(tmp_path / "others", keys=KEYS[:500])
+    assert "not the images of" in cli_error("score", alexnet, "--baseline", tmp_path / "others")
 
 
 @pytest.mark.parametrize(
@@ -633,11 +651,36 @@ def test_models_are_compared_image_by_image(tmp_path):
     assert f"{100 * difference['value']:+.2f} ±{50 * (high - low):.2f}" in table
 
 
+@pytest.mark.parametrize(
+    ("wrong", "ends"), [(1, (11 / (11 + 1.96**2), 1)), (0, (0, 1.96**2 / (11 + 1.96**2)))]
+)
+def test_intervals_where_all_images_agree_are_those_of_wilson(tmp_path, wrong, ends):
+    for name in ("one", "two"):
+        put_c(tmp_path / name, dict.fromkeys(COMMON_CORRUPTIONS, wrong), clean=wrong, keys=KEYS[:11])
+    report, notes = scored(tmp_path, "--baseline", "none")
+    error = report["models"][0]["measures"]["error"]
+    for found in (error["mean_interval"], error["intervals"]["fog"]):
+        assert found == pytest.approx(ends, abs=1e-4)
+    assert report["models"][0]["error_intervals"]["clean"] == pytest.approx(ends, abs=1e-4)
+    width = ends[1] - ends[0]
+    assert report["differences"][0]["interval"] == pytest.approx([-width, width], abs=1e-4)
+    assert notes == [
+        "where all 11 images agree, the interval is Wilson's, because bootstrap samples do not differ"
+    ]
+    # The width of the interval is 3.84 / (images + 3.84).
+    plans = [
+        cli("score", tmp_path / "one", "--baseline", "none", "--plan", each).stdout for each in (3.1, 0.5)
+    ]
+    assert [re.findall(r"needs (\d+) images", each) for each in plans] == [["59"], ["381"]]
+
+
 def test_a_plan_says_how_many_images_a_precision_takes(tmp_path):
     root = random_set(tmp_path / "a", 0.3, names=("fog",))
     (line,) = cli("score", root, "--partial", "--baseline", "none", "--plan", "1").stdout.splitlines()
     says = re.fullmatch(r"a: Error \(1/15\) .* from 400 images; \+- 1 % \(95 %\) needs ([\d,]+) images", line)
     needed = int(says[1].replace(",", ""))
+    line = cli_error("score", root, "--partial", "--baseline", "none", "--plan", "1e-300")
+    assert line == "--plan 1e-300: so narrow an interval needs more than 1e+18 images"
     # Five draws an image: a fifth of the variance of one.
     assert needed == pytest.approx(0.3 * 0.7 / 5 * (1.96 / 0.01) ** 2, rel=0.25)
 
@@ -801,16 +844,28 @@ def test_predictions_that_promise_gigabytes(tmp_path, changes, says):
 
 def test_folders_without_predictions(tmp_path):
     assert "missing: no such folder of predictions" in cli_error("score", tmp_path / "missing")
-    for variant in ("clean", "tilt"):
-        (tmp_path / variant / "model").mkdir(parents=True)
-        (tmp_path / variant / "model" / f"{variant}.npz").write_bytes(b"")
-        message = f"has no predictions itself; are they in {tmp_path / variant / 'model'}?"
-        assert cli_error("score", tmp_path / variant) == f"{tmp_path / variant}: {message}"
     assert "has no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "clean.npz", 0)
     assert "has no predictions" in cli_error("score", tmp_path)
     put_top5(tmp_path / "fog" / "6.npz", 0)
     assert "'fog/6' is not a corruption with a severity from 1 to 5" in cli_error("score", tmp_path)
+
+
+def test_a_folder_of_folders_of_predictions_is_all_of_these(alexnet, tmp_path):
+    root = tmp_path / "preds"
+    put_c(root / "fog", {"fog": 0.25}, clean=0.5)
+    put_c(root / "other", {"fog": 0.75}, clean=None)
+    (root / "linked").symlink_to(alexnet)
+    (root / "begun").mkdir()
+    (root / "begun" / ABOUT).write_text('{"schema": 1}')
+    (root / "scores.json").write_text("{}")
+    result = cli("score", root, root / "fog", "--partial", "--format", "json", status=1)
+    found = [each["model"] for each in json.loads(result.stdout)["models"]]
+    assert found == ["fog", "linked", "other"]
+    told = f"not scored, because unfinished: {root / 'begun'}; the same command resumes a run"
+    assert told in result.stderr and robustgen.score(root / "other", partial=True).models == ("other",)
+    put_p(tmp_path / "p" / "tilted", ["tilt"])
+    assert scored(tmp_path / "p", "--partial")[0]["models"][0]["model"] == "tilted"
 
 
 def test_models_of_other_sets(alexnet, tmp_path):

@@ -15,6 +15,7 @@ from robustgen.display.progress import Meter
 from robustgen.errors import OutputError, SourceError
 from robustgen.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.evaluation.detection.reading import Annotations, read_annotations
+from robustgen.evaluation.store import name_folders
 from robustgen.files.json_files import read_json
 from robustgen.files.storage import locate, save
 from robustgen.models.detectors import Detection, Detector, check_detections, open_detector
@@ -84,13 +85,11 @@ def evaluate_detectors(
     import_pycocotools()
     truth = read_annotations(annotations)
     detectors = [open_detector(name, runtime or Runtime()) for name in models]
-    labels = [each.label for each in detectors]
-    if len({*labels}) < len(labels):
-        labels = [f"{label}-{number}" for number, label in enumerate(labels, 1)]
+    folders = map(Path, name_folders(output, [each.label for each in detectors]))
     images = open_images(config, truth, output)
     return [
-        _run(detector, images, truth, output / label, overwrite)
-        for detector, label in zip(detectors, labels, strict=True)
+        _run(detector, images, truth, folder, overwrite)
+        for detector, folder in zip(detectors, folders, strict=True)
     ]
 
 
