@@ -31,6 +31,7 @@ from robustgen.formats.base import Writer, WriterSpec
 from robustgen.formats.card import CARD
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging import video
+from robustgen.imaging.decode import collect_complaints
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.settings.config import USUAL_SCALE, Choices, Config
@@ -136,6 +137,8 @@ def resolve_paths(choices: Choices) -> dict[str, Any]:
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
 
+# The run counts the warnings of decoders.
+@collect_complaints()
 def plan_benchmark(
     config: Config, kind: Kind, *, overwrite: bool = False, store: Store | None = None
 ) -> Plan:
@@ -326,9 +329,20 @@ def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...
         earlier = first.setdefault(name, key)
         if (top := name.split("/")[0]) in reserved:
             refused[key] = f"its output would replace the set's own {top}"
+        elif earlier != key and (damage := _find_damage(source, earlier)):
+            refused[earlier], first[name] = damage, key
         elif earlier != key:
             refused[key] = f"its output would replace that of {earlier!r}"
     return refused
+
+
+def _find_damage(source: Items[Any], key: str) -> str:
+    """Return why an image cannot be read; "" if it can."""
+    try:
+        source.open(key)
+    except ImageError as error:
+        return str(error).removeprefix(f"{key!r}: ")
+    return ""
 
 
 def _add_existing(

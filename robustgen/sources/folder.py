@@ -50,8 +50,7 @@ class FileSource(EncodedSource):
         """Return the folder of the images; keys in an archive omit the folders that all images share."""
         if isinstance(self._tree, FolderTree):
             return ""
-        own = posixpath.basename(self.location)
-        folders = {posixpath.dirname(name) for name, _ in self._tree.find() if name != own}
+        folders = {posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name)}
         folder = posixpath.commonpath(folders or [""])
         # A single class keeps its folder in the keys.
         return posixpath.dirname(folder) if folder in folders and self.has_class_folders else folder
