@@ -48,11 +48,12 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
         "medmnist": "robustgen.sources.medmnist:KIND",
         "cifar": "robustgen.sources.cifar:KIND",
         "tiny-imagenet": "robustgen.sources.tiny_imagenet:KIND",
+        "arrays": "robustgen.sources.arrays:KIND",
         "folder": "robustgen.sources.folder:FOLDER",
     },
     reserved=("auto", "demo"),
 )
-"""Kinds of source by name, in the order of recognition; plug-ins come before "folder"."""
+"""Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
 
 
 def list_kinds() -> list[str]:

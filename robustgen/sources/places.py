@@ -19,6 +19,7 @@ COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 SHARDS: Final = (".tar", *COMPRESSED)
 ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
+ARRAYS: Final = (".npy", ".npz", ".mat")
 TEXT_TABLES: Final = (".jsonl", ".tsv")
 
 
@@ -73,7 +74,7 @@ class Place:
         """Return True if the place is a folder; for a URL, its name decides."""
         if self.store.is_local:
             return os.path.isdir(self.location)  # noqa: PTH112
-        return not self.is_pattern and not self.has_suffix(*ARCHIVES, PARQUET, *TEXT_TABLES)
+        return not self.is_pattern and not self.has_suffix(*ARCHIVES, PARQUET, *TEXT_TABLES, *ARRAYS)
 
     @cached_property
     def folder(self) -> Store:

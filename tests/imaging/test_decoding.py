@@ -180,7 +180,7 @@ LAYOUTS = {
     layout: write
     for kind, layouts in source_writers.WRITERS.items()
     for layout, write in layouts.items()
-    if kind not in ("mnist", "medmnist", "cifar")
+    if kind not in ("mnist", "medmnist", "cifar", "arrays")
 }
 
 
