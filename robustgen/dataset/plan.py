@@ -21,7 +21,13 @@ from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.outputs import refuse_files
 from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, CorruptionRecipe, Recipe
-from robustgen.dataset.selection import check_classes, match_keys, open_chosen_source, select_keys
+from robustgen.dataset.selection import (
+    check_classes,
+    check_data_set,
+    match_keys,
+    open_chosen_source,
+    select_keys,
+)
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
@@ -164,6 +170,7 @@ def plan_benchmark(
     refuse_files(store)
     source = open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
     check_classes(source, config)
+    check_data_set(source, row)
     keys = select_keys(source, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
     usual = "table" if kind == "c" and isinstance(source, Table) else usual

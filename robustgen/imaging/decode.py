@@ -32,6 +32,8 @@ EXTENSIONS = (
 # Pillow's other formats are excluded: a PostScript file named .jpg would start Ghostscript.
 FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF", "DIB")
 _SHOWN_BYTES: Final = 16
+# Pillow's words for intact TIFF files with other channels than those of photographs.
+_UNUSUAL: Final = ("unknown pixel mode", "Invalid value for samples per pixel")
 # Filters of warnings belong to the whole process.
 _only_opening: Final = threading.Lock()
 _complaints: Final[ContextVar[list[Complaint] | None]] = ContextVar("complaints", default=None)
@@ -102,7 +104,8 @@ def collect_complaints() -> Iterator[list[Complaint]]:
 
 def _complain(name: str, messages: Iterable[str]) -> None:
     """Report the `messages` of a decoder about the image called `name`."""
-    if text := "; ".join(dict.fromkeys(messages)):
+    if distinct := [*dict.fromkeys(messages)]:
+        text = distinct[0] + (f"; and {len(distinct) - 1} more" if distinct[1:] else "")
         found = _complaints.get()
         if found is None:
             warnings.warn(f"{name!r}: {text}", DecodingWarning, stacklevel=2)
@@ -212,7 +215,7 @@ def _explain_refusal(stream: BinaryIO) -> str:
             try:
                 factory(stream, "")
             except Exception as error:
-                is_unusual = "unknown pixel mode" in str(error)
+                is_unusual = str(error) in _UNUSUAL
                 return _describe_tiff(stream) if is_unusual else _name_damage(form, error)
     return f"in none of the formats {', '.join(FORMATS)} (begins with {head!r})"
 
@@ -228,7 +231,7 @@ def _describe_tiff(stream: BinaryIO) -> str:
     alpha = " with associated alpha" if 1 in tags.get(TiffImagePlugin.EXTRASAMPLES, ()) else ""
     return (
         f"TIFF file of {channels} channels of {'/'.join(map(str, bits))} bits{alpha}, which "
-        "Pillow does not read; convert it to 1 or 3 channels, for instance as PNG"
+        "Pillow does not read; convert it to grey or RGB, for instance as PNG"
     )
 
 

@@ -42,6 +42,7 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
     {
         "labelled": "robustgen.sources.folder:LABELLED",
         "table": "robustgen.sources.table:KIND",
+        "img2dataset": "robustgen.sources.folder:SHARD_FOLDERS",
         "parquet": "robustgen.sources.parquet:KIND",
         "webdataset": "robustgen.sources.webdataset:KIND",
         "mnist": "robustgen.sources.mnist:KIND",
