@@ -33,7 +33,7 @@ _FOREIGN: Final = (
         "write its tensors with numpy.savez(file, images=..., labels=...)",
     ),
     (r".+\.(pkl|pickle)", "a pickle", "write its arrays with numpy.savez(file, images=..., labels=...)"),
-    (r".+\.(7z|rar|gz|bz2|xz|zst)", "a compressed file", "unpack it, or pack it as .zip or .tar"),
+    (r".+\.(7z|rar|zst)", "a compressed file", "unpack it, or pack it as .zip or .tar"),
 )
 
 
