@@ -114,6 +114,40 @@ def write_medmnist(folder, images):
     return folder / "pathmnist.npz"
 
 
+def write_npy(folder, images):
+    folder.mkdir(parents=True)
+    np.save(folder / "x_test.npy", np.stack(images))
+    np.save(folder / "y_test.npy", np.arange(len(images)) % 3)
+    return folder / "x_test.npy"
+
+
+def write_npz(folder, images):
+    folder.mkdir(parents=True)
+    np.savez_compressed(folder / "faces.npz", x_test=np.stack(images), y_test=np.arange(len(images)) % 3)
+    return folder / "faces.npz"
+
+
+def write_mat(folder, images):
+    from scipy.io import savemat
+
+    folder.mkdir(parents=True)
+    labels = np.arange(len(images), dtype=np.uint8)[:, None] % 3 + 1
+    savemat(folder / "test_32x32.mat", {"X": np.stack(images).transpose(1, 2, 3, 0), "y": labels})
+    return folder
+
+
+def write_img2dataset(folder, images):
+    files = name_files(images)
+    for number, data in enumerate(files.values()):
+        path = folder / f"{number % 2:05d}" / f"{number:09d}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.with_suffix(".json").write_text("{}")
+    for name in ("00000", "00001"):
+        (folder / f"{name}.parquet").write_bytes(b"")
+    return folder
+
+
 def write_cifar(folder, images):
     root = folder / "cifar-10-batches-py"
     root.mkdir(parents=True)
@@ -139,6 +173,8 @@ WRITERS = {
     "mnist": {"mnist": write_mnist},
     "medmnist": {"medmnist": write_medmnist},
     "cifar": {"cifar": write_cifar},
+    "img2dataset": {"img2dataset": write_img2dataset},
+    "arrays": {"npy": write_npy, "npz": write_npz, "mat": write_mat},
     "tiny-imagenet": {"tiny-imagenet": write_tiny_imagenet},
     "folder": {
         "folder": write_folder,

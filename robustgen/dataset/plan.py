@@ -21,7 +21,13 @@ from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.outputs import refuse_files
 from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, CorruptionRecipe, Recipe
-from robustgen.dataset.selection import check_classes, match_keys, open_chosen_source, select_keys
+from robustgen.dataset.selection import (
+    check_classes,
+    check_data_set,
+    match_keys,
+    open_chosen_source,
+    select_keys,
+)
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
@@ -31,6 +37,7 @@ from robustgen.formats.base import Writer, WriterSpec
 from robustgen.formats.card import CARD
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging import video
+from robustgen.imaging.decode import collect_complaints
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
 from robustgen.settings.config import USUAL_SCALE, Choices, Config
@@ -138,6 +145,8 @@ def resolve_paths(choices: Choices) -> dict[str, Any]:
     return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
 
 
+# The run counts the warnings of decoders.
+@collect_complaints()
 def plan_benchmark(
     config: Config, kind: Kind, *, overwrite: bool = False, store: Store | None = None
 ) -> Plan:
@@ -163,6 +172,7 @@ def plan_benchmark(
     refuse_files(store)
     source = open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
     check_classes(source, config)
+    check_data_set(source, row)
     keys = select_keys(source, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
     usual = "table" if kind == "c" and isinstance(source, Table) else usual
@@ -328,9 +338,20 @@ def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...
         earlier = first.setdefault(name, key)
         if (top := name.split("/")[0]) in reserved:
             refused[key] = f"its output would replace the set's own {top}"
+        elif earlier != key and (damage := _find_damage(source, earlier)):
+            refused[earlier], first[name] = damage, key
         elif earlier != key:
             refused[key] = f"its output would replace that of {earlier!r}"
     return refused
+
+
+def _find_damage(source: Items[Any], key: str) -> str:
+    """Return why an image cannot be read; "" if it can."""
+    try:
+        source.open(key)
+    except ImageError as error:
+        return str(error).removeprefix(f"{key!r}: ")
+    return ""
 
 
 def _add_existing(

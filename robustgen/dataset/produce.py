@@ -28,6 +28,7 @@ from robustgen.files.storage.host import HOST
 from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
 from robustgen.formats.base import UnitWriter, Writer, WrittenFile
 from robustgen.formats.units import WorkUnit
+from robustgen.imaging.decode import Complaint, collect_complaints
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
 
@@ -55,6 +56,8 @@ class Outcome:
         Duration.
     claimed : bool
         Whether the unit was skipped because another run works on it.
+    complaints : sequence of (str, str)
+        Source images with warnings of their decoder.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Outcome:
     failures: tuple[Failure, ...] = ()
     seconds: float = 0.0
     claimed: bool = False
+    complaints: tuple[Complaint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,12 +102,14 @@ class Production:
         with name_output_in_errors(self.state.root):
             if not self.state.claim(name):
                 return Outcome(name, claimed=True)
-            record = produce(self, reporter)
+            with collect_complaints() as found:
+                record = produce(self, reporter)
             self.state.put_record(name, record)
         unit, failures = self.unit, tuple(record.failures)
         lost = (1 if "variant" in each else len(unit.variants) for each in failures)
         size = sum(file.size for file in record.files)
-        return Outcome(name, unit.count_outputs() - sum(lost), size, failures, time.monotonic() - started)
+        made, seconds = unit.count_outputs() - sum(lost), time.monotonic() - started
+        return Outcome(name, made, size, failures, seconds, complaints=tuple(found))
 
     def _check_worker(self) -> None:
         """Raise an error if this worker has other library versions than the run, or cannot see its files."""

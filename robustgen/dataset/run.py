@@ -24,6 +24,8 @@ from robustgen.execution.progress import Progress
 from robustgen.files.name_lists import read_sums
 from robustgen.formats.base import SetListing, WrittenFile
 from robustgen.formats.units import WorkUnit
+from robustgen.imaging.decode import Complaint, collect_complaints
+from robustgen.sources.walk import describe_complaints
 
 # Number of source images compared with the recorded identities before the work begins.
 _LOOKED_AT = 4
@@ -49,7 +51,7 @@ class RunResult:
     output : str
         Path or URL of the set.
     remarks : tuple of str
-        Remarks about the source, such as files that are no images.
+        Remarks about the source, such as files that are no images, or images with warnings of their decoder.
     """
 
     made: int
@@ -67,6 +69,8 @@ UnitLog = Callable[[WorkUnit, Outcome], None]
 """Callback for each unit that this run has processed."""
 
 
+# Images that are looked at in advance are processed later.
+@collect_complaints()
 def run(
     plan: Plan,
     *,
@@ -162,6 +166,7 @@ class _SetRun:
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
+        self._complaints = list[Complaint]()
         # The identities of source images when their outputs were created; empty if unknown.
         self._identities = dict.fromkeys(plan.keys, "")
         self._is_unchanged = state.is_finished()
@@ -375,6 +380,7 @@ class _SetRun:
                 continue
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
+            self._complaints += outcome.complaints
             self._own += self._pending[outcome.name].count_outputs()
             self._log(self._pending[outcome.name], outcome)
             yield outcome.name
@@ -422,7 +428,7 @@ class _SetRun:
             waiting,
             [] if waiting else plan.list_incomplete(),
             plan.store.location,
-            tuple(plan.source.remarks()),
+            (*plan.source.remarks(), *describe_complaints(self._complaints)),
         )
 
     @cached_property

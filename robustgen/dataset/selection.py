@@ -5,6 +5,8 @@ from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from robustgen.benchmarks.editions import Edition
+from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.dataset.recipes import rank
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.name_lists import unescape_name
@@ -14,9 +16,12 @@ from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Options, Source
+from robustgen.sources.medmnist import MedMnist
 from robustgen.sources.opening import open_source
 
 _IMAGENET: Final = ("imagenet", "tiny-imagenet")
+# Of MedMNIST, the sets whose images have several labels.
+_SEVERAL_LABELS: Final = ("chestmnist",)
 
 
 def open_chosen_source(
@@ -49,6 +54,25 @@ def check_classes(source: Source, config: Config) -> None:
             source,
             "use `require_classes: false` in a config, or --set require_classes=false",
             is_imagenet=named,
+        )
+
+
+def check_data_set(source: Source, edition: Edition) -> None:
+    """Raise a SourceError for a file of MedMNIST that is not of the data set of the `edition`."""
+    if edition.data_set not in MEDMNIST or not isinstance(source, MedMnist):
+        return
+    named = source.location.rpartition("/")[2].partition("_")[0].removesuffix(".npz")
+    is_grey, has_several = len(source.shape) == 3, source.class_labels.shape[1] > 1
+    wanted = (edition.data_set, edition.grey, edition.data_set in _SEVERAL_LABELS)
+    found = (named if named in MEDMNIST else edition.data_set, is_grey, has_several)
+    if found != wanted:
+        both = [
+            f"{'grey' if grey else 'colour'} images with {'several labels' if several else 'one label'} each"
+            for _, grey, several in (found, wanted)
+        ]
+        own = f"is {named}" if found[0] != wanted[0] else f"contains {both[0]}"
+        raise SourceError(
+            f"{source.location}: {own}, but {edition.data_set} has {both[1]}; choose the edition of the file"
         )
 
 
@@ -87,8 +111,13 @@ def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     if pattern is None or pattern[0] == "@":
         return keys
     matching = tuple(key for key in keys if fnmatchcase(key, pattern))
+    if not matching and "/" not in pattern:
+        # The bare name of an image or of a folder.
+        matching = tuple(key for key in keys if any(fnmatchcase(part, pattern) for part in key.split("/")))
     if not matching:
-        raise ConfigError(f"subset: no key matches {pattern!r}; the first is {keys[0]!r}")
+        store, name = locate(pattern)
+        file = f", or did you mean --subset @{pattern}, a file of keys?" if store.exists(name) else ""
+        raise ConfigError(f"subset: no key matches {pattern!r}; the first is {keys[0]!r}{file}")
     return matching
 
 
@@ -129,8 +158,17 @@ def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
     if keys and not any("/" in key for key in keys):
         # Lists such as RobustBench's name class folders, which a flat folder of ImageNet lacks.
         wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
-    for key in wanted.keys() - there:
-        raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}")
+    by_name: dict[str, list[str]] = defaultdict(list)
+    if lacking := sorted(wanted.keys() - there, key=wanted.__getitem__):
+        for key in keys:
+            by_name[key.rpartition("/")[2]].append(key)
+    for key in lacking:
+        # A bare name is that of one image in any folder.
+        found = by_name.get(key, [])
+        if len(found) != 1:
+            several = f"; {key!r} may be {found[0]!r} or {found[1]!r}" if found else ""
+            raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}{several}")
+        wanted[found[0]] = wanted.pop(key)
     if not wanted:
         raise ConfigError(f"{path}: lists no image")
     return tuple(key for key in keys if key in wanted)

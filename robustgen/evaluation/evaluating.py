@@ -27,7 +27,7 @@ from robustgen.dataset.records import Failure
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter, print_note
-from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.predicting import Predictor, check_single_labels, choose_saved
 from robustgen.evaluation.predictions import digest_of
 from robustgen.evaluation.rendering import Rendered, render
@@ -43,12 +43,14 @@ from robustgen.formats import FORMATS
 from robustgen.formats.base import stack_images
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import cut
+from robustgen.imaging.decode import Complaint
 from robustgen.models.base import Model
 from robustgen.models.classifier import Classifier
 from robustgen.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.settings.config import Config
 from robustgen.settings.models import ModelInput, Outputs
 from robustgen.sources.classes import number_images
+from robustgen.sources.walk import describe_complaints
 
 _VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.
@@ -70,6 +72,8 @@ class EvaluateResult:
     failures : dict of str to str
         Source image to reason.
     seconds : float
+    remarks : tuple of str
+        Remarks about the source, one line each.
     """
 
     folders: tuple[str, ...]
@@ -78,6 +82,7 @@ class EvaluateResult:
     noun: str
     failures: dict[str, str]
     seconds: float
+    remarks: tuple[str, ...] = ()
 
 
 # --- the images ----------------------------------------------------------------------------------
@@ -163,7 +168,9 @@ def evaluate(
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}
-    return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, time.monotonic() - started)
+    remarks = (*plan.source.remarks(), *describe_complaints(run.complaints))
+    seconds = time.monotonic() - started
+    return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
 
 def _view(classifier: Classifier) -> Preprocessing:
@@ -250,7 +257,7 @@ class _EvaluationRun:
         self, plan: Plan, kind: Kind, keys: dict[str, str], candidates: Sequence[Candidate], batch: int
     ) -> None:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
-        self._workers = plan.jobs or count_cores()
+        self._workers, self.complaints = plan.jobs or count_cores(), list[Complaint]()
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
         some = min(count, len(plan.variants))
         groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
@@ -328,7 +335,9 @@ class _EvaluationRun:
         views = tuple({_view(each.predictor.classifier) for each in self._candidates})
         wanted = {each for lacking in claimed.values() for _, variants in lacking for each in variants}
         variants = tuple(each for each in self._plan.variants if each in wanted)
-        return claimed, render(self._plan, [*keys], variants, views, self._workers)
+        rendered = render(self._plan, [*keys], variants, views, self._workers)
+        self.complaints += [each for one in rendered.values() for each in one.complaints]
+        return claimed, rendered
 
     def _predict(self, name: str, lacking: Lacking, rendered: Mapping[str, Rendered]) -> None:
         """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""

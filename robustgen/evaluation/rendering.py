@@ -13,6 +13,7 @@ from robustgen.execution import carry_out
 from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.storage.memory import keep_freed_memory
 from robustgen.formats.base import Writer
+from robustgen.imaging.decode import Complaint, collect_complaints
 from robustgen.models.preprocessing import Pixels, Preprocessing
 from robustgen.sources.base import Items
 
@@ -29,12 +30,15 @@ class Rendered(NamedTuple):
         Folder of each other variant to the reason why it cannot be made.
     identity : str
         Identity of the source image when it was read; empty if it cannot be read.
+    complaints : sequence of (str, str)
+        Warnings of its decoder.
     """
 
     key: str
     pixels: dict[str, dict[Preprocessing, Pixels]]
     failures: dict[str, str]
     identity: str
+    complaints: tuple[Complaint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,11 +84,12 @@ class Rendering:
             dict[str, str](),
             dict[str, Any](),
         )
-        prepared, identity = None, ""
+        prepared, identity, found = None, "", list[Complaint]()
         for variant in rotate_variants(self.variants, self.turn):
             try:
                 if prepared is None:
-                    loaded, identity = self.source.read(key)
+                    with collect_complaints() as found:
+                        loaded, identity = self.source.read(key)
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
                 read = self.writer.encoder.as_read(variant, key, made)
@@ -97,7 +102,7 @@ class Rendering:
                 if prepared is None:
                     failures = {each.folder: failures[variant.folder] for each in self.variants}
                     break
-        return Rendered(key, pixels, failures, identity)
+        return Rendered(key, pixels, failures, identity, tuple(found))
 
 
 def render(

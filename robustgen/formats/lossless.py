@@ -15,8 +15,11 @@ from robustgen.imaging.pixels import Rgb
 FORMATS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
     {
         ".png": ("PNG", {}),
+        ".apng": ("PNG", {}),
         ".bmp": ("BMP", {}),
+        ".dib": ("BMP", {}),
         ".ppm": ("PPM", {}),
+        ".pnm": ("PPM", {}),
         ".tif": ("TIFF", {"compression": "tiff_lzw"}),
         ".tiff": ("TIFF", {"compression": "tiff_lzw"}),
         ".webp": ("WEBP", {"lossless": True}),

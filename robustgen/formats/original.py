@@ -46,7 +46,7 @@ class OriginalEncoder(Encoder):
     def _choose(self, key: str) -> Encoder:
         """Return the encoder of the suffix of `key`."""
         suffix = PurePosixPath(key).suffix.lower()
-        if suffix in (".jpg", ".jpeg"):
+        if suffix in (".jpg", ".jpeg", ".jpe"):
             return JpegEncoder(self.quality, self.libjpeg)
         if suffix in FORMATS:
             return LosslessEncoder(suffix)

@@ -1,26 +1,48 @@
 """Conversion of image files and Pillow images to pixels."""
 
+import logging
 import os
+import struct
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, TiffImagePlugin
 from PIL.JpegImagePlugin import JpegImageFile
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, MissingDependencyError
 from robustgen.files.storage.regular import open_regular
 from robustgen.imaging.jpeg import Libjpeg, read_by_ijg
+from robustgen.imaging.native_messages import capture_native_messages
 from robustgen.imaging.pixels import Rgb
 
 Location = str | os.PathLike[str]
-EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")
+Complaint = tuple[str, str]
+"""Name of an image that could be read, and the warning of its decoder."""
+EXTENSIONS = (
+    *(".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"),
+    *(".jpe", ".apng", ".pbm", ".pnm", ".dib"),
+)
 # Pillow's other formats are excluded: a PostScript file named .jpg would start Ghostscript.
-FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF", "DIB")
+_SHOWN_BYTES: Final = 16
+# Pillow's words for intact TIFF files with other channels than those of photographs.
+_UNUSUAL: Final = ("unknown pixel mode", "Invalid value for samples per pixel")
+# Filters of warnings belong to the whole process.
+_only_opening: Final = threading.Lock()
+_complaints: Final[ContextVar[list[Complaint] | None]] = ContextVar("complaints", default=None)
+# Pillow logs damage of TIFF files; without a handler, Python would print it.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
+
+
+class DecodingWarning(UserWarning):
+    """Warning of a decoder about an image that it could read; the message names the image."""
 
 
 def decode(file: Location | BinaryIO, name: str | None = None, library: Libjpeg = "turbo") -> Rgb:
@@ -49,16 +71,18 @@ def decode(file: Location | BinaryIO, name: str | None = None, library: Libjpeg 
     MissingDependencyError
         `library` is ``"ijg"``, and jpeglib is not installed.
     """
-    with name_image_in_errors(name or str(file)):
-        return np.array(_convert_to_rgb(_decode(file, library)))
+    name = name or str(file)
+    with name_image_in_errors(name):
+        return np.array(_convert_to_rgb(_decode(file, name, library)))
 
 
 def decode_to_pillow(
     file: Location | BinaryIO, name: str | None = None, library: Libjpeg = "turbo"
 ) -> Image.Image:
     """Decode an image file, like `decode`, to a Pillow image of its own mode."""
-    with name_image_in_errors(name or str(file)):
-        return _decode(file, library)
+    name = name or str(file)
+    with name_image_in_errors(name):
+        return _decode(file, name, library)
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
@@ -67,14 +91,59 @@ def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple
         return image.size
 
 
-def _decode(file: Location | BinaryIO, library: Libjpeg) -> Image.Image:
-    with _open(file) as stream, _identify(stream) as image:
+@contextmanager
+def collect_complaints() -> Iterator[list[Complaint]]:
+    """Collect the warnings of decoders in a list, which would otherwise be Python's warnings."""
+    found: list[Complaint] = []
+    token = _complaints.set(found)
+    try:
+        yield found
+    finally:
+        _complaints.reset(token)
+
+
+def _complain(name: str, messages: Iterable[str]) -> None:
+    """Report the `messages` of a decoder about the image called `name`."""
+    if distinct := [*dict.fromkeys(messages)]:
+        text = distinct[0] + (f"; and {len(distinct) - 1} more" if distinct[1:] else "")
+        found = _complaints.get()
+        if found is None:
+            warnings.warn(f"{name!r}: {text}", DecodingWarning, stacklevel=2)
+        else:
+            found.append((name, text))
+
+
+def _decode(file: Location | BinaryIO, name: str, library: Libjpeg) -> Image.Image:
+    with _open(file) as stream, _identify(stream, name) as image:
         # Pillow refuses damaged files, of which IJG libjpeg returns grey pixels.
-        image.load()
+        _load(image, name)
         if library == "turbo" or not isinstance(image, JpegImageFile):
             return image.copy()
         stream.seek(0)
         return _to_pillow(read_by_ijg(stream.read()), image)
+
+
+def _load(image: Image.Image, name: str) -> None:
+    """Decode the pixels of an opened file."""
+    messages: list[str] = []
+    # libtiff prints its messages, and Pillow raises no more than "decoder error -2".
+    is_printing = any(tile[0] == "libtiff" for tile in getattr(image, "tile", ()))
+    try:
+        with capture_native_messages(messages) if is_printing else nullcontext():
+            image.load()
+    except (OSError, ValueError, SyntaxError, LookupError, TypeError, struct.error) as error:
+        if getattr(error, "errno", None):
+            raise
+        raise ValueError(_name_damage(str(image.format), error, messages)) from error
+    _complain(name, messages)
+
+
+def _name_damage(form: str, error: Exception, messages: Sequence[str] = ()) -> str:
+    """Return why a file of the format `form` is refused, from an error of its decoder."""
+    # Errors of other types tell of Pillow's variables, as do those that it wraps.
+    is_told = isinstance(error, OSError | ValueError | SyntaxError) and not error.__cause__
+    reason = messages[0] if messages else reason_of(error) if is_told else "its structure is invalid"
+    return f"damaged {form} file: {reason}"
 
 
 def _to_pillow(pixels: NDArray[np.uint8], like: Image.Image) -> Image.Image:
@@ -93,8 +162,6 @@ def name_image_in_errors(name: str) -> Iterator[None]:
         yield
     except (ImageError, MissingDependencyError):
         raise
-    except UnidentifiedImageError:
-        raise ImageError(f"{name!r}: in none of the formats {', '.join(FORMATS)}") from None
     # On hostile bytes, Pillow's decoders raise nearly any exception, including MemoryError.
     except Exception as error:
         raise ImageError(f"{name!r}: {reason_of(error)}") from error
@@ -111,10 +178,61 @@ def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
     return open_regular(Path(file)) if isinstance(file, str | os.PathLike) else nullcontext(file)
 
 
-def _identify(stream: BinaryIO) -> Image.Image:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        return Image.open(stream, formats=FORMATS)
+def _identify(stream: BinaryIO, name: str = "") -> Image.Image:
+    """Open a file as a Pillow image without decoding it; report the warnings if it has a `name`.
+
+    Raises
+    ------
+    ValueError
+        The file is refused; the message says why.
+    """
+    with _only_opening, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # Pillow refuses twice as many pixels as it warns about.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            image = Image.open(stream, formats=FORMATS)
+        # UnidentifiedImageError is an OSError.
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None):
+                raise
+            raise ValueError(_explain_refusal(stream)) from error
+    if name:
+        _complain(name, (str(each.message).strip() for each in caught))
+    return image
+
+
+def _explain_refusal(stream: BinaryIO) -> str:
+    """Return why Pillow cannot open a file: damaged, of an unusual kind, or in none of the formats."""
+    stream.seek(0)
+    head = stream.read(_SHOWN_BYTES)
+    if not head:
+        return "the file is empty"
+    for form in FORMATS:
+        factory, accept = Image.OPEN[form]
+        if accept is None or accept(head.ljust(_SHOWN_BYTES, b"\0")) is True:
+            stream.seek(0)
+            try:
+                factory(stream, "")
+            except Exception as error:
+                is_unusual = str(error) in _UNUSUAL
+                return _describe_tiff(stream) if is_unusual else _name_damage(form, error)
+    return f"in none of the formats {', '.join(FORMATS)} (begins with {head!r})"
+
+
+def _describe_tiff(stream: BinaryIO) -> str:
+    """Return the kind of an intact TIFF file that Pillow cannot read."""
+    stream.seek(0)
+    tags = TiffImagePlugin.ImageFileDirectory_v2(stream.read(8))
+    stream.seek(tags.next)
+    tags.load(stream)
+    channels = tags.get(TiffImagePlugin.SAMPLESPERPIXEL, 1)
+    bits = dict.fromkeys(tags.get(TiffImagePlugin.BITSPERSAMPLE, (1,)))
+    alpha = " with associated alpha" if 1 in tags.get(TiffImagePlugin.EXTRASAMPLES, ()) else ""
+    return (
+        f"TIFF file of {channels} channels of {'/'.join(map(str, bits))} bits{alpha}, which "
+        "Pillow does not read; convert it to grey or RGB, for instance as PNG"
+    )
 
 
 def _convert_to_rgb(image: Image.Image) -> Image.Image:
@@ -133,6 +251,9 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
         image = _eight_bits(image)
     elif image.mode == "F":
         image = _scale_floats(image)
+    elif image.mode in ("La", "RGBa"):
+        # Pillow converts colours multiplied by their transparency in two steps only.
+        image = image.convert(image.mode.upper())
     # Remove transparency, about which convert() would warn.
     image.info.pop("transparency", None)
     return image.convert("RGB")
@@ -159,6 +280,8 @@ def _scale_floats(image: Image.Image) -> Image.Image:
 
 def reason_of(error: Exception) -> str:
     """Return the message of the system or a decoder, or at least the type of `error`."""
+    if error.args and isinstance(error.args[0], bytes):
+        return error.args[0].decode("ascii", "backslashreplace")
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 

@@ -4,12 +4,8 @@ The published files were created with IJG libjpeg 9, which resizes the chroma by
 libjpeg-turbo averages and interpolates. The tables are the same, the pixels differ.
 """
 
-import os
 import re
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -19,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import features
 
 from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.imaging.native_messages import capture_native_messages
 from robustgen.imaging.opencv import cv2
 from robustgen.imaging.pixels import Rgb
 
@@ -150,7 +147,7 @@ def read_by_ijg(data: bytes) -> NDArray[np.uint8]:
         jpeglib is not installed.
     """
     jpeglib, content = load_ijg(), _drop_notes(data)
-    with _only_ijg, _silence(), tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
+    with capture_native_messages([]), tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
         file.write(content)
         file.flush()
         try:
@@ -159,12 +156,15 @@ def read_by_ijg(data: bytes) -> NDArray[np.uint8]:
             # jpeglib's own errors have no number, and name the temporary file.
             if error.errno is not None:
                 raise
-            raise ValueError("libjpeg 9c cannot decode it") from error
+            is_lossless = _LOSSLESS in content
+            kind, way = ("it is lossless: ", "; choose libjpeg turbo") if is_lossless else ("", "")
+            raise ValueError(f"{kind}libjpeg 9c cannot decode it{way}") from error
 
 
 # jpeglib keeps the markers of a file in global variables, 50 at most, without checks.
-_only_ijg: Final = threading.Lock()
 _MOST_MARKERS: Final = 50
+# The marker of frames that are coded without loss, which coded data cannot contain.
+_LOSSLESS: Final = b"\xff\xc3"
 _MARKER: Final = re.compile(rb"\xff+([^\x00\xff\x01\xd0-\xd8])", re.DOTALL)
 
 
@@ -183,16 +183,3 @@ def _drop_notes(data: bytes) -> bytes:
     if kept > _MOST_MARKERS:
         raise ValueError(f"has {kept} headers of JFIF and Adobe")
     return b"".join([*parts, data[start:]])
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Discard what libjpeg prints about damaged files."""
-    saved = os.dup(2)
-    with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)

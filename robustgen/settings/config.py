@@ -222,7 +222,7 @@ class Choices(Options):
     split: Annotated[str | None, Flag(SOURCE, "NAME")] = None
     """split of the source, such as train; default the published one, or all"""
     labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
-    """file of labels for a flat source, or the archive of ImageNet's devkit"""
+    """file of labels for a flat source or an array, or the archive of ImageNet's devkit"""
     labels_are_classes: StrictBool = False
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
     image_columns: Words | None = None

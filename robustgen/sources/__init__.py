@@ -42,17 +42,19 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
     {
         "labelled": "robustgen.sources.folder:LABELLED",
         "table": "robustgen.sources.table:KIND",
+        "img2dataset": "robustgen.sources.folder:SHARD_FOLDERS",
         "parquet": "robustgen.sources.parquet:KIND",
         "webdataset": "robustgen.sources.webdataset:KIND",
         "mnist": "robustgen.sources.mnist:KIND",
         "medmnist": "robustgen.sources.medmnist:KIND",
         "cifar": "robustgen.sources.cifar:KIND",
         "tiny-imagenet": "robustgen.sources.tiny_imagenet:KIND",
+        "arrays": "robustgen.sources.arrays:KIND",
         "folder": "robustgen.sources.folder:FOLDER",
     },
     reserved=("auto", "demo"),
 )
-"""Kinds of source by name, in the order of recognition; plug-ins come before "folder"."""
+"""Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
 
 
 def list_kinds() -> list[str]:

@@ -20,6 +20,7 @@ from robustgen.imaging.decode import (
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.sources.base import DEFAULTS, Options, Source, class_of
+from robustgen.sources.foreign import explain_foreign
 from robustgen.sources.index import Index, SourceListing
 from robustgen.sources.places import Place, find_place
 
@@ -49,7 +50,7 @@ class EncodedSource(Source):
         places, refused = self.listing.places, self.listing.refused
         if not places:
             first = [f"{len(refused)} refused, {key!r}: {why}" for key, why in [*refused.items()][:1]]
-            none = f"no images in the formats {', '.join(FORMATS)}"
+            none = explain_foreign(Place(self.location)) or f"no images in the formats {', '.join(FORMATS)}"
             raise SourceError(f"{self.location}: {'; '.join([none, *first, *self.remarks()])}")
         return tuple(sorted(places))
 

@@ -15,7 +15,7 @@ from robustgen.sources.base import DEFAULTS, Options
 from robustgen.sources.files import EncodedSource
 from robustgen.sources.index import SourceListing
 from robustgen.sources.labels import read_labels
-from robustgen.sources.places import Place, find_place
+from robustgen.sources.places import PARQUET, Place, find_place
 from robustgen.sources.trees import FolderTree, open_tree
 from robustgen.sources.walk import UNREAD, describe_unread, is_image
 
@@ -51,8 +51,7 @@ class FileSource(EncodedSource):
         """Return the folder of the images; keys in an archive omit the folders that all images share."""
         if isinstance(self._tree, FolderTree):
             return ""
-        own = posixpath.basename(self.location)
-        folders = {posixpath.dirname(name) for name, _ in self._tree.find() if name != own}
+        folders = {posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name)}
         folder = posixpath.commonpath(folders or [""])
         # A single class keeps its folder in the keys.
         return posixpath.dirname(folder) if folder in folders and self.has_class_folders else folder
@@ -104,6 +103,29 @@ class ImageFolder(FileSource):
         return self._prefix + key
 
 
+class OneImage(FileSource):
+    """A single image; its key is the name of its file. Parameters are those of `FileSource`."""
+
+    def __init__(self, image: Place, options: Options = DEFAULTS) -> None:
+        super().__init__(Place(image.store.location), options)
+        self.location, self._name = image.location, image.name
+
+    def _scan(self) -> Iterator[Named]:
+        yield self._name, self._name, None
+
+
+class ShardFolders(FileSource):
+    """Images that img2dataset wrote as files, in folders of shards, which are no classes.
+
+    The key of an image is the name of its file, as in shards of the same images. Parameters are those of
+    `FileSource`.
+    """
+
+    def _scan(self) -> Iterator[Named]:
+        for name, reason in self._tree.find():
+            yield name.rpartition("/")[2], name, reason
+
+
 class LabelledFolder(FileSource):
     """A flat folder or archive of images, and a file with their labels.
 
@@ -146,8 +168,19 @@ def put_into_classes(
             yield name, name, reason or f"no label in {where}"
 
 
+def _has_metadata_of_folders(place: Place) -> bool:
+    """Return True for a folder with ``00000`` and the metadata of its images, ``00000.parquet``."""
+    found = place.children if place.is_folder else {}
+    return any(is_folder and f"{name}{PARQUET}" in found for name, is_folder in found.items())
+
+
+def _open_images(place: Place, options: Options) -> FileSource:
+    return OneImage(place, options) if place.is_image else ImageFolder(place, options)
+
+
 LABELLED: Final = SourceKind(lambda _: False, LabelledFolder)
-FOLDER: Final = SourceKind(lambda _: True, ImageFolder, has_split_folders=True)
+SHARD_FOLDERS: Final = SourceKind(_has_metadata_of_folders, ShardFolders)
+FOLDER: Final = SourceKind(lambda _: True, _open_images, has_split_folders=True)
 
 
 class Photographs(FileSource):

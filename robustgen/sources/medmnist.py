@@ -2,25 +2,20 @@
 
 import shutil
 import zipfile
-from functools import cached_property
 from typing import BinaryIO, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.files.containers import npz
-from robustgen.imaging.decode import Location
-from robustgen.imaging.pixels import Rgb
 from robustgen.sources import SourceKind
-from robustgen.sources.base import DEFAULTS, Options, name_source_in_errors
-from robustgen.sources.copies import Copies
-from robustgen.sources.numbered import NumberedSource, Rows
+from robustgen.sources.numbered import Rows, UnpackedSource
 from robustgen.sources.places import Place
 
 _MOST_CLASSES: Final = 1000
 
 
-class MedMnist(NumberedSource):
+class MedMnist(UnpackedSource):
     """A split of a MedMNIST file such as ``pathmnist_224.npz``; keys are "00000", "00001", ...
 
     The images are decompressed once into a temporary file.
@@ -39,10 +34,6 @@ class MedMnist(NumberedSource):
 
     splits = ("test", "train", "val")
 
-    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
-        super().__init__(path, options)
-        self._copies = Copies()
-
     def _read(self) -> Rows:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
             name = f"{self._split}_images"
@@ -52,19 +43,6 @@ class MedMnist(NumberedSource):
             labels = npz.read_labels(archive, f"{self._split}_labels")
         # The images need no memory until the first is loaded.
         return Rows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
-
-    @cached_property
-    def images(self) -> Rgb:
-        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
-        name = f"{self._split}.npy"
-        with name_source_in_errors(self.location):
-            store = self._copies.find(name, self._unpack, self.location)
-        images: Rgb = np.load(f"{store.location}/{name}", mmap_mode="r")
-        return images
-
-    def make_ready(self) -> None:
-        """Decompress the images, to spare each worker the work."""
-        _ = self.images
 
     def _unpack(self, target: BinaryIO) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
@@ -81,8 +59,11 @@ class MedMnist(NumberedSource):
 
 
 def is_medmnist(place: Place) -> bool:
-    """Return True for a NumPy archive."""
-    return place.has_suffix(".npz") and not place.is_folder
+    """Return True for a NumPy archive with images of a split, such as ``test_images``."""
+    if place.is_folder or not place.has_suffix(".npz"):
+        return False
+    with place.store.open(place.name) as file, zipfile.ZipFile(file) as archive:
+        return any(f"{split}_images.npy" in archive.namelist() for split in MedMnist.splits)
 
 
 KIND: Final = SourceKind(is_medmnist, MedMnist)

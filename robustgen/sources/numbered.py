@@ -3,7 +3,7 @@
 import hashlib
 from abc import abstractmethod
 from functools import cached_property
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from robustgen.imaging.decode import Location, as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import DEFAULTS, Options, Source, check_split, name_source_in_errors
 from robustgen.sources.classes import name_folders
+from robustgen.sources.copies import Copies
 from robustgen.sources.places import Place, find_place
 
 _FEWEST_DIGITS = 5
@@ -29,12 +30,15 @@ class Rows(NamedTuple):
         Names of the classes, in the order of the labels.
     are_numbers : bool
         Whether the classes are bare numbers, of which there may be more.
+    keys : tuple of str
+        Names of the images; () if they are numbered.
     """
 
     images: Rgb
     labels: NDArray[np.int64]
     classes: tuple[str, ...]
     are_numbers: bool = False
+    keys: tuple[str, ...] = ()
 
 
 class NumberedSource(Source):
@@ -90,17 +94,19 @@ class NumberedSource(Source):
         return None if self._rows.are_numbers else len(self.classes)
 
     def tree_path(self, key: str) -> str:
-        """Return ``<class>/<row number>``."""
-        return f"{self.classes[self.label(key)]}/{key}"
+        """Return ``<class>/<row number>``; a name that has a folder stays as it is."""
+        return key if "/" in key else f"{self.classes[self.label(key)]}/{key}"
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
-        count = len(self.labels)
-        digits = max(_FEWEST_DIGITS, len(str(count - 1)))
-        return tuple(f"{row:0{digits}d}" for row in range(count))
+        return self._rows.keys or number_rows(len(self.labels))
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {key: index for index, key in enumerate(self._keys)}
 
     def keys(self) -> tuple[str, ...]:
-        """Return the row numbers in order."""
+        """Return the names of the rows in order, usually their numbers."""
         return self._keys
 
     def load(self, key: str) -> Rgb:
@@ -127,6 +133,41 @@ class NumberedSource(Source):
         return self.shape[2], self.shape[1]
 
     def _index(self, key: str) -> int:
-        if not (key.isdecimal() and int(key) < len(self._keys) and key == self._keys[int(key)]):
-            raise ImageError(f"{key!r}: no such image in {self.location}")
-        return int(key)
+        try:
+            return self._indices[key]
+        except KeyError:
+            raise ImageError(f"{key!r}: no such image in {self.location}") from None
+
+
+class UnpackedSource(NumberedSource):
+    """Images in an array that is unpacked once into a temporary file; worker processes use it too.
+
+    Parameters are those of `NumberedSource`.
+    """
+
+    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+        super().__init__(path, options)
+        self._copies = Copies()
+
+    @abstractmethod
+    def _unpack(self, target: BinaryIO) -> None:
+        """Write the images as an `.npy` file."""
+
+    @cached_property
+    def images(self) -> Rgb:
+        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
+        name = f"{self._split}.npy"
+        with name_source_in_errors(self.location):
+            store = self._copies.find(name, self._unpack, self.location)
+        images: Rgb = np.load(f"{store.location}/{name}", mmap_mode="r")
+        return images
+
+    def make_ready(self) -> None:
+        """Unpack the images, to spare each worker the work."""
+        _ = self.images
+
+
+def number_rows(count: int) -> tuple[str, ...]:
+    """Return the keys of so many images without names: "00000", "00001", ..."""
+    digits = max(_FEWEST_DIGITS, len(str(count - 1)))
+    return tuple(f"{row:0{digits}d}" for row in range(count))

@@ -1,13 +1,17 @@
 """Opening of a source, whose kind is given or recognised."""
 
 from pathlib import Path
+from typing import Final
 
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.imaging.decode import Location
 from robustgen.sources import SOURCES, list_kinds
 from robustgen.sources.base import DEFAULTS, Options, Source, name_source_in_errors
 from robustgen.sources.folder import Photographs
-from robustgen.sources.places import Place, find_place
+from robustgen.sources.places import ARRAYS, Place, find_place
+
+# Plug-ins come before these kinds.
+_LAST: Final = ("arrays", "folder")
 
 
 def open_source(location: Location | None, kind: str = "auto", options: Options = DEFAULTS) -> Source:
@@ -48,8 +52,9 @@ def open_source(location: Location | None, kind: str = "auto", options: Options 
             raise SourceError(f"follow_links: {folder}: the folder does not exist")
     place, recognise = find_place(location), kind == "auto"
     if recognise:
-        kind = "labelled" if labels is not None else "table" if in_columns else _recognise(place)
-    if (kind == "labelled") != (labels is not None):
+        with_labels = "arrays" if place.has_suffix(*ARRAYS) else "labelled"
+        kind = with_labels if labels is not None else "table" if in_columns else _recognise(place)
+    if (kind == "labelled") != (labels is not None) and kind != "arrays":
         raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {kind!r}")
     if in_columns and kind != "table":
         raise SourceError(f"{location}: image_columns is for the kind 'table', not {kind!r}")
@@ -64,5 +69,5 @@ def open_source(location: Location | None, kind: str = "auto", options: Options 
 def _recognise(place: Place) -> str:
     """Return the kind of the source at `place`; whatever no other kind recognises is a folder."""
     with name_source_in_errors(place.location):
-        kinds = (kind for kind in SOURCES.list_usable() if kind != "folder")
-        return next((kind for kind in kinds if SOURCES[kind].recognise(place)), "folder")
+        kinds = sorted(SOURCES.list_usable(), key=_LAST.__contains__)
+        return next(kind for kind in kinds if SOURCES[kind].recognise(place))

@@ -70,9 +70,13 @@ class Parquet(IndexedSource):
 
 
 def is_parquet(place: Place) -> bool:
-    """Return True for a Parquet file, a pattern of such files, or a folder that contains one directly."""
+    """Return True for a Parquet file, a pattern of such files, or a folder that contains one directly.
+
+    img2dataset writes a Parquet file with the metadata of each shard next to it.
+    """
     if place.is_folder:
-        return any(name.lower().endswith(PARQUET) for name in place.children)
+        names = [name for name in place.children if name.lower().endswith(PARQUET)]
+        return any(f"{name[: -len(PARQUET)]}.tar" not in place.children for name in names)
     return place.has_suffix(PARQUET)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
 from robustgen.files.storage import Store, locate, open_store
-from robustgen.imaging.decode import Location
+from robustgen.imaging.decode import EXTENSIONS, Location
 from robustgen.sources.base import name_source_in_errors
 
 _MOST_FILES: Final = 100_000
@@ -19,6 +19,7 @@ COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 SHARDS: Final = (".tar", *COMPRESSED)
 ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
+ARRAYS: Final = (".npy", ".npz", ".mat")
 TEXT_TABLES: Final = (".jsonl", ".tsv")
 
 
@@ -73,7 +74,14 @@ class Place:
         """Return True if the place is a folder; for a URL, its name decides."""
         if self.store.is_local:
             return os.path.isdir(self.location)  # noqa: PTH112
-        return not self.is_pattern and not self.has_suffix(*ARCHIVES, PARQUET, *TEXT_TABLES)
+        return not self.is_pattern and not self.has_suffix(
+            *ARCHIVES, PARQUET, *TEXT_TABLES, *ARRAYS, *EXTENSIONS
+        )
+
+    @property
+    def is_image(self) -> bool:
+        """Return True if the place is a single image."""
+        return self.has_suffix(*EXTENSIONS) and not self.is_folder and not self.is_pattern
 
     @cached_property
     def folder(self) -> Store:

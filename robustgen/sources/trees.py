@@ -10,6 +10,7 @@ from robustgen.errors import SourceError
 from robustgen.files.containers import tar, zipped
 from robustgen.imaging.decode import Location
 from robustgen.sources.base import DEFAULTS, Options, Reusable, name_source_in_errors
+from robustgen.sources.foreign import explain_foreign
 from robustgen.sources.index import Index, SourceListing
 from robustgen.sources.places import ARCHIVES, Place, find_place
 from robustgen.sources.walk import Found, check_name, find_by_name, is_image, walk
@@ -122,7 +123,8 @@ def open_tree(location: Location | Place, options: Options = DEFAULTS) -> FileTr
     if place.has_suffix(*ARCHIVES) and not place.is_folder:
         return ArchiveTree(place.location, options.cache)
     if place.store.is_local and not place.is_folder:
-        raise SourceError(f"{place.location}: neither a folder nor an archive ({', '.join(ARCHIVES)})")
+        known = f"neither a folder, an image nor an archive ({', '.join(ARCHIVES)})"
+        raise SourceError(f"{place.location}: {explain_foreign(place) or known}")
     return FolderTree(place, options)
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from robustgen.imaging.decode import EXTENSIONS, reason_of
+from robustgen.display.text import format_count
+from robustgen.imaging.decode import EXTENSIONS, Complaint, reason_of
 
 # A key, and the reason for refusing it, or None.
 Found = tuple[str, str | None]
@@ -15,8 +16,15 @@ UNREAD = "in an unsupported format"
 """Reason for skipping an image that does not count as a failure."""
 _UNREAD_EXTENSIONS = (
     *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
-    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".dcm", ".dicom", ".nii", ".nii.gz"),
+    *(".jpx", ".jpf", ".j2c", ".jpc", ".pfm", ".pam", ".pcx", ".ico", ".icns", ".sgi", ".ras", ".xbm"),
+    *(".qoi", ".dds", ".fits"),
 )
+# Files without a suffix that are no images.
+_NOTES = {
+    *("readme", "license", "licence", "copying", "notice", "authors", "version", "changelog", "makefile"),
+    *("dockerfile", "sha256sums", "md5sums"),
+}
 # Folders that link to each other have exponentially many paths through them.
 _MOST_LINKS = 3
 
@@ -75,15 +83,29 @@ def _follow(
 def describe_unread(names: Sequence[str]) -> str:
     """Describe images in unsupported formats in one line: the count of each suffix, and the first name."""
     counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
-    kinds = ", ".join(f"{count} {suffix}" for suffix, count in sorted(counts.items()))
-    return f"skipped, {UNREAD}: {kinds} ({names[0]!r}, ...); convert them, for instance to PNG"
+    kinds = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in sorted(counts.items()))
+    rename = "; add the suffix of their format to images without one" * ("" in counts)
+    convert = "; convert them, for instance to PNG" * any(counts)
+    return f"skipped, {UNREAD}: {kinds} ({names[0]!r}, ...){convert}{rename}"
+
+
+def _has_no_suffix(name: str) -> bool:
+    last = name.rpartition("/")[2]
+    return "." not in last and last.lower() not in _NOTES
+
+
+def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
+    """Describe the warnings of decoders in one line: the number of images, and the first one; [] if none."""
+    texts = dict(sorted(complaints, reverse=True))
+    named = [f"{name!r}: {text}" for name, text in [*texts.items()][-1:]]
+    return [f"decoded with warnings: {format_count(len(texts), 'image')} ({each}, ...)" for each in named]
 
 
 def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
     """Yield the file `name` if it is named like an image, with the reason for refusing it."""
     if is_image(name):
         yield check_name(name, refusal)
-    elif name.lower().endswith(_UNREAD_EXTENSIONS) and not refusal:
+    elif not refusal and (name.lower().endswith(_UNREAD_EXTENSIONS) or _has_no_suffix(name)):
         yield check_name(name, UNREAD)
 
 

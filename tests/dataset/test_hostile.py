@@ -70,7 +70,7 @@ TINY = {
     "size/ribbon.png": saved(Image.new("RGB", (20_000, 3)), format="PNG"),
 }
 BAD_FILES = {
-    "bad/zero.jpg": (b"", "in none of the formats"),
+    "bad/zero.jpg": (b"", "the file is empty"),
     "bad/truncated.jpg": (saved(Image.fromarray(PHOTO), format="JPEG")[:700], "truncated"),
     "bad/text.jpg": (b"this is no image", "in none of the formats"),
     "bad/bomb.png": (bomb(), "decompression bomb"),

@@ -116,6 +116,15 @@ def test_the_first_of_two_with_one_output_name_keeps_it(tmp_path):
     assert sorted(path.name for path in root.glob("clean/c/*")) == ["A.png", "a.JPEG", "a.jpg", "a.png"]
 
 
+def test_a_damaged_image_gives_way_to_another_of_its_output_name(tmp_path):
+    put_photo(tmp_path / "src" / "c" / "a.png")
+    (tmp_path / "src" / "c" / "a.bmp").write_bytes(b"BM")
+    root = make(tmp_path / "src", tmp_path / "out", status=1)
+    (failure,) = errors_of(root)
+    assert failure["key"] == "c/a.bmp" and failure["reason"].startswith("damaged BMP file: ")
+    assert [path.name for path in root.glob("clean/c/*")] == ["a.JPEG"]
+
+
 @pytest.mark.parametrize(
     ("command", "name", "known"), [("make-c", "mp4", "jpeg, png"), ("make-p", "webp", "png, mp4")]
 )

@@ -99,6 +99,31 @@ def segment(marker, content):
     return bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
 
 
+def lossless_jpeg(grey):
+    """A lossless JPEG file of grey pixels, which are predicted by their left neighbours."""
+    height, width = grey.shape
+    # Nine codes of five bits, one for each length of a difference.
+    table = bytes([0, 0, 0, 0, 0, 9, *[0] * 11, *range(9)])
+    bits = ""
+    for y in range(height):
+        for x in range(width):
+            near = int(grey[y, x - 1]) if x else int(grey[y - 1, 0]) if y else 128
+            change = int(grey[y, x]) - near
+            size = abs(change).bit_length()
+            bits += f"{size:05b}" + f"{change if change > 0 else change + 2**size - 1:0{size}b}" * bool(size)
+    bits += "1" * (-len(bits) % 8)
+    scan = int(bits, 2).to_bytes(len(bits) // 8, "big").replace(b"\xff", b"\xff\0")
+    frame = segment(0xC3, struct.pack(">BHHB", 8, height, width, 1) + b"\1\x11\0")
+    return b"\xff\xd8" + frame + segment(0xC4, table) + segment(0xDA, b"\1\1\0\1\0\0") + scan + b"\xff\xd9"
+
+
+def test_lossless_files_are_read_by_libjpeg_turbo_alone():
+    grey = np.random.default_rng(0).integers(0, 256, (20, 24), np.uint8)
+    turbo, ijg = both(lossless_jpeg(grey))
+    assert np.array_equal(turbo[..., 1], grey)
+    assert str(ijg) == "'damaged': it is lossless: libjpeg 9c cannot decode it; choose libjpeg turbo"
+
+
 def test_comments_and_application_data_change_no_pixel():
     # jpeglib keeps 50 of them in arrays without checks.
     notes = segment(0xFE, b"a note") * 200 + b"".join(segment(0xE0 + i % 16, b"\xff\xd9") for i in range(99))
@@ -180,7 +205,7 @@ LAYOUTS = {
     layout: write
     for kind, layouts in source_writers.WRITERS.items()
     for layout, write in layouts.items()
-    if kind not in ("mnist", "medmnist", "cifar")
+    if kind not in ("mnist", "medmnist", "cifar", "arrays")
 }
 
 

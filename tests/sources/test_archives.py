@@ -208,6 +208,22 @@ def test_members_that_are_no_files_or_leave_the_archive_are_named(tmp_path: Path
     }
 
 
+def test_backslashes_separate_the_folders_of_a_zip(tmp_path: Path, png: bytes) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name in ("set\\", "set\\cat\\a.png", "set\\dog\\b.png"):
+            entry = zipfile.ZipInfo("x")
+            entry.filename = entry.orig_filename = name
+            archive.writestr(entry, png if name.endswith(".png") else b"")
+    source = ImageFolder(tmp_path / "a.zip")
+    assert source.keys() == ("cat/a.png", "dog/b.png") and source.classes == ("cat", "dog")
+    assert source.refused() == {} and source.load("dog/b.png").any()
+
+
+def test_files_that_are_no_images_change_no_keys(tmp_path: Path, png: bytes) -> None:
+    files = {"set/cat/a.png": png, "set/dog/b.png": png, "set/list": b"", "labels": b"", "logo.svg": b""}
+    assert ImageFolder(put_zip(tmp_path / "a.zip", files)).keys() == ("cat/a.png", "dog/b.png")
+
+
 def test_zip_entries_that_are_refused(tmp_path: Path, png: bytes) -> None:
     path = tmp_path / "a.zip"
     link = zipfile.ZipInfo("a/link.png")

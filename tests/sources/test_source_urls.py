@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ from robustgen.files.storage import Store, open_store
 from robustgen.sources.base import Options, Source
 from robustgen.sources.folder import ImageFolder
 from robustgen.sources.opening import open_source
+from tests.helpers import photo
 from tests.servers import BUCKET, RangeHandler, Weather
+from tests.source_writers import write_mat, write_npy, write_npz
 from tests.sources.test_archives import NAMES as PHOTOS
 from tests.sources.test_archives import PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 from tests.sources.test_shard_sources import CLASSES, as_rows, labelled, put_parquet, put_shards
@@ -110,6 +113,24 @@ def test_cifar(remote: Store, tmp_path: Path) -> None:
         check_cifar10(source)
         assert source.read("00003")[1] == open_source(folder).read("00003")[1]
         assert len({source.read(key)[1] for key in source.keys()}) == 6  # noqa: SIM118
+
+
+@pytest.mark.parametrize(
+    ("write", "name"), [(write_npy, "x_test.npy"), (write_npz, "faces.npz"), (write_mat, "")]
+)
+def test_arrays(remote: Store, tmp_path: Path, write: Callable[..., Path], name: str) -> None:
+    local = write(tmp_path / "data", [photo(32, 32, seed) for seed in range(3)])
+    url = upload(tmp_path / "data", remote.folder("arrays"))
+    for location in (url, *([f"{url}/{name}"] if name else [])):
+        check(open_source(location), open_source(local), location)
+
+
+def test_a_single_image(remote: Store, tmp_path: Path, png: bytes) -> None:
+    for folder in (tmp_path, remote):
+        (folder / "a.png").write_bytes(png) if isinstance(folder, Path) else folder.put("a.png", png)
+    check(
+        open_source(f"{remote.location}/a.png"), open_source(tmp_path / "a.png"), f"{remote.location}/a.png"
+    )
 
 
 @pytest.mark.parametrize("pattern", ["images/{name}", "{wnid}/images/{name}", "{wnid}/{name}"])

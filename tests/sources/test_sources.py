@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 import re
+import struct
 import subprocess
 import sys
 import tarfile
@@ -15,17 +16,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
 from robustgen.benchmarks.editions import EDITIONS, get_edition
 from robustgen.errors import ImageError, SourceError, UnknownNameError
-from robustgen.imaging.decode import decode
+from robustgen.imaging.decode import DecodingWarning, as_rgb, collect_complaints, decode
 from robustgen.sources import cifar
 from robustgen.sources.base import Options, Source
 from robustgen.sources.cifar import Cifar
 from robustgen.sources.folder import ImageFolder, LabelledFolder, Photographs
 from robustgen.sources.opening import open_source
 from robustgen.sources.tiny_imagenet import TinyImageNet
+from robustgen.sources.walk import describe_complaints
 from tests.helpers import cli, put_photo
 from tests.sources.test_archives import assert_alike, files_of, put_tar, put_zip
 
@@ -184,6 +186,124 @@ def test_bad_content_is_an_image_error_that_names_the_key(tmp_path: Path, name: 
         source.load(f"c/{name}")
 
 
+def tiff_of(photometric: int, *bits: int, extra: int | None = None) -> bytes:
+    """Return the header of a TIFF file with these channels."""
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[256], tags[257], tags[258], tags[259], tags[262], tags[277] = 5, 4, bits, 1, photometric, len(bits)
+    if extra is not None:
+        tags[338] = (extra,) * (len(bits) - 1)
+    return b"II*\0\x08\0\0\0" + tags.tobytes(8)
+
+
+def odd_tiff() -> bytes:
+    """Return a TIFF file about whose resolution Pillow warns."""
+    data = bytearray(saved(Image.new("L", (5, 4)), format="TIFF", dpi=(72, 72)).getvalue())
+    place = data.index(struct.pack("<HHI", 282, 5, 1))
+    data[place + 4] = 2
+    return bytes(data)
+
+
+def noisy_tiff() -> bytes:
+    """Return a TIFF file about which libtiff prints a message, though it can be read."""
+    data = bytearray(saved(NOISE.convert("1"), format="TIFF", compression="group4").getvalue())
+    data[10] ^= 0xFF
+    return bytes(data)
+
+
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8))
+LZW = saved(NOISE, format="TIFF", compression="tiff_lzw").getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"<!DOCTYPE html>", r"in none of the formats JPEG, .*, DIB \(begins with b'<!DOCTYPE html>'\)"),
+        (truncated_jpeg()[:20], "damaged JPEG file: "),
+        (truncated_jpeg(), "damaged JPEG file: image file is truncated"),
+        (b"GIF89a\5\0\4\0\0\0\0;", "damaged GIF file: its structure is invalid"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(40), "damaged PNG file: "),
+        (b"P6\n5 4\n12345678901234\n", "damaged PPM file: Token too long in file header: 12345"),
+        (b"P2\n5 4\n255\n" + b"12345678901 " * 20, "damaged PPM file: Token too long found in data: 12345"),
+        (LZW[:8] + b"\xff" * 40 + LZW[48:], "damaged TIFF file: [A-Z]"),
+        (
+            tiff_of(1, 8, 8, extra=1),
+            "TIFF file of 2 channels of 8 bits with associated alpha, which Pillow does",
+        ),
+        (
+            tiff_of(1, *[8] * 7, extra=0),
+            "TIFF file of 7 channels of 8 bits, which Pillow does not read; convert",
+        ),
+        (tiff_of(2, 8, 8), "TIFF file of 2 channels of 8 bits"),
+    ],
+)
+def test_true_reasons(data: bytes, reason: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ImageError, match=f"^'x': {reason}"):
+        decode(io.BytesIO(data), "x")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_errors_of_other_types_tell_of_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(TiffImagePlugin.TiffImageFile):
+        def _open(self) -> None:
+            raise TypeError("'<' not supported between instances of 'IFDRational' and 'tuple'")
+
+    data = tiff_of(1, 8)
+    monkeypatch.setitem(Image.OPEN, "TIFF", (Broken, Image.OPEN["TIFF"][1]))
+    with pytest.raises(ImageError, match="'x': damaged TIFF file: its structure is invalid"):
+        decode(io.BytesIO(data), "x")
+
+
+def test_warnings_of_decoders_name_the_image(capfd: pytest.CaptureFixture[str]) -> None:
+    data = odd_tiff()
+    with pytest.warns(DecodingWarning, match="'odd': Metadata Warning, tag 282 had too many entries"):
+        decode(io.BytesIO(data), "odd")
+    with collect_complaints() as found:
+        decode(io.BytesIO(data), "odd")
+        decode(saved(Image.new("L", (5, 4)), format="TIFF", compression="jpeg"), "intact")
+        decode(io.BytesIO(noisy_tiff()), "noisy")
+    (odd, said), (noisy, printed) = found
+    assert (
+        (odd, noisy) == ("odd", "noisy")
+        and "too many entries" in said
+        and printed.startswith("Fax4Decode: Bad code word")
+    )
+    assert describe_complaints(found) == [f"decoded with warnings: 2 images ('noisy': {printed}, ...)"]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "form", "expected"),
+    [
+        ("x.jpe", "RGB", "JPEG", [10, 20, 30]),
+        ("x.apng", "RGB", "PNG", [10, 20, 30]),
+        ("x.pbm", "1", "PPM", [255] * 3),
+        ("x.PNM", "L", "PPM", [10] * 3),
+        ("x.dib", "RGB", "DIB", [10, 20, 30]),
+    ],
+)
+def test_rarer_suffixes(tmp_path: Path, name: str, mode: str, form: str, expected: list[int]) -> None:
+    image = Image.new(mode, (5, 4), {"1": 1, "L": 10}.get(mode, (10, 20, 30)))
+    write(tmp_path / name, saved(image, format=form).getvalue())
+    source = ImageFolder(tmp_path)
+    assert source.keys() == (name,)
+    assert np.allclose(source.load(name)[0, 0], expected, atol=2)
+
+
+@pytest.mark.parametrize("mode", ["La", "RGBa"])
+def test_colours_multiplied_by_their_transparency(mode: str) -> None:
+    image = Image.new(mode[:-1] + "A", (5, 4), (100,) * (len(mode) - 1) + (255,)).convert(mode)
+    assert as_rgb(image)[0, 0].tolist() == [100, 100, 100]
+
+
+def test_files_without_a_suffix_are_counted(tmp_path: Path) -> None:
+    put(tmp_path / "cat" / "a.png")
+    for name in ("README", "cat/0001", "cat/0002", "cat/scan.dcm"):
+        write(tmp_path / name, b"data")
+    (remark,) = ImageFolder(tmp_path).remarks()
+    assert "2 without a suffix, 1 .dcm ('cat/0001', ...); convert them" in remark
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "TIFF", "WEBP", "BMP", "PPM"])
 def test_damaged_bytes_raise_nothing_else(form: str) -> None:
@@ -200,11 +320,13 @@ def test_damaged_bytes_raise_nothing_else(form: str) -> None:
             assert "damaged" in str(error)
 
 
-@pytest.mark.parametrize("limit", [15, 8], ids=["warning", "error"])
-def test_decompression_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+def test_decompression_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "bomb.png")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
     filters = list(warnings.filters)
+    # Pillow warns of more pixels than this number, and refuses twice as many.
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 15)
+    assert ImageFolder(tmp_path).load("bomb.png").shape == (4, 5, 3)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 8)
     with pytest.raises(ImageError, match=r"bomb\.png.*decompression bomb"):
         ImageFolder(tmp_path).load("bomb.png")
     assert warnings.filters == filters

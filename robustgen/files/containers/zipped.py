@@ -25,8 +25,9 @@ def list_members(file: IO[bytes]) -> Iterator[tuple[str, ZipMember | str]]:
     """Yield the names of all files, each with its member or the reason for refusing it."""
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
-            if not entry.is_dir():
-                yield entry.orig_filename, _place(entry)
+            # Some tools on Windows separate folders by backslashes.
+            if not (name := entry.orig_filename.replace("\\", "/")).endswith("/"):
+                yield name, _place(entry)
 
 
 def _place(entry: zipfile.ZipInfo) -> ZipMember | str:

@@ -13,6 +13,7 @@ from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ArgumentError, MissingDependencyError, explain_failure
 from robustgen.files.storage import Store, is_url
+from robustgen.imaging.decode import collect_complaints
 from robustgen.inspection.verify.contents import Finding
 from robustgen.plans import plan_again
 from robustgen.settings.fields import make_absolute
@@ -86,7 +87,9 @@ def _compare_image(
     for variant in plan.variants if (key, "") not in failed else ():
         try:
             if image is None:
-                image = plan.recipe.prepare(plan.source.open(key))
+                # The run that created the set has counted the warnings of decoders.
+                with collect_complaints():
+                    image = plan.recipe.prepare(plan.source.open(key))
             pixels = plan.recipe.make(variant, key, image, shared)
             for encoded in plan.writer.encoder.encode(variant, key, pixels):
                 # The checksums report files that cannot be read.
