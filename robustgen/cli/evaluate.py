@@ -56,6 +56,8 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
         done = evaluating.evaluate(config, config.kind, models, options.output, options, taken)
     if not options.quiet:
         _show(done, options.baseline)
+    for remark in done.remarks:
+        echo(remark, err=True)
     if done.failures:
         echo(f"{format_count(len(done.failures), 'image')} could not be made:", err=True)
         echo_failures(done.failures)

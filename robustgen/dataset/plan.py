@@ -111,9 +111,12 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
+        levels = self.choices.get("levels")
         return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
+            # Sets that were created before there were levels have no such key.
+            **({"levels": levels} if levels else {}),
         }
 
     def cut(self) -> Iterator[WorkUnit]:

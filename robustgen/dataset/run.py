@@ -13,7 +13,14 @@ from robustgen.dataset.manifest import Summary, finish, is_finished, list_sums, 
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.plan import Plan
-from robustgen.dataset.produce import Outcome, Production, check_identity, measure_image
+from robustgen.dataset.produce import (
+    Outcome,
+    Production,
+    check_identity,
+    describe_used_bits,
+    list_used_bits,
+    measure_image,
+)
 from robustgen.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
@@ -49,7 +56,7 @@ class RunResult:
     output : str
         Path or URL of the set.
     remarks : tuple of str
-        Remarks about the source, such as files that are no images.
+        Remarks about the source, such as files that are no images, or images that come out dark.
     """
 
     made: int
@@ -162,6 +169,7 @@ class _SetRun:
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
+        self._used_bits = dict[str, int | None]()
         # The identities of source images when their outputs were created; empty if unknown.
         self._identities = dict.fromkeys(plan.keys, "")
         self._is_unchanged = state.is_finished()
@@ -243,6 +251,7 @@ class _SetRun:
             if record is None:
                 self._state.delete_record(name)
             elif record.images:
+                self._used_bits |= list_used_bits(record)
                 has_changed, parts = self._find_changes(record), self._list_parts(record, name)
                 is_replaced = joint and self._wanted.isdisjoint(parts)
                 is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
@@ -375,6 +384,7 @@ class _SetRun:
                 continue
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
+            self._used_bits |= outcome.used_bits
             self._own += self._pending[outcome.name].count_outputs()
             self._log(self._pending[outcome.name], outcome)
             yield outcome.name
@@ -422,7 +432,7 @@ class _SetRun:
             waiting,
             [] if waiting else plan.list_incomplete(),
             plan.store.location,
-            tuple(plan.source.remarks()),
+            (*plan.source.remarks(), *describe_used_bits(self._used_bits, len(plan.keys))),
         )
 
     @cached_property

@@ -37,7 +37,7 @@ def open_chosen_source(
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
     named = config.follow_links, index, config.split, config.labels_are_classes
-    options = Options(labels, *named, config.image_columns or (), root, libjpeg)
+    options = Options(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
     return open_source(located, config.source_kind, options)
 
 

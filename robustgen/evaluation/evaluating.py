@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.dataset.produce import describe_used_bits
 from robustgen.dataset.records import Failure
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
@@ -66,6 +67,8 @@ class EvaluateResult:
     failures : dict of str to str
         Source image to reason.
     seconds : float
+    remarks : tuple of str
+        Remarks about the images predicted now.
     """
 
     folders: tuple[str, ...]
@@ -74,6 +77,7 @@ class EvaluateResult:
     noun: str
     failures: dict[str, str]
     seconds: float
+    remarks: tuple[str, ...]
 
 
 # --- the images ----------------------------------------------------------------------------------
@@ -180,7 +184,8 @@ def evaluate(
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}
-    return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, time.monotonic() - started)
+    remarks, seconds = describe_used_bits(run.used_bits, len(plan.keys)), time.monotonic() - started
+    return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
 
 def _view(classifier: Classifier) -> Preprocessing:
@@ -274,7 +279,7 @@ class _EvaluationRun:
         self, plan: Plan, kind: Kind, keys: dict[str, str], candidates: Sequence[Candidate], batch: int
     ) -> None:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
-        self._workers = plan.jobs or count_cores()
+        self._workers, self.used_bits = plan.jobs or count_cores(), dict[str, int | None]()
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
         some = min(count, len(plan.variants))
         groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
@@ -358,6 +363,7 @@ class _EvaluationRun:
         """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""
         keys = self._units[name].keys
         images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
+        self.used_bits |= {key: rendered[key].used_bits for key in keys}
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):
                 raise OutputError(

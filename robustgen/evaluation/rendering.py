@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from PIL import Image
+
 from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import rotate_variants
@@ -13,6 +15,7 @@ from robustgen.execution import carry_out
 from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.storage.memory import keep_freed_memory
 from robustgen.formats.base import Writer
+from robustgen.imaging.decode import find_used_bits
 from robustgen.models.preprocessing import Pixels, Preprocessing
 from robustgen.sources.base import Items
 
@@ -29,12 +32,15 @@ class Rendered(NamedTuple):
         Folder of each other variant to the reason why it cannot be made.
     identity : str
         Identity of the source image when it was read; empty if it cannot be read.
+    used_bits : int or None
+        Bits that the source image uses, if it has 16.
     """
 
     key: str
     pixels: dict[str, dict[Preprocessing, Pixels]]
     failures: dict[str, str]
     identity: str
+    used_bits: int | None
 
 
 @dataclass(frozen=True)
@@ -80,11 +86,12 @@ class Rendering:
             dict[str, str](),
             dict[str, Any](),
         )
-        prepared, identity = None, ""
+        prepared, identity, used_bits = None, "", None
         for variant in rotate_variants(self.variants, self.turn):
             try:
                 if prepared is None:
                     loaded, identity = self.source.read(key)
+                    used_bits = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
                 read = self.writer.encoder.as_read(variant, key, made)
@@ -97,7 +104,7 @@ class Rendering:
                 if prepared is None:
                     failures = {each.folder: failures[variant.folder] for each in self.variants}
                     break
-        return Rendered(key, pixels, failures, identity)
+        return Rendered(key, pixels, failures, identity, used_bits)
 
 
 def render(

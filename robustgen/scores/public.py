@@ -84,7 +84,7 @@ class Scores:
         failed = run.failures if run else {}
         told = [f"{format_count(len(failed), 'image')} could not be made: {', '.join(sorted(failed))}"]
         notes = (each.replace(f"{folder.path}/", "") if folder else each for each in report.notes)
-        self.notes = (*notes, *told * bool(failed))
+        self.notes = (*notes, *told * bool(failed), *(run.remarks if run else ()))
 
     # --- values
 

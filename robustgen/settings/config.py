@@ -22,6 +22,7 @@ from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
+    Ends,
     Flag,
     Group,
     Jobs,
@@ -231,6 +232,8 @@ class Choices(Options):
     """folder of the image paths in a table; default that of the table"""
     follow_links: Annotated[tuple[Location, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
+    levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
+    """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N images"""
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None

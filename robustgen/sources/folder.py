@@ -41,7 +41,7 @@ class FileSource(EncodedSource):
     has_class_folders: ClassVar[bool] = True
 
     def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
-        self._tree, self.libjpeg = open_tree(root, options), options.libjpeg
+        self._tree, self.libjpeg, self.levels = open_tree(root, options), options.libjpeg, options.levels
         super().__init__(self._tree.location)
         folder = self._find_folder()
         self._prefix = f"{folder}/" if folder else ""

@@ -120,7 +120,8 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
     plan = _plan(config.model_copy(update=nowhere), kind, output)
-    return _prepare(config, kind, plan, own.as_posix(), decode_to_pillow(path, library=config.libjpeg))
+    source = decode_to_pillow(path, library=config.libjpeg, levels=config.levels)
+    return _prepare(config, kind, plan, own.as_posix(), source)
 
 
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
