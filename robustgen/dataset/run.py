@@ -432,7 +432,7 @@ class _SetRun:
             waiting,
             [] if waiting else plan.list_incomplete(),
             plan.store.location,
-            (*plan.source.remarks(), *describe_used_bits(self._used_bits, len(plan.keys))),
+            (*plan.remarks, *plan.source.remarks(), *describe_used_bits(self._used_bits, len(plan.keys))),
         )
 
     @cached_property

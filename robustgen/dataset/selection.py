@@ -60,9 +60,7 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     ConfigError
         The subset names a missing image, or the config has both a sample and a limit.
     """
-    keys = match_keys(source, config)
-    if config.subset and config.subset[0] == "@":
-        keys = _select_listed(config.subset[1:], keys)
+    keys = list_subset(source, config)
     if config.sample and config.limit:
         raise ConfigError("sample and limit cannot be combined: choose a sample of N images, or the first N")
     if config.sample:
@@ -72,6 +70,20 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
             )
         return sample_keys(keys, source.label, config.sample, config.seed)
     return keys[: config.limit]
+
+
+def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """Return the keys of the images that the subset of `config` names, or of all images.
+
+    Raises
+    ------
+    ConfigError
+        The subset names a missing image, or no image.
+    """
+    keys = match_keys(source, config)
+    if config.subset and config.subset[0] == "@":
+        return _select_listed(config.subset[1:], keys)
+    return keys
 
 
 def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:

@@ -245,22 +245,31 @@ def test_files_of_images_that_were_not_chosen_are_not_repeated(cityscapes, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("images", "others", "together", "apart"),
+    ("images", "maps", "others", "together", "apart"),
     [
         (
             ["val2017/1.jpg", "val2017/2.jpg"],
-            ["train2017/3.jpg", "panoptic/panoptic_val2017/1.png"],
+            ["panoptic/panoptic_val2017/1.png"],
+            ["train2017/3.jpg"],
             ["annotations/instances_val2017.json", "panoptic/panoptic_val2017/1.png", "LICENCE"],
             ["annotations/instances_train2017.json", "labels/train2017/3.txt", "train2017/3.jpg"],
         ),
         (
             ["JPEGImages/a_1.jpg"],
-            ["JPEGImages/a_1_2.jpg", "JPEGImages/b.jpg", "Masks/a_1.png", "Masks/b.png"],
+            ["Masks/a_1.png"],
+            ["JPEGImages/a_1_2.jpg", "JPEGImages/b.jpg", "Masks/b.png"],
             ["Annotations/a_1.xml", "Masks/a_1.png", "ImageSets/train.txt", "notes/a.txt"],
             ["Annotations/a_1_2.xml", "Annotations/b.xml", "JPEGImages/b.jpg", "Masks/b.png"],
         ),
+        (
+            ["images/val/1.jpg"],
+            [],
+            ["images/train/1.jpg"],
+            ["labels/val/1.txt", "data.yaml"],
+            ["images/train/1.jpg", "labels/train/1.txt"],
+        ),
     ],
-    ids=["coco", "pascal"],
+    ids=["coco", "pascal", "yolo"],
 )
-def test_files_go_with_the_images_that_they_are_named_after(images, others, together, apart):
-    assert select_companions([*together, *apart], images, others) == together
+def test_files_go_with_the_images_that_they_are_named_after(images, maps, others, together, apart):
+    assert select_companions([*together, *apart], images, maps, others) == together

@@ -84,7 +84,7 @@ def test_slices_of_one_volume_have_one_rule(tmp_path):
         Image.fromarray(values).save(tmp_path / f"scan/a/{number}.tif")
     command = ("make-c", "--source", tmp_path / "scan", *FEW, "--output", tmp_path / "out")
     said = cli(*command, status=1).stderr
-    assert said.count("set levels, its values of black and white, or convert it") == 2
+    assert said.count("set levels, its values of black and white, or convert it to 8 bits") == 2
     cli(*command, "--levels", "0,4")
     assert [int(pixels_of(tmp_path / f"out/clean/a/{number}.png").max()) for number in range(2)] == [32, 128]
 
