@@ -7,13 +7,24 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Final
 
 from robustgen.dataset.label_maps import find_owner, identify
 from robustgen.dataset.names import FRAMES, SUMS
 from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.records import Failure, Record
+from robustgen.display.text import format_count
 from robustgen.files.storage import Store
 from robustgen.formats.base import WrittenFile
+
+_TEXTS: Final = (
+    *(".txt", ".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".lst", ".list", ".data", ".cfg"),
+    *(".toml", ".py"),
+)
+# After a colon, it would be a URL.
+_ABSOLUTE: Final = re.compile(rb"(?:^|[\s\"'=,>\[(])(/[^\s\"'<>,\])]+)", re.MULTILINE)
+_MOST_NAMED: Final = 3
 
 
 def select_companions(
@@ -97,6 +108,22 @@ class Mirror:
             names = select_companions(names, self.images, self.maps, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])
 
+    def describe_ways_back(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return a warning about those of the repeated files `names` that lead to the clean images.
+
+        Lists and configs of detectors often contain absolute paths of images.
+        """
+        files, roots = {name.rpartition("/")[2].encode() for name in self.images}, {self.source.location}
+        if self.source.is_local:
+            roots.add(str(Path(self.source.location).resolve()))
+        texts = (name for name in names if name.lower().endswith(_TEXTS))
+        found = [name for name in texts if _leads_to(self.source.read(name), roots, files)]
+        if not found:
+            return ()
+        count, named = format_count(len(found), "file"), ", ".join(map(repr, found[:_MOST_NAMED]))
+        more = ", ..." * (len(found) > _MOST_NAMED)
+        return (f"mirror: absolute paths in {count} lead to the clean images, not to these: {named}{more}",)
+
     def make_record(self, folder: str, names: Sequence[str]) -> Record:
         """Return the record of the copies of the files `names` in one `folder` of an output."""
         files = [self._describe(name)._replace(path=f"{folder}/{name}") for name in names]
@@ -109,6 +136,14 @@ class Mirror:
     @cache  # noqa: B019
     def _describe(self, name: str) -> WrittenFile:
         return WrittenFile(name, *measure_file(self.source, name))
+
+
+def _leads_to(text: bytes, roots: Iterable[str], files: Collection[bytes]) -> bool:
+    """Return whether `text` contains one of the `roots`, or an absolute path to one of the `files`."""
+    plain = text.replace(b"\\/", b"/")
+    return any(re.search(re.escape(root.encode()) + rb"(?![\w.-])", plain) for root in roots) or any(
+        path.rpartition(b"/")[2] in files for path in _ABSOLUTE.findall(plain)
+    )
 
 
 def _is_hidden(name: str) -> bool:

@@ -399,9 +399,15 @@ class _SetRun:
         failures = sorted(each_once.values(), key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         folders, waiting = [variant.folder for variant in plan.variants], list[int]()
+        remarks = [
+            *plan.remarks,
+            *plan.source.remarks(),
+            *describe_used_bits(self._used_bits, len(plan.keys)),
+        ]
         if plan.mirror:
             beside, not_repeated = plan.mirror.list_files()
             refused += not_repeated
+            remarks += plan.mirror.describe_ways_back(beside)
             for folder in folders:
                 record = plan.mirror.make_record(folder, beside)
                 self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
@@ -432,7 +438,7 @@ class _SetRun:
             waiting,
             [] if waiting else plan.list_incomplete(),
             plan.store.location,
-            (*plan.remarks, *plan.source.remarks(), *describe_used_bits(self._used_bits, len(plan.keys))),
+            tuple(remarks),
         )
 
     @cached_property

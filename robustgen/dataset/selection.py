@@ -14,6 +14,7 @@ from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Options, Source
+from robustgen.sources.folder import ImageFolder
 from robustgen.sources.opening import open_source
 
 _IMAGENET: Final = ("imagenet", "tiny-imagenet")
@@ -42,14 +43,21 @@ def open_chosen_source(
 
 
 def check_classes(source: Source, config: Config) -> None:
-    """Raise a SourceError for ImageNet without classes, because the result could not be scored."""
-    if config.require_classes and config.edition.startswith(_IMAGENET):
+    """Raise a SourceError for folders that are no classes, because the result could not be scored."""
+    if not config.require_classes:
+        return
+    accept = "use `require_classes: false` in a config, or --set require_classes=false"
+    if config.edition.startswith(_IMAGENET):
         named = (config.dataset or "").startswith(_IMAGENET)
-        imagenet.check_classes(
-            source,
-            "use `require_classes: false` in a config, or --set require_classes=false",
-            is_imagenet=named,
-        )
+        imagenet.check_classes(source, accept, is_imagenet=named)
+    # A variant that mirrors the source is a data set with splits.
+    if isinstance(source, ImageFolder) and not config.mirror:
+        splits, folder = source.find_splits()
+        if splits:
+            raise SourceError(
+                f"{source.location}: {' and '.join(splits)} have the same class folders, such as {folder!r}: "
+                f"choose one with --split {splits[0]} (else {accept})"
+            )
 
 
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:

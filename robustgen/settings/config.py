@@ -294,7 +294,7 @@ class Config(Choices):
     libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT)] = "turbo"
     """decoder and encoder of JPEG; ijg: libjpeg 9c, as in the published files"""
     require_classes: StrictBool = True
-    """require class folders or labels for ImageNet"""
+    """require class folders or labels for ImageNet, and refuse a folder of splits with the same classes"""
     clean: Annotated[StrictBool, Flag(OUTPUT, usual=True, kinds="c")] = True
     """write the clean images too"""
     format: Annotated[

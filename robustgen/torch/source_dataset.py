@@ -5,9 +5,11 @@ from typing import Any
 
 from PIL import Image
 
+from robustgen.errors import SourceError
 from robustgen.imaging.decode import Levels, Location, as_rgb_picture
 from robustgen.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sources.base import Options, Source
+from robustgen.sources.folder import ImageFolder
 from robustgen.sources.imagenet import check_classes
 from robustgen.sources.opening import open_source
 
@@ -61,6 +63,12 @@ class SourceDataset:
         self.source = source if isinstance(source, Source) else open_source(source, options=options)
         if classes:
             check_classes(self.source, "give classes=False")
+            splits, _ = self.source.find_splits() if isinstance(self.source, ImageFolder) else ((), "")
+            if splits:
+                named = f"{' and '.join(splits)} have the same class folders"
+                raise SourceError(
+                    f"{self.source.location}: {named}: name one of these folders (else give classes=False)"
+                )
         self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
 
     def __len__(self) -> int:

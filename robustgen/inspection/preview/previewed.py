@@ -132,7 +132,8 @@ def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     if around and folder.is_dir():
         # A sheet may be next to its source, unlike an output; scikit-image is often in a .venv below.
         folder /= f"{output.name}.files"
-    changed = {"output": str(folder), "format": "png", "mirror": None}
+    needs_classes = config.require_classes and not config.mirror
+    changed = {"output": str(folder), "format": "png", "mirror": None, "require_classes": needs_classes}
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
 
 
