@@ -147,7 +147,7 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         {key!r}: {plan.refused[key]}")
     if len(plan.refused) > _MOST_NAMED:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
-    for remark in plan.source.remarks():
+    for remark in (*plan.remarks, *plan.source.remarks()):
         echo(f"         {remark}")
     echo(
         f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, "

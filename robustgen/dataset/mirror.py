@@ -7,16 +7,29 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import PurePosixPath
+from pathlib import Path
+from typing import Final
 
+from robustgen.dataset.label_maps import find_owner, identify
 from robustgen.dataset.names import FRAMES, SUMS
 from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.records import Failure, Record
+from robustgen.display.text import format_count
 from robustgen.files.storage import Store
 from robustgen.formats.base import WrittenFile
 
+_TEXTS: Final = (
+    *(".txt", ".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".lst", ".list", ".data", ".cfg"),
+    *(".toml", ".py"),
+)
+# After a colon, it would be a URL.
+_ABSOLUTE: Final = re.compile(rb"(?:^|[\s\"'=,>\[(])(/[^\s\"'<>,\])]+)", re.MULTILINE)
+_MOST_NAMED: Final = 3
 
-def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:
+
+def select_companions(
+    names: Iterable[str], images: Collection[str], maps: Collection[str], others: Collection[str]
+) -> list[str]:
     """Return the files among `names` that belong to `images`, and not only to others.
 
     A file belongs to an image if its name begins with that of the image. Files named after no image belong to
@@ -27,38 +40,25 @@ def select_companions(names: Iterable[str], images: Collection[str], others: Col
     names : iterable of str
     images : collection of str
         Selected images.
+    maps : collection of str
+        Label maps of `images`.
     others : collection of str
-        Files that look like images and were not selected; those that belong to `images` are label maps.
+        All other files that look like images.
     """
-    own = {_identify(name) for name in images}
-    folders = {name.rpartition("/")[0] for name in images}
-    foreign = {name for name in others if name.rpartition("/")[0] in folders or not _find_owner(name, own)}
-    owners = own | {_identify(name) for name in foreign}
-    near = {part for name in {*images, *others} - foreign for part in name.split("/")[:-1]}
-    far = {part for name in foreign for part in name.split("/")[:-1]} - near
+    own, foreign = {identify(name) for name in images}, {identify(name) for name in others}
+    near = {part for name in (*images, *maps) for part in name.split("/")[:-1]}
+    far = {part for name in others for part in name.split("/")[:-1]} - near
 
     def goes_along(name: str) -> bool:
-        if name in foreign:
-            return False
-        owner = _find_owner(name, owners)
-        return owner in own if owner else far.isdisjoint(re.split(r"[/._-]", name))
+        if name in others or name in maps:
+            return name in maps
+        owner = find_owner(name, own | foreign)
+        # Images of several folders may have one name.
+        if owner and (owner in own) != (owner in foreign):
+            return owner in own
+        return far.isdisjoint(re.split(r"[/._-]", name))
 
     return [name for name in names if goes_along(name)]
-
-
-def _identify(name: str) -> str:
-    """Return the common start of files about an image: its name without extension and top folder's name.
-
-    An example is Cityscapes: ``leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png``.
-    """
-    return PurePosixPath(name).stem.removesuffix(f"_{name.partition('/')[0]}")
-
-
-def _find_owner(name: str, owners: Collection[str]) -> str:
-    """Return the longest of `owners` that starts the last part of a path; "" if there is none."""
-    last = name.rpartition("/")[2]
-    ends = [len(last), *(match.start() for match in re.finditer(r"[._-]", last))]
-    return next((last[:end] for end in sorted(ends, reverse=True) if last[:end] in owners), "")
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,17 @@ class Mirror:
     source : Store
     images : frozenset of str
         Paths of the images in the source, which are not repeated.
+    maps : frozenset of str
+        Paths of the label maps of these images, which are.
     others : frozenset of str
-        Paths of files that look like images but were not selected: label maps, or other images.
+        Paths of all other files that look like images.
     link : bool
         Whether to create hard links, if the file system supports them, instead of copies.
     """
 
     source: Store
     images: frozenset[str]
+    maps: frozenset[str]
     others: frozenset[str]
     link: bool
 
@@ -102,8 +105,24 @@ class Mirror:
         failures += [{"key": name, "reason": reason} for name, reason in irregular.items()]
         names = [name for name in names if name not in irregular]
         if self.others:
-            names = select_companions(names, self.images, self.others)
+            names = select_companions(names, self.images, self.maps, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])
+
+    def describe_ways_back(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return a warning about those of the repeated files `names` that lead to the clean images.
+
+        Lists and configs of detectors often contain absolute paths of images.
+        """
+        files, roots = {name.rpartition("/")[2].encode() for name in self.images}, {self.source.location}
+        if self.source.is_local:
+            roots.add(str(Path(self.source.location).resolve()))
+        texts = (name for name in names if name.lower().endswith(_TEXTS))
+        found = [name for name in texts if _leads_to(self.source.read(name), roots, files)]
+        if not found:
+            return ()
+        count, named = format_count(len(found), "file"), ", ".join(map(repr, found[:_MOST_NAMED]))
+        more = ", ..." * (len(found) > _MOST_NAMED)
+        return (f"mirror: absolute paths in {count} lead to the clean images, not to these: {named}{more}",)
 
     def make_record(self, folder: str, names: Sequence[str]) -> Record:
         """Return the record of the copies of the files `names` in one `folder` of an output."""
@@ -117,6 +136,14 @@ class Mirror:
     @cache  # noqa: B019
     def _describe(self, name: str) -> WrittenFile:
         return WrittenFile(name, *measure_file(self.source, name))
+
+
+def _leads_to(text: bytes, roots: Iterable[str], files: Collection[bytes]) -> bool:
+    """Return whether `text` contains one of the `roots`, or an absolute path to one of the `files`."""
+    plain = text.replace(b"\\/", b"/")
+    return any(re.search(re.escape(root.encode()) + rb"(?![\w.-])", plain) for root in roots) or any(
+        path.rpartition(b"/")[2] in files for path in _ABSOLUTE.findall(plain)
+    )
 
 
 def _is_hidden(name: str) -> bool:

@@ -17,6 +17,7 @@ from robustgen.benchmarks.editions import EDITIONS
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, Benchmark, Kind, Variant
 from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption
 from robustgen.dataset.ingredients import open_ingredients
+from robustgen.dataset.label_maps import find_maps, find_maps_of, find_pattern
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.outputs import refuse_files
@@ -24,12 +25,13 @@ from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, Co
 from robustgen.dataset.selection import (
     check_classes,
     check_data_set,
-    match_keys,
+    list_subset,
     open_chosen_source,
     select_keys,
 )
 from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
+from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.formats import DEFAULTS, FORMATS, open_writer, parse_format
@@ -43,6 +45,7 @@ from robustgen.imaging.motion import check_imagemagick
 from robustgen.settings.config import USUAL_SCALE, Choices, Config
 from robustgen.settings.fields import make_absolute
 from robustgen.sources.base import Items, Loaded, Source
+from robustgen.sources.folder import FileSource
 from robustgen.sources.table import Table
 
 CITATION = (
@@ -79,6 +82,8 @@ class Plan:
         Sentences about the terms of the set.
     mirror : Mirror, optional
         Links or copies other files of the source into every variant.
+    remarks : tuple of str
+        Remarks about the choice of images.
     """
 
     recipe: Recipe[Any]
@@ -94,6 +99,7 @@ class Plan:
     citation: str = CITATION
     licence: tuple[str, ...] = (LICENCE,)
     mirror: Mirror | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def has_state_beside(self) -> bool:
@@ -120,9 +126,12 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
+        levels = self.choices.get("levels")
         return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
+            # Sets that were created before there were levels have no such key.
+            **({"levels": levels} if levels else {}),
         }
 
     def cut(self) -> Iterator[WorkUnit]:
@@ -173,6 +182,7 @@ def plan_benchmark(
     source = open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
+    config, remarks = _select_pictures(config, source)
     keys = select_keys(source, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
     usual = "table" if kind == "c" and isinstance(source, Table) else usual
@@ -204,7 +214,7 @@ def plan_benchmark(
     plan = assemble_plan(
         recipe, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
-    return dataclasses.replace(plan, mirror=mirror)
+    return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
 
 
 def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe:
@@ -292,8 +302,49 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
         raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-    chosen, others = frozenset(match_keys(source, config)), frozenset(source.keys())
-    return Mirror(folder, chosen, others - chosen, link=config.mirror == "link")
+    chosen = list_subset(source, config)
+    others = frozenset(source.keys()).difference(chosen)
+    maps = frozenset[str]()
+    # Readers of a set tell its images from maps by the pattern.
+    if isinstance(source, FileSource) and (config.subset or "")[:1] != "@":
+        maps = find_maps_of(source.read_bytes, chosen, sorted(others))
+    return Mirror(folder, frozenset(chosen), maps, others - maps, link=config.mirror == "link")
+
+
+def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str, ...]]:
+    """Return `config` with a subset without label maps, if the source has any, and remarks about them.
+
+    Only sets for detection and segmentation have label maps: class folders may repeat names.
+
+    Raises
+    ------
+    ConfigError
+        It is not certain which images are label maps, or no pattern leaves them out.
+    """
+    if not isinstance(source, FileSource) or not (config.mirror or config.base_edition == "coco-c"):
+        return config, ()
+    keys, subset = list_subset(source, config), config.subset
+    if subset and subset[0] == "@":
+        note = "mirror: repeats no label maps with --subset @FILE, only with --subset PATTERN"
+        return config, (note,) * (config.mirror is not None)
+    try:
+        maps = find_maps(source.read_bytes, keys)
+    except ConfigError:
+        if subset:
+            return config, ()
+        raise
+    if not maps:
+        return config, ()
+    count = f"{format_count(len(maps), 'label map')}, such as {min(maps)!r}"
+    if subset:
+        return config, (f"--subset selects {count}; they are corrupted like pictures",)
+    pictures = [key for key in keys if key not in maps]
+    if not (pattern := find_pattern(pictures, maps)):
+        hint = "list the pictures with --subset @FILE, or put the maps into a folder of their own"
+        raise ConfigError(f"{source.location}: contains {count}: {hint}")
+    fate = "repeated unchanged" if config.mirror else "left out"
+    remark = f"{count}: {fate}, and not corrupted; the images are those of --subset {pattern!r}"
+    return config.model_copy(update={"subset": pattern}), (remark,)
 
 
 def assemble_plan(

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from PIL import Image
+
 from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.recipes import Recipe
@@ -28,7 +30,7 @@ from robustgen.files.storage.host import HOST
 from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
 from robustgen.formats.base import UnitWriter, Writer, WrittenFile
 from robustgen.formats.units import WorkUnit
-from robustgen.imaging.decode import Complaint, collect_complaints
+from robustgen.imaging.decode import Complaint, collect_complaints, find_used_bits
 from robustgen.imaging.pixels import Rgb
 from robustgen.sources.base import Items
 
@@ -37,6 +39,7 @@ _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 
 # Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
+_USED_BITS: Final = "used_bits"
 # Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
 
@@ -58,6 +61,8 @@ class Outcome:
         Whether the unit was skipped because another run works on it.
     complaints : sequence of (str, str)
         Source images with warnings of their decoder.
+    used_bits : mapping of str to int or None
+        Key to the bits that a 16-bit image uses.
     """
 
     name: str
@@ -67,6 +72,7 @@ class Outcome:
     seconds: float = 0.0
     claimed: bool = False
     complaints: tuple[Complaint, ...] = ()
+    used_bits: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,9 @@ class Production:
         lost = (1 if "variant" in each else len(unit.variants) for each in failures)
         size = sum(file.size for file in record.files)
         made, seconds = unit.count_outputs() - sum(lost), time.monotonic() - started
-        return Outcome(name, made, size, failures, seconds, complaints=tuple(found))
+        return Outcome(
+            name, made, size, failures, seconds, complaints=tuple(found), used_bits=list_used_bits(record)
+        )
 
     def _check_worker(self) -> None:
         """Raise an error if this worker has other library versions than the run, or cannot see its files."""
@@ -141,6 +149,22 @@ def measure_image(source: Items[Any], key: str) -> int:
         return 0
 
 
+def list_used_bits(record: Record) -> dict[str, int | None]:
+    """Return the bits that each 16-bit image of a record uses, by key."""
+    return dict(zip(record.images, record.values.get(_USED_BITS, ()), strict=False))
+
+
+def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tuple[str, ...]:
+    """Return a warning about 16-bit images that come out dark, if there are any among so many `images`."""
+    found = [bits for bits in used_bits.values() if bits]
+    # An image of a set whose values go up to 65535 may well be dark.
+    most = 14 if max(found, default=0) <= 14 else 12
+    if not (few := [bits for bits in found if bits <= most]):
+        return ()
+    ends = f"0,{2 ** max(few) - 1}"
+    return (f"{len(few)} of {images} images use at most {max(few)} of 16 bits: set levels, such as {ends}",)
+
+
 def produce(job: Production, reporter: Reporter) -> Record:
     """Write all files of a work unit, and return its record.
 
@@ -155,6 +179,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
     reporter.tell(0)
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
+    used_bits = list[int | None]()
     step = job.writer.images_at_once or job.recipe.images_at_once
     labels = [*map(job.source.label, unit.keys)] if job.writer.needs_labels else []
     with job.writer.open(job.state.root, unit, labels) as writer:
@@ -171,13 +196,15 @@ def produce(job: Production, reporter: Reporter) -> Record:
                 interruption.check()
             for work in works:
                 images[work.key] = work.origin
+                used_bits.append(work.used_bits)
                 files += work.files
                 failures += work.list_failures()
             # Free the pixels before loading the next images.
             del works, work
         files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
     reporter.tell(0)
-    return Record(images, [variant.folder for variant in unit.variants], files, failures, unit.shared)
+    folders, values = [variant.folder for variant in unit.variants], {_USED_BITS: used_bits}
+    return Record(images, folders, files, failures, unit.shared, values if any(used_bits) else {})
 
 
 def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
@@ -214,6 +241,8 @@ class ImageWork:
     key : str
     origin : Origin
         Bytes and identity of the image at the time of reading.
+    used_bits : int or None
+        Bits that a 16-bit image uses.
     files : list of WrittenFile
     failures : list of dict
     """
@@ -221,6 +250,7 @@ class ImageWork:
     def __init__(self, job: Production, writer: UnitWriter, index: int, key: str, size: int) -> None:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
+        self.used_bits: int | None = None
         self.files: list[WrittenFile] = []
         self.failures: list[Failure] = []
         self._shared: dict[str, Any] = {}
@@ -230,6 +260,7 @@ class ImageWork:
             expected = job.unit.expected.get(key, "")
             check_identity(job.source.location, job.state.root.location, key, expected, identity)
             self.origin = size, identity
+            self.used_bits = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
             self._image = job.recipe.prepare(loaded)
         except OutputError:
             raise

@@ -45,7 +45,8 @@ class Record:
         Part of the content of the files that depends on the whole set; empty if there is none. For files
         about the set, the `identify` of what they describe.
     values : mapping of str to list
-        Results for the images, as JSON values, of units that compute instead of writing files.
+        Lists with a JSON value for each image, by name: results of units that compute instead of writing
+        files, and ``used_bits`` of images with 16 bits.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)

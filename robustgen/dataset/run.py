@@ -13,7 +13,14 @@ from robustgen.dataset.manifest import Summary, finish, is_finished, list_sums, 
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.plan import Plan
-from robustgen.dataset.produce import Outcome, Production, check_identity, measure_image
+from robustgen.dataset.produce import (
+    Outcome,
+    Production,
+    check_identity,
+    describe_used_bits,
+    list_used_bits,
+    measure_image,
+)
 from robustgen.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
@@ -51,7 +58,8 @@ class RunResult:
     output : str
         Path or URL of the set.
     remarks : tuple of str
-        Remarks about the source, such as files that are no images, or images with warnings of their decoder.
+        Remarks about the source, such as files that are no images, warnings of decoders, or images that come
+        out dark.
     """
 
     made: int
@@ -167,6 +175,7 @@ class _SetRun:
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         self._complaints = list[Complaint]()
+        self._used_bits = dict[str, int | None]()
         # The identities of source images when their outputs were created; empty if unknown.
         self._identities = dict.fromkeys(plan.keys, "")
         self._is_unchanged = state.is_finished()
@@ -248,6 +257,7 @@ class _SetRun:
             if record is None:
                 self._state.delete_record(name)
             elif record.images:
+                self._used_bits |= list_used_bits(record)
                 has_changed, parts = self._find_changes(record), self._list_parts(record, name)
                 is_replaced = joint and self._wanted.isdisjoint(parts)
                 is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
@@ -381,6 +391,7 @@ class _SetRun:
             self._made, self._size = self._made + outcome.made, self._size + outcome.size
             self._failures += outcome.failures
             self._complaints += outcome.complaints
+            self._used_bits |= outcome.used_bits
             self._own += self._pending[outcome.name].count_outputs()
             self._log(self._pending[outcome.name], outcome)
             yield outcome.name
@@ -395,9 +406,15 @@ class _SetRun:
         failures = sorted(each_once.values(), key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         folders, waiting = [variant.folder for variant in plan.variants], list[int]()
+        remarks = [
+            *plan.remarks,
+            *plan.source.remarks(),
+            *describe_used_bits(self._used_bits, len(plan.keys)),
+        ]
         if plan.mirror:
             beside, not_repeated = plan.mirror.list_files()
             refused += not_repeated
+            remarks += plan.mirror.describe_ways_back(beside)
             for folder in folders:
                 record = plan.mirror.make_record(folder, beside)
                 self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
@@ -428,7 +445,7 @@ class _SetRun:
             waiting,
             [] if waiting else plan.list_incomplete(),
             plan.store.location,
-            (*plan.source.remarks(), *describe_complaints(self._complaints)),
+            (*remarks, *describe_complaints(self._complaints)),
         )
 
     @cached_property

@@ -16,6 +16,7 @@ from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 from robustgen.sources import imagenet
 from robustgen.sources.base import Items, Options, Source
+from robustgen.sources.folder import ImageFolder
 from robustgen.sources.medmnist import MedMnist
 from robustgen.sources.opening import open_source
 
@@ -42,19 +43,26 @@ def open_chosen_source(
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
     named = config.follow_links, index, config.split, config.labels_are_classes
-    options = Options(labels, *named, config.image_columns or (), root, libjpeg)
+    options = Options(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
     return open_source(located, config.source_kind, options)
 
 
 def check_classes(source: Source, config: Config) -> None:
-    """Raise a SourceError for ImageNet without classes, because the result could not be scored."""
-    if config.require_classes and config.edition.startswith(_IMAGENET):
+    """Raise a SourceError for folders that are no classes, because the result could not be scored."""
+    if not config.require_classes:
+        return
+    accept = "use `require_classes: false` in a config, or --set require_classes=false"
+    if config.edition.startswith(_IMAGENET):
         named = (config.dataset or "").startswith(_IMAGENET)
-        imagenet.check_classes(
-            source,
-            "use `require_classes: false` in a config, or --set require_classes=false",
-            is_imagenet=named,
-        )
+        imagenet.check_classes(source, accept, is_imagenet=named)
+    # A variant that mirrors the source is a data set with splits.
+    if isinstance(source, ImageFolder) and not config.mirror:
+        splits, folder = source.find_splits()
+        if splits:
+            raise SourceError(
+                f"{source.location}: {' and '.join(splits)} have the same class folders, such as {folder!r}: "
+                f"choose one with --split {splits[0]} (else {accept})"
+            )
 
 
 def check_data_set(source: Source, edition: Edition) -> None:
@@ -84,9 +92,7 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     ConfigError
         The subset names a missing image, or the config has both a sample and a limit.
     """
-    keys = match_keys(source, config)
-    if config.subset and config.subset[0] == "@":
-        keys = _select_listed(config.subset[1:], keys)
+    keys = list_subset(source, config)
     if config.sample and config.limit:
         raise ConfigError("sample and limit cannot be combined: choose a sample of N images, or the first N")
     if config.sample:
@@ -96,6 +102,20 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
             )
         return sample_keys(keys, source.label, config.sample, config.seed)
     return keys[: config.limit]
+
+
+def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """Return the keys of the images that the subset of `config` names, or of all images.
+
+    Raises
+    ------
+    ConfigError
+        The subset names a missing image, or no image.
+    """
+    keys = match_keys(source, config)
+    if config.subset and config.subset[0] == "@":
+        return _select_listed(config.subset[1:], keys)
+    return keys
 
 
 def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:

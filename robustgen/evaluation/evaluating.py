@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from robustgen.benchmarks.kinds import Kind, Variant
 from robustgen.dataset.manifest import source_digest
 from robustgen.dataset.plan import Plan, plan_benchmark
+from robustgen.dataset.produce import describe_used_bits
 from robustgen.dataset.records import Failure
 from robustgen.dataset.sharing import share_units
 from robustgen.dataset.state import START_OVER
@@ -168,7 +169,8 @@ def evaluate(
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.carry_out()
     failures = {**run.failures, **plan.refused}
-    remarks = (*plan.source.remarks(), *describe_complaints(run.complaints))
+    dark = describe_used_bits(run.used_bits, len(plan.keys))
+    remarks = (*plan.source.remarks(), *describe_complaints(run.complaints), *dark)
     seconds = time.monotonic() - started
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
@@ -257,7 +259,8 @@ class _EvaluationRun:
         self, plan: Plan, kind: Kind, keys: dict[str, str], candidates: Sequence[Candidate], batch: int
     ) -> None:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
-        self._workers, self.complaints = plan.jobs or count_cores(), list[Complaint]()
+        self._workers = plan.jobs or count_cores()
+        self.complaints, self.used_bits = list[Complaint](), dict[str, int | None]()
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
         some = min(count, len(plan.variants))
         groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
@@ -343,6 +346,7 @@ class _EvaluationRun:
         """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""
         keys = self._units[name].keys
         images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
+        self.used_bits |= {key: rendered[key].used_bits for key in keys}
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):
                 raise OutputError(

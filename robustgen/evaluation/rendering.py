@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from PIL import Image
+
 from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import rotate_variants
@@ -13,7 +15,7 @@ from robustgen.execution import carry_out
 from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.storage.memory import keep_freed_memory
 from robustgen.formats.base import Writer
-from robustgen.imaging.decode import Complaint, collect_complaints
+from robustgen.imaging.decode import Complaint, collect_complaints, find_used_bits
 from robustgen.models.preprocessing import Pixels, Preprocessing
 from robustgen.sources.base import Items
 
@@ -32,6 +34,8 @@ class Rendered(NamedTuple):
         Identity of the source image when it was read; empty if it cannot be read.
     complaints : sequence of (str, str)
         Warnings of its decoder.
+    used_bits : int or None
+        Bits that the source image uses, if it has 16.
     """
 
     key: str
@@ -39,6 +43,7 @@ class Rendered(NamedTuple):
     failures: dict[str, str]
     identity: str
     complaints: tuple[Complaint, ...] = ()
+    used_bits: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,12 +89,14 @@ class Rendering:
             dict[str, str](),
             dict[str, Any](),
         )
+        used_bits: int | None = None
         prepared, identity, found = None, "", list[Complaint]()
         for variant in rotate_variants(self.variants, self.turn):
             try:
                 if prepared is None:
                     with collect_complaints() as found:
                         loaded, identity = self.source.read(key)
+                    used_bits = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
                 read = self.writer.encoder.as_read(variant, key, made)
@@ -102,7 +109,7 @@ class Rendering:
                 if prepared is None:
                     failures = {each.folder: failures[variant.folder] for each in self.variants}
                     break
-        return Rendered(key, pixels, failures, identity, tuple(found))
+        return Rendered(key, pixels, failures, identity, tuple(found), used_bits)
 
 
 def render(

@@ -39,17 +39,26 @@ _only_opening: Final = threading.Lock()
 _complaints: Final[ContextVar[list[Complaint] | None]] = ContextVar("complaints", default=None)
 # Pillow logs damage of TIFF files; without a handler, Python would print it.
 logging.getLogger("PIL").addHandler(logging.NullHandler())
+Levels = tuple[float, float]
+"""The two values that become 0 and 255."""
+_WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
+# No text chunk of a file has a key that is no text.
+_USED_BITS: Final = (16, 8)
 
 
 class DecodingWarning(UserWarning):
     """Warning of a decoder about an image that it could read; the message names the image."""
 
 
-def decode(file: Location | BinaryIO, name: str | None = None, library: Libjpeg = "turbo") -> Rgb:
+def decode(
+    file: Location | BinaryIO,
+    name: str | None = None,
+    library: Libjpeg = "turbo",
+    levels: Levels | None = None,
+) -> Rgb:
     """Decode an image file to RGB.
 
-    Only the first frame of an animation is read; transparency is dropped; 16-bit greys lose their low byte.
-    Floating-point greys (TIFF) of at most 1 are multiplied by 255, others are clipped to 0 .. 255.
+    Only the first frame of an animation is read; transparency is dropped; 16-bit values lose their low byte.
 
     Parameters
     ----------
@@ -59,6 +68,9 @@ def decode(file: Location | BinaryIO, name: str | None = None, library: Libjpeg 
     library : {"turbo", "ijg"}
         Decoder of JPEG files: that of Pillow, or IJG libjpeg 9c for files that Pillow can decode. JPEG data
         in TIFF files is always decoded by Pillow.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits that become 0 and 255; others are clipped. Signed,
+        32-bit and floating-point greys need them.
 
     Returns
     -------
@@ -73,16 +85,25 @@ def decode(file: Location | BinaryIO, name: str | None = None, library: Libjpeg 
     """
     name = name or str(file)
     with name_image_in_errors(name):
-        return np.array(_convert_to_rgb(_decode(file, name, library)))
+        return np.array(_convert_to_rgb(_decode(file, name, library, levels)))
 
 
 def decode_to_pillow(
-    file: Location | BinaryIO, name: str | None = None, library: Libjpeg = "turbo"
+    file: Location | BinaryIO,
+    name: str | None = None,
+    library: Libjpeg = "turbo",
+    levels: Levels | None = None,
 ) -> Image.Image:
-    """Decode an image file, like `decode`, to a Pillow image of its own mode."""
+    """Decode an image file, like `decode`, to a Pillow image of its own mode, or of 8 bits with `levels`."""
     name = name or str(file)
     with name_image_in_errors(name):
-        return _decode(file, name, library)
+        return _decode(file, name, library, levels)
+
+
+def find_used_bits(image: Image.Image) -> int | None:
+    """Return how many bits the largest value of a decoded 16-bit file has; None for files of other depths."""
+    bits: int | None = image.info.get(_USED_BITS)
+    return bits
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
@@ -113,14 +134,53 @@ def _complain(name: str, messages: Iterable[str]) -> None:
             found.append((name, text))
 
 
-def _decode(file: Location | BinaryIO, name: str, library: Libjpeg) -> Image.Image:
+def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Levels | None) -> Image.Image:
     with _open(file) as stream, _identify(stream, name) as image:
+        # Pillow keeps only the high bytes of 16-bit colours.
+        tiles = getattr(image, "tile", ())
+        is_deep_colour = not _is_deep(image) and any(";16" in str(tile[3]) for tile in tiles)
         # Pillow refuses damaged files, of which IJG libjpeg returns grey pixels.
         _load(image, name)
-        if library == "turbo" or not isinstance(image, JpegImageFile):
-            return image.copy()
-        stream.seek(0)
-        return _to_pillow(read_by_ijg(stream.read()), image)
+        if library == "ijg" and isinstance(image, JpegImageFile):
+            stream.seek(0)
+            return _to_pillow(read_by_ijg(stream.read()), image)
+        decoded = _restore_depth(image)
+        if is_deep_colour:
+            if levels:
+                raise ValueError("levels are for greys, this file has 16-bit colours: convert it to 8 bits")
+            decoded.info[_USED_BITS] = 8 + int(np.asarray(decoded).max()).bit_length()
+        elif levels and _is_deep(decoded):
+            return _apply_levels(decoded, levels)
+        elif decoded.mode.startswith("I;16"):
+            decoded.info[_USED_BITS] = int(np.asarray(decoded).max()).bit_length()
+        return decoded
+
+
+def _is_deep(image: Image.Image) -> bool:
+    """Return whether an image consists of greys of more than 8 bits."""
+    return image.mode[0] in "IF"
+
+
+def _restore_depth(image: Image.Image) -> Image.Image:
+    """Return a copy of a loaded image that has mode I;16 if its file has 16 bits, which Pillow may widen."""
+    if image.mode == "I" and image.format in ("PNG", "PPM"):
+        return Image.fromarray(np.asarray(image).astype(np.uint16))
+    return image.copy()
+
+
+def _apply_levels(image: Image.Image, levels: Levels) -> Image.Image:
+    """Return greys of any depth as 8 bits: the two `levels` become 0 and 255."""
+    low, high = levels
+    units = (_read_finite(image).astype(np.float64) - low) / (high - low)
+    return Image.fromarray(np.rint(np.clip(units, 0, 1) * 255).astype(np.uint8))
+
+
+def _read_finite(image: Image.Image) -> NDArray[Any]:
+    """Return the values of a grey image; raise a ValueError unless all are finite."""
+    values = np.asarray(image)
+    if not np.isfinite(values).all():
+        raise ValueError("contains values that are not finite")
+    return values
 
 
 def _load(image: Image.Image, name: str) -> None:
@@ -243,39 +303,24 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
     OSError
         The image is damaged.
     ValueError
-        Its floating-point values are not all finite.
+        Its values are neither of 8 bits nor unsigned and of 16, so that only levels tell their range.
     """
     # EXIF orientation is ignored, as in the scripts of the published data sets.
     image.load()
-    if image.mode.startswith("I"):
-        image = _eight_bits(image)
-    elif image.mode == "F":
-        image = _scale_floats(image)
+    if image.mode in ("I", "F"):
+        kind, values = _WIDE[image.mode], _read_finite(image)
+        ends = f"{values.min():.6g} to {values.max():.6g}"
+        hint = "set levels, its values of black and white, or convert it to 8 bits"
+        raise ValueError(f"{kind} ({ends}): {hint}")
+    if image.mode.startswith("I;16"):
+        # convert() would clip, and turn nearly all of the image white.
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     elif image.mode in ("La", "RGBa"):
         # Pillow converts colours multiplied by their transparency in two steps only.
         image = image.convert(image.mode.upper())
     # Remove transparency, about which convert() would warn.
     image.info.pop("transparency", None)
     return image.convert("RGB")
-
-
-def _eight_bits(image: Image.Image) -> Image.Image:
-    """Convert a grey image of mode I or I;16* to mode L."""
-    values = np.asarray(image)
-    # convert() would clip, and turn nearly all of a 16-bit image white.
-    if image.mode != "I" or values.max() > 255:
-        values = values >> 8
-    return Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
-
-
-def _scale_floats(image: Image.Image) -> Image.Image:
-    """Scale floating-point values from 0 .. 1 to 0 .. 255; keep larger ranges."""
-    values = np.asarray(image)
-    if not np.isfinite(values).all():
-        raise ValueError("contains values that are not finite")
-    if values.max() > 1:
-        return image
-    return Image.fromarray(np.rint(np.clip(values, 0, 1) * 255).astype(np.uint8))
 
 
 def reason_of(error: Exception) -> str:
@@ -306,12 +351,20 @@ def as_grey(image: Any) -> Rgb:
 
 
 def as_rgb_picture(image: Image.Image) -> Image.Image:
-    """Return a Pillow image in mode RGB, itself if it has that mode; raise an ImageError if it is damaged."""
+    """Return a Pillow image in mode RGB, itself if it has that mode.
+
+    Raises
+    ------
+    ImageError
+        It is damaged, or its values need levels (see `decode`).
+    """
     try:
         image.load()
-        return image if image.mode == "RGB" else _convert_to_rgb(image.copy())
-    except (OSError, ValueError) as error:
+        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image))
+    except OSError as error:
         raise ImageError(f"image cannot be read: {error}") from error
+    except ValueError as error:
+        raise ImageError(str(error)) from error
 
 
 def as_rgb(image: Any) -> Rgb:
@@ -328,7 +381,7 @@ def as_rgb(image: Any) -> Rgb:
     ArgumentError
         The array has another shape, or is empty.
     ImageError
-        The file of a Pillow image is damaged.
+        The file of a Pillow image is damaged, or its values need levels (see `decode`).
     """
     if isinstance(image, Image.Image):
         image = np.array(as_rgb_picture(image))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.arrays import UNITS, unit
 from robustgen.imaging.decode import open_image
 from robustgen.imaging.kernels import depth as kernels
@@ -20,12 +20,18 @@ _CELLS = 8
 # Planes with a smaller radius (pixels) stay sharp.
 _SHARP = 0.1
 _MOST_TAPS = 1 << 20
+# Largest depth of the published maps.
+_FARTHEST = 0.5
+# Less than a level is left where density * depth exceeds the logarithm of 255.
+_OPAQUE = 5.54
+# Smallest share of the pixels that must show some of the image.
+_VISIBLE = 0.01
 
 
 def depth_from_midas(values: npt.NDArray[np.integer]) -> Depth:
     """Return the published depth of ImageNet from MiDaS' inverse depth, 16-bit `values`."""
     inverse = np.asarray(values).astype(np.float32) / np.float32(512)
-    return np.asarray(np.clip(1 / (inverse + np.float32(1e-6)), 0, np.float32(0.5)), np.float32)
+    return np.asarray(np.clip(1 / (inverse + np.float32(1e-6)), 0, np.float32(_FARTHEST)), np.float32)
 
 
 def read_depth_picture(data: bytes) -> npt.NDArray[Any]:
@@ -53,7 +59,20 @@ def prepare_depth(depth: Depth, shorter: int, crop: int) -> Depth:
 
 
 def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
-    """Mix `image`, with weight exp(-`density` * `depth`), with its own mean."""
+    """Mix `image`, with weight exp(-`density` * `depth`), with its own mean.
+
+    Raises
+    ------
+    ImageError
+        Nothing is left of the image, and its depths are larger than any of ImageNet's.
+    """
+    # A published map may hide its image too.
+    if np.count_nonzero(depth * density < _OPAQUE) < _VISIBLE * depth.size and np.median(depth) > _FARTHEST:
+        ends, scale = f"{depth.min():.3g} to {depth.max():.3g}", _FARTHEST / depth.max()
+        raise ImageError(
+            f"the fog hides the whole image, because its depths are {ends}, those of ImageNet at most "
+            f"{_FARTHEST}: scale them, for instance with --with depth=PLACE,scale={scale:.1g}"
+        )
     out, units = np.empty(image.shape, np.uint8), UNITS.astype(np.float32)
     counts = np.zeros((256, 3), np.int64)
     elementwise.count_values(image.reshape(-1, 3), counts)

@@ -1,13 +1,20 @@
 """Plasma fractals, and haze made of them."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from robustgen.errors import ImageError
 from robustgen.imaging.arrays import UNITS
 from robustgen.imaging.kernels import weather as kernels
 from robustgen.imaging.pixels import Floats, Rgb
 from robustgen.imaging.rng import Rng, uniform
+
+_WOBBLE: Final = 100.0
+# Side up to which all draws are made at once: 0.1 GB.
+_AT_ONCE: Final = 4096
+_LARGEST: Final = 16384
+_DRAWS: Final = 1 << 20
 
 
 class Haze(NamedTuple):
@@ -29,11 +36,44 @@ def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng, side: int | None
         Factor by which the noise decreases with each halving.
     side : int, optional
         Side of the fractal, a power of two. Default: the smallest that fits.
+
+    Raises
+    ------
+    ImageError
+        The fractal would need too much memory.
     """
     side = side or 1 << (max(shape) - 1).bit_length()
-    uniforms, field, lines = uniform(rng, 0, 1, (side * side - 1,)), np.empty(shape), np.empty((8, side + 1))
-    least, most = kernels.plasma(uniforms, 100.0, float(decay), lines, field)
-    return Haze(field, least, most - least)
+    if side > _LARGEST:
+        size, most = f"{shape[1]} x {shape[0]}", _LARGEST
+        raise ImageError(
+            f"needs a fractal of {side} x {side} points, {side * side * 4 / 1e9:.1f} GB, for {size} pixels: "
+            f"the longer side must have at most {most} pixels"
+        )
+    first = min(side, _AT_ONCE)
+    uniforms, lines = uniform(rng, 0, 1, (first * first - 1,)), np.empty((8, first + 1))
+    field = np.empty(shape if first == side else (first, first))
+    ends = np.array(kernels.plasma(uniforms, _WOBBLE, float(decay), lines, field))
+    wobble = _WOBBLE
+    for _ in range(first.bit_length() - 1):
+        wobble /= decay
+    while first < side:
+        first *= 2
+        finer = np.empty(shape if first == side else (first, first))
+        _refine(field, wobble, rng, finer, ends)
+        field, wobble = finer, wobble / decay
+    return Haze(field, ends[0], ends[1] - ends[0])
+
+
+def _refine(field: Floats, wobble: float, rng: Rng, finer: Floats, ends: Floats) -> None:
+    """Double the points of a large `field`; draw for a few rows at once, in the order of the whole."""
+    side = len(field)
+    centres = uniform(rng, 0, 1, field.shape)
+    kernels.place_all_centres(field, wobble, centres)
+    rows = max(1, _DRAWS // side)
+    for is_odd in (0, 1):
+        for first in range(0, side, rows):
+            draws = uniform(rng, 0, 1, (min(rows, side - first), side))
+            kernels.refine_rows(field, centres, wobble, draws, first, is_odd, finer, ends)
 
 
 def add_haze(image: Rgb, haze: Haze, strength: float) -> Rgb:

@@ -112,6 +112,9 @@ def _write_word(image: Rgb, word: str, x: int, y: int, scale: float, colour: tup
 def write_letters(image: Rgb, words: int, letters: int, size: float, draws: Random) -> Rgb:
     """Write one to `words` words of three to `letters` letters on `image`, up to OpenCV's scale `size`."""
     out, (height, width) = image.copy(), image.shape[:2]
+    # The published code fails for those smaller images of which it draws too long a word.
+    if width < 8 * letters + 10:
+        raise ArgumentError(f"words of {letters} letters need a width of at least {8 * letters + 10} pixels")
     for _ in range(draws.randint(1, words)):
         count = draws.randint(3, letters)
         scale = draws.randint(14, int(100 * size)) / 100

@@ -89,7 +89,7 @@ class Scores:
         notes = (each.replace(place, "") for each in [*self._report.inputs, *self._report.all_notes])
         failed = self.run.failures if self.run else {}
         told = [f"{format_count(len(failed), 'image')} could not be made: {', '.join(sorted(failed))}"]
-        return (*notes, *told * bool(failed))
+        return (*notes, *told * bool(failed), *(self.run.remarks if self.run else ()))
 
     # --- values
 

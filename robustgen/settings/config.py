@@ -22,6 +22,7 @@ from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
+    Ends,
     Flag,
     Group,
     Jobs,
@@ -231,6 +232,8 @@ class Choices(Options):
     """folder of the image paths in a table; default that of the table"""
     follow_links: Annotated[tuple[Location, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
+    levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
+    """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N images"""
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
@@ -291,7 +294,7 @@ class Config(Choices):
     libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT)] = "turbo"
     """decoder and encoder of JPEG; ijg: libjpeg 9c, as in the published files"""
     require_classes: StrictBool = True
-    """require class folders or labels for ImageNet"""
+    """require class folders or labels for ImageNet, and refuse a folder of splits with the same classes"""
     clean: Annotated[StrictBool, Flag(OUTPUT, usual=True, kinds="c")] = True
     """write the clean images too"""
     format: Annotated[

@@ -4,6 +4,7 @@ A field of a model is the only description of a choice: its type, default and li
 it. Keys of YAML files, flags, help, completion and the tables of the docs derive from it.
 """
 
+import math
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -190,6 +191,18 @@ def levels(what: str, highest: int, *, finer: bool = False) -> BeforeValidator:
     return BeforeValidator(read_all)
 
 
+def _read_ends(value: Any) -> Any:
+    """Return the two rising numbers of ``"0,4095"`` or ``[0, 4095]``."""
+    ends = split_list(value)
+    try:
+        low, high = map(float, ends)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"must be two numbers such as 0,4095, not {value!r}") from error
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ArgumentError(f"must be two rising numbers such as 0,4095, not {value!r}")
+    return low, high
+
+
 def expand_variables(value: Any) -> Any:
     """Return `value` with ``${NAME}`` and a leading ``~`` expanded."""
     if not isinstance(value, str):
@@ -235,4 +248,5 @@ Jobs = Annotated[Count | None, none_if("all")]
 Location = Annotated[str, BeforeValidator(expand_variables)]
 SetName = Annotated[str, AfterValidator(check_name)]
 Words = Annotated[tuple[str, ...], BeforeValidator(split_list)]
+Ends = Annotated[tuple[float, float], BeforeValidator(_read_ends)]
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

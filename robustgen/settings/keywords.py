@@ -26,6 +26,7 @@ class ConfigKeys(TypedDict, total=False):
     image_columns: _Words | None
     image_root: _Path | None
     follow_links: _Words
+    levels: str | Sequence[float] | None
     limit: int | None
     sample: int | None
     subset: str | None

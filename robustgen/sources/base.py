@@ -14,7 +14,7 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
 from robustgen.files.storage import Store
-from robustgen.imaging.decode import Location, reason_of
+from robustgen.imaging.decode import Levels, Location, reason_of
 from robustgen.imaging.jpeg import Libjpeg
 from robustgen.imaging.pixels import Rgb
 
@@ -44,6 +44,8 @@ class Options(NamedTuple):
         Folder of the files named in cells of the kind "table". Default: the folder of the table.
     libjpeg : {"turbo", "ijg"}
         Decoder of JPEG files.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits in files that become 0 and 255.
     """
 
     labels: Location | None = None
@@ -54,6 +56,7 @@ class Options(NamedTuple):
     columns: Sequence[str] = ()
     image_root: str | None = None
     libjpeg: Libjpeg = "turbo"
+    levels: Levels | None = None
 
 
 DEFAULTS: Final = Options()

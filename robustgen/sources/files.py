@@ -11,6 +11,7 @@ from typing import Any
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     FORMATS,
+    Levels,
     Location,
     decode,
     decode_to_pillow,
@@ -32,9 +33,12 @@ class EncodedSource(Source):
     ----------
     libjpeg : {"turbo", "ijg"}
         Decoder of its JPEG files.
+    levels : (float, float), optional
+        The two values of its greys of more than 8 bits that become 0 and 255.
     """
 
     libjpeg: Libjpeg = "turbo"
+    levels: Levels | None = None
 
     @property
     @abstractmethod
@@ -91,13 +95,14 @@ class EncodedSource(Source):
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
         with name_image_in_errors(key):
             data = self.read_bytes(key)
-        return decode(io.BytesIO(data), key, self.libjpeg)
+        return decode(io.BytesIO(data), key, self.libjpeg, self.levels)
 
     def read(self, key: str) -> tuple[Decoded, str]:
         """Decode one image to a Pillow image of its own mode; return it with the identity of its file."""
         with name_image_in_errors(key):
             data = self.read_bytes(key)
-        return decode_to_pillow(io.BytesIO(data), key, self.libjpeg), hashlib.sha256(data).hexdigest()[:16]
+        image = decode_to_pillow(io.BytesIO(data), key, self.libjpeg, self.levels)
+        return image, hashlib.sha256(data).hexdigest()[:16]
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image from its header; raise an ImageError if unreadable."""
@@ -133,7 +138,7 @@ class IndexedSource(Index, EncodedSource):
 
     def __init__(self, files: Location | Place, options: Options = DEFAULTS, kind: str | None = None) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
-        self.kind, self.libjpeg = kind, options.libjpeg
+        self.kind, self.libjpeg, self.levels = kind, options.libjpeg, options.levels
 
     def add_as_stored(self, listing: SourceListing, name: str, label: object, place: Any) -> None:
         """Add an image of a set under the name and label it was written with."""

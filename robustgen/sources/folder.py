@@ -11,13 +11,15 @@ from typing import ClassVar, Final
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, name_image_in_errors
 from robustgen.sources import SourceKind
-from robustgen.sources.base import DEFAULTS, Options
+from robustgen.sources.base import DEFAULTS, Options, class_of
 from robustgen.sources.files import EncodedSource
 from robustgen.sources.index import SourceListing
 from robustgen.sources.labels import read_labels
 from robustgen.sources.places import PARQUET, Place, find_place
 from robustgen.sources.trees import FolderTree, open_tree
 from robustgen.sources.walk import UNREAD, describe_unread, is_image
+
+_SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
 
 Named = tuple[str, str, str | None]
 """Key of an image, name of its file below the prefix, and the reason for refusing it, or None."""
@@ -42,7 +44,7 @@ class FileSource(EncodedSource):
     _have_numbers = False
 
     def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
-        self._tree, self.libjpeg = open_tree(root, options), options.libjpeg
+        self._tree, self.libjpeg, self.levels = open_tree(root, options), options.libjpeg, options.levels
         super().__init__(self._tree.location)
         folder = self._find_folder()
         self._prefix = f"{folder}/" if folder else ""
@@ -91,8 +93,36 @@ class ImageFolder(FileSource):
     """A folder or an archive of images; the class of an image is the first folder below the root, or "".
 
     Hidden files and other extensions are skipped. In an archive, the root is the parent of the class
-    folders: keys omit the folders that all images share. Parameters are those of `FileSource`.
+    folders: keys omit the folders that all images share, and the split. Parameters are those of `FileSource`.
     """
+
+    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+        self._split = options.split
+        super().__init__(root, options)
+
+    def _find_folder(self) -> str:
+        folder = super()._find_folder()
+        if self._split is None:
+            return folder
+        folder = f"{folder}/{self._split}" if folder else self._split
+        if next(iter(self._tree.find(f"{folder}/")), None) is None:
+            raise SourceError(f"{self.location}: contains no folder of the split {self._split!r}")
+        return folder
+
+    def find_splits(self) -> tuple[tuple[str, ...], str]:
+        """Return the splits in the root if they repeat class folders, and the first such folder."""
+        inner = {split: set[str]() for split in _SPLITS}
+        for key in self.keys():
+            split, _, rest = key.partition("/")
+            if split in inner and "/" in rest:
+                inner[split].add(class_of(rest))
+        splits = [split for split, names in inner.items() if names]
+        repeated = sorted(
+            name
+            for name in set[str]().union(*inner.values())
+            if sum(name in each for each in inner.values()) > 1
+        )
+        return (tuple(splits), repeated[0]) if repeated else ((), "")
 
     def _scan(self) -> Iterator[Named]:
         for name, reason in self._tree.find(self._prefix):

@@ -61,7 +61,8 @@ def open_source(location: Location | None, kind: str = "auto", options: Options 
     if split and SOURCES[kind].has_split_folders and place.is_folder and place.children.get(split):
         place, split = Place(f"{place.location}/{split}"), None
         kind = _recognise(place) if recognise else kind
-    if split and kind in ("folder", "labelled"):
+    # An archive finds the folder of a split itself.
+    if split and (kind == "labelled" or (kind == "folder" and place.is_folder)):
         raise SourceError(f"{location}: contains no folder of the split {split!r}")
     return SOURCES[kind].open(place, options._replace(split=split))
 

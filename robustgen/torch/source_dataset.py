@@ -5,9 +5,11 @@ from typing import Any
 
 from PIL import Image
 
-from robustgen.imaging.decode import Location, as_rgb_picture
+from robustgen.errors import SourceError
+from robustgen.imaging.decode import Levels, Location, as_rgb_picture
 from robustgen.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sources.base import Options, Source
+from robustgen.sources.folder import ImageFolder
 from robustgen.sources.imagenet import check_classes
 from robustgen.sources.opening import open_source
 
@@ -29,6 +31,8 @@ class SourceDataset:
         would be mistaken for classes.
     libjpeg : {"turbo", "ijg"}
         Decoder of JPEG files, as in `make-c` and `make-p`; only for a path.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits that become 0 and 255, as in `make-c`; only for a path.
     convert : bool
         Whether to convert Pillow images to RGB. False keeps the mode of the file, in which `make-p` resizes
         images of the edition ``"imagenet"``: `PerturbedDataset` then gives its sequences for such images too.
@@ -52,12 +56,19 @@ class SourceDataset:
         *,
         classes: bool = True,
         libjpeg: Libjpeg = "turbo",
+        levels: Levels | None = None,
         convert: bool = True,
     ) -> None:
-        options = Options(labels=labels, libjpeg=check_libjpeg(libjpeg))
+        options = Options(labels=labels, libjpeg=check_libjpeg(libjpeg), levels=levels)
         self.source = source if isinstance(source, Source) else open_source(source, options=options)
         if classes:
             check_classes(self.source, "give classes=False")
+            splits, _ = self.source.find_splits() if isinstance(self.source, ImageFolder) else ((), "")
+            if splits:
+                named = f"{' and '.join(splits)} have the same class folders"
+                raise SourceError(
+                    f"{self.source.location}: {named}: name one of these folders (else give classes=False)"
+                )
         self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
 
     def __len__(self) -> int:

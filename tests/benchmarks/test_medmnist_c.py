@@ -152,6 +152,16 @@ def test_sizes_that_marks_do_not_fit_are_refused():
             robustgen.corrupt(photo(32, 32), f"medmnist-c:{name}", 5, edition="pathmnist")
 
 
+@pytest.mark.parametrize(("severity", "least"), [(1, 58), (5, 90)])
+def test_words_fit_into_every_image_that_is_wide_enough(severity, least):
+    for seed in range(40):
+        image = np.full((32, least, 3), 128, np.uint8)
+        made = robustgen.corrupt(image, "medmnist-c:characters", severity, edition="dermamnist", rng=seed)
+        assert made.shape == image.shape and (made != image).any()
+        with pytest.raises(ArgumentError, match=f"letters need a width of at least {least} pixels"):
+            robustgen.corrupt(image[:, 1:], "medmnist-c:characters", severity, edition="dermamnist", rng=seed)
+
+
 def test_images_of_another_size_are_refused():
     with pytest.raises(
         robustgen.errors.ImageError, match=r"MedMNIST\+ images are 224 x 224 pixels, not 64 x 28"

@@ -7,7 +7,7 @@ from PIL import Image, ImageOps
 import robustgen
 from robustgen import metrics
 from robustgen.benchmarks.corruptions.three_d_cc.family import NOT_MADE
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, ImageError
 from robustgen.imaging.depth import depth_from_midas, prepare_depth
 from robustgen.imaging.kernels.elementary import fill_exponentials
 from tests.helpers import photo
@@ -163,6 +163,16 @@ def test_a_blur_wider_than_the_image_takes_the_edges():
 def test_bad_depth_is_refused(name, depth, message):
     with pytest.raises(ArgumentError, match=message):
         robustgen.corrupt(IMAGE, name, 3, depth=depth)
+
+
+def test_fog_of_which_nothing_of_the_image_is_left_is_refused():
+    metres = np.linspace(1.5, 80, IMAGE.shape[0] * IMAGE.shape[1], dtype=F32).reshape(IMAGE.shape[:2])
+    message = r"depths are 1.5 to 80, those of ImageNet at most 0.5: .*--with depth=PLACE,scale=0.006"
+    with pytest.raises(ImageError, match=message):
+        robustgen.corrupt(IMAGE, "3dcc:fog_3d", 1, depth=metres)
+    assert robustgen.corrupt(IMAGE, "3dcc:fog_3d", 1, depth=metres * F32(0.006)).std() > 5
+    # A published map may be as far as this everywhere.
+    assert robustgen.corrupt(IMAGE, "3dcc:fog_3d", 5, depth=np.full(IMAGE.shape[:2], 0.5, F32)).std() == 0
 
 
 def test_depth_takes_the_geometry_of_its_image():

@@ -178,6 +178,18 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
     assert (tmp_path / "out/contrast/2/annotations/instances_val2017.json").exists()
 
 
+def test_files_that_lead_back_to_the_source_are_named(coco, tmp_path):
+    (coco / "data.yaml").write_text(f"path: {coco}\nval: val2017\n")
+    (coco / "val.txt").write_text("/elsewhere/val2017/000000000000.jpg\n")
+    (coco / "relative.txt").write_text("val2017/000000000000.jpg\n./val2017/000000000001.jpg\n")
+    (coco / "urls.json").write_text('{"coco_url": "http://images.cocodataset.org/val2017/000000000000.jpg"}')
+    (coco / "escaped.json").write_text(json.dumps({"path": f"{coco}/val2017"}).replace("/", "\\/"))
+    (coco / "beside.yaml").write_text(f"path: {coco}-of-others\n")
+    said = make_c(coco, tmp_path / "out", *LINK).stderr.splitlines()
+    named = "'data.yaml', 'escaped.json', 'val.txt'"
+    assert f"mirror: absolute paths in 3 files lead to the clean images, not to these: {named}" in said
+
+
 def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     said = make_c(coco, tmp_path / "out", *LINK, "--corruptions", "elastic_transform,fog").stderr
     assert said.count("elastic_transform moves pixels, but boxes and masks stay in place") == 1
@@ -245,22 +257,31 @@ def test_files_of_images_that_were_not_chosen_are_not_repeated(cityscapes, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("images", "others", "together", "apart"),
+    ("images", "maps", "others", "together", "apart"),
     [
         (
             ["val2017/1.jpg", "val2017/2.jpg"],
-            ["train2017/3.jpg", "panoptic/panoptic_val2017/1.png"],
+            ["panoptic/panoptic_val2017/1.png"],
+            ["train2017/3.jpg"],
             ["annotations/instances_val2017.json", "panoptic/panoptic_val2017/1.png", "LICENCE"],
             ["annotations/instances_train2017.json", "labels/train2017/3.txt", "train2017/3.jpg"],
         ),
         (
             ["JPEGImages/a_1.jpg"],
-            ["JPEGImages/a_1_2.jpg", "JPEGImages/b.jpg", "Masks/a_1.png", "Masks/b.png"],
+            ["Masks/a_1.png"],
+            ["JPEGImages/a_1_2.jpg", "JPEGImages/b.jpg", "Masks/b.png"],
             ["Annotations/a_1.xml", "Masks/a_1.png", "ImageSets/train.txt", "notes/a.txt"],
             ["Annotations/a_1_2.xml", "Annotations/b.xml", "JPEGImages/b.jpg", "Masks/b.png"],
         ),
+        (
+            ["images/val/1.jpg"],
+            [],
+            ["images/train/1.jpg"],
+            ["labels/val/1.txt", "data.yaml"],
+            ["images/train/1.jpg", "labels/train/1.txt"],
+        ),
     ],
-    ids=["coco", "pascal"],
+    ids=["coco", "pascal", "yolo"],
 )
-def test_files_go_with_the_images_that_they_are_named_after(images, others, together, apart):
-    assert select_companions([*together, *apart], images, others) == together
+def test_files_go_with_the_images_that_they_are_named_after(images, maps, others, together, apart):
+    assert select_companions([*together, *apart], images, maps, others) == together

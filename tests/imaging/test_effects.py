@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -12,7 +13,7 @@ from skimage.color import hsv2rgb, rgb2hsv
 
 from robustgen import CORRUPTIONS, corrupt
 from robustgen.benchmarks.corruptions.blur import ZoomBlur
-from robustgen.errors import MissingDependencyError
+from robustgen.errors import ImageError, MissingDependencyError
 from robustgen.imaging import motion
 from robustgen.imaging.arrays import to_uint8, unit
 from robustgen.imaging.colour import Hsv, raise_value
@@ -317,6 +318,34 @@ def test_plasma_of_other_shapes_is_cut_from_the_next_power_of_two(shape):
     assert part.field.shape == shape
     assert np.array_equal(part.field, whole.field[: shape[0], : shape[1]])
     assert (part.lowest, part.span) == (whole.field.min(), np.ptp(whole.field))
+
+
+@pytest.mark.parametrize("rng", [np.random.default_rng, np.random.RandomState])
+@pytest.mark.parametrize("shape", [(64, 64), (37, 50), (1, 64), (128, 5)], ids=str)
+def test_a_large_plasma_is_refined_in_bands(monkeypatch, rng, shape):
+    ours, whole = rng(8), rng(8)
+    want = draw_plasma(shape, 1.7, whole)
+    monkeypatch.setattr("robustgen.imaging.haze._AT_ONCE", 4)
+    monkeypatch.setattr("robustgen.imaging.haze._DRAWS", 37)
+    got = draw_plasma(shape, 1.7, ours)
+    assert np.array_equal(got.field, want.field) and got[1:] == want[1:]
+    assert ours.bytes(8) == whole.bytes(8)
+
+
+@pytest.mark.slow("draws 268 million numbers")
+def test_fog_of_a_strip_needs_less_than_2_gb():
+    code = """
+import resource
+import numpy as np
+import robustgen
+
+robustgen.corrupt(np.zeros((16384, 32, 3), np.uint8), "fog", 3, rng=1)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 2_000_000
+    with pytest.raises(ImageError, match=r"a fractal of 32768 x 32768 points, 4\.3 GB, for 32 x 16385"):
+        corrupt(np.zeros((16385, 32, 3), np.uint8), "fog", 3, rng=1)
 
 
 # --- what severities share -----------------------------------------------------------------------

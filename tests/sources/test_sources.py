@@ -14,13 +14,21 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image, TiffImagePlugin
 
 from robustgen.benchmarks.editions import EDITIONS, get_edition
 from robustgen.errors import ImageError, SourceError, UnknownNameError
-from robustgen.imaging.decode import DecodingWarning, as_rgb, collect_complaints, decode
+from robustgen.imaging.decode import (
+    DecodingWarning,
+    as_rgb,
+    collect_complaints,
+    decode,
+    decode_to_pillow,
+    find_used_bits,
+)
 from robustgen.sources import cifar
 from robustgen.sources.base import Options, Source
 from robustgen.sources.cifar import Cifar
@@ -104,19 +112,10 @@ def first_pixel(image: Image.Image, **options: Any) -> list[int]:
         ("LA", (7, 0), "PNG", [7, 7, 7]),
         ("L", 7, "PPM", [7, 7, 7]),
         ("1", 1, "PNG", [255, 255, 255]),
-        ("F", 300.0, "TIFF", [255, 255, 255]),
-        ("F", 99.0, "TIFF", [99, 99, 99]),
-        ("F", 1.0, "TIFF", [255, 255, 255]),
-        ("F", 0.2, "TIFF", [51, 51, 51]),
-        ("F", -1.0, "TIFF", [0, 0, 0]),
         ("I;16", 0x1234, "PNG", [0x12, 0x12, 0x12]),
         ("I;16", 0x1234, "TIFF", [0x12, 0x12, 0x12]),
         ("I;16", 200, "PNG", [0, 0, 0]),
         ("I;16B", 0xFEDC, "TIFF", [0xFE, 0xFE, 0xFE]),
-        ("I", 0x1234, "TIFF", [0x12, 0x12, 0x12]),
-        ("I", 0x1234567, "TIFF", [255, 255, 255]),
-        ("I", 200, "TIFF", [200, 200, 200]),
-        ("I", -5, "TIFF", [0, 0, 0]),
     ],
 )
 def test_modes(mode: str, colour: Any, form: str, expected: list[int]) -> None:
@@ -129,8 +128,57 @@ def test_floating_point_values_that_are_not_finite(value: float) -> None:
         decode(saved(Image.new("F", (5, 4), value), format="TIFF"), "x")
 
 
+@pytest.mark.parametrize(
+    ("mode", "value", "form", "levels", "expected"),
+    [
+        ("I;16", 2048, "PNG", (0, 4095), 128),
+        ("I;16", 5000, "TIFF", (0, 4095), 255),
+        ("I", 300, "PPM", (200, 400), 128),
+        ("I", -500, "TIFF", (-1000, 0), 128),
+        ("I", 70000, "TIFF", (60000, 80000), 128),
+        ("F", 0.2, "TIFF", (0, 1), 51),
+        ("F", 300, "TIFF", (0, 1), 255),
+        ("L", 7, "PNG", (0, 4095), 7),
+    ],
+)
+def test_levels_become_black_and_white(
+    mode: str, value: float, form: str, levels: tuple[float, float], expected: int
+) -> None:
+    file = saved(Image.new(mode, (5, 4), value), format=form)
+    assert {*decode(file, levels=levels).flat} == {expected}
+    assert {*np.asarray(decode_to_pillow(file, levels=levels)).flat} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("mode", "values", "message"),
+    [
+        ("I", (0, 1), r"signed or 32-bit integers \(0 to 1\): set levels"),
+        ("I", (-5, 300), r"signed or 32-bit integers \(-5 to 300\): set levels"),
+        ("F", (0, 0.5), r"floating-point values \(0 to 0.5\): set levels"),
+    ],
+)
+def test_values_of_unknown_range_need_levels(mode: str, values: tuple[float, float], message: str) -> None:
+    image = Image.new(mode, (5, 4), values[0])
+    image.putpixel((1, 1), values[1])
+    with pytest.raises(ImageError, match=f"'x': {message}"):
+        decode(saved(image, format="TIFF"), "x")
+    with pytest.raises(ImageError, match=message):
+        as_rgb(image)
+
+
+def test_16_bit_colours_have_no_levels() -> None:
+    ramp = np.arange(20, dtype=np.uint16).reshape(4, 5, 1).repeat(3, 2) * 200
+    data = cv2.imencode(".png", ramp)[1].tobytes()
+    assert find_used_bits(decode_to_pillow(io.BytesIO(data))) == 12
+    with pytest.raises(ImageError, match="'x': levels are for greys, this file has 16-bit colours"):
+        decode(io.BytesIO(data), "x", levels=(0, 4095))
+
+
 def test_16_bit_pgm() -> None:
-    assert decode(io.BytesIO(b"P5\n1 1\n65535\n\x12\x34")).tolist() == [[[0x12] * 3]]
+    data = b"P5\n1 1\n65535\n\x12\x34"
+    assert decode(io.BytesIO(data)).tolist() == [[[0x12] * 3]]
+    assert as_rgb(Image.open(io.BytesIO(data))).tolist() == [[[0x12] * 3]]
+    assert find_used_bits(decode_to_pillow(io.BytesIO(data))) == 13
 
 
 def test_cmyk_jpeg() -> None:

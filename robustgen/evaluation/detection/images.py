@@ -93,7 +93,7 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
     SourceError
         The source lacks an image, or has two of one name.
     """
-    changed = {"output": str(output), "mirror": None}
+    changed = {"output": str(output), "mirror": None, "require_classes": False}
     plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
     by_name: dict[str, list[str]] = {}
     for key in plan.keys:

@@ -216,6 +216,45 @@ def plasma(uniforms, wobble, decay, lines, out):
 
 
 @compiled
+def place_all_centres(field, wobble, centres):
+    """Do the first third of `refine` alone: replace the draws in `centres` (n, n) by the values."""
+    side = field.shape[0]
+    row, below, line = np.empty(side + 1), np.empty(side + 1), np.empty(side + 1)
+    close_ring(field[0], below)
+    for y in range(side):
+        row, below = below, row
+        close_ring(field[(y + 1) & (side - 1)], below)
+        place_centres(row, below, wobble, centres[y], line)
+        copy(line[1:], centres[y])
+
+
+@compiled
+def refine_rows(field, centres, wobble, uniforms, first, is_odd, finer, ends):
+    """Do the second or last third of `refine` for the draws `uniforms` (k, n) of rows from `first` on.
+
+    `ends` (2) are the least and the largest value so far.
+    """
+    side = field.shape[0]
+    low, spread, line = -wobble, wobble - -wobble, np.empty(2 * side)
+    for y in range(first, first + uniforms.shape[0]):
+        row, centre, draws = field[y], centres[y], uniforms[y - first]
+        below, above = field[(y + 1) & (side - 1)], centres[(y - 1) & (side - 1)]
+        for x in range(side):
+            if is_odd:
+                across, along = centre[x] + centre[(x - 1) & (side - 1)], row[x] + below[x]
+                point, other = 2 * x, centre[x]
+            else:
+                across, along = centre[x] + above[x], row[x] + row[(x + 1) & (side - 1)]
+                point, other = 2 * x + 1, row[x]
+            line[point] = (across + along) / 4 + wobble * (low + spread * draws[x])
+            line[point ^ 1] = other
+        for x in range(2 * side):
+            ends[0], ends[1] = min(ends[0], line[x]), max(ends[1], line[x])
+        if 2 * y + is_odd < finer.shape[0]:
+            copy(line, finer[2 * y + is_odd])
+
+
+@compiled
 def drip(layer, kernel):
     """Convolve every column of `layer` (H, W) in place with a short `kernel`, like NumPy's mode "same"."""
     height, size = layer.shape[0], kernel.size

@@ -106,7 +106,8 @@ def _strengths(plan: Plan, key: str) -> list[float]:
 def plan_calibration(config: Config) -> Plan:
     """Return the config for make-c without the clean images; nothing is written to its output."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
-    changed = {"output": aside, "clean": False, "mirror": None}
+    needs_classes = config.require_classes and not config.mirror
+    changed = {"output": aside, "clean": False, "mirror": None, "require_classes": needs_classes}
     return plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
 
 

@@ -120,7 +120,8 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     own = Path(path.absolute().parent.name) / path.name
     nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
     plan = _plan(config.model_copy(update=nowhere), kind, output)
-    return _prepare(config, kind, plan, own.as_posix(), decode_to_pillow(path, library=config.libjpeg))
+    source = decode_to_pillow(path, library=config.libjpeg, levels=config.levels)
+    return _prepare(config, kind, plan, own.as_posix(), source)
 
 
 def _plan(config: Config, kind: Kind, output: Path) -> Plan:
@@ -131,7 +132,8 @@ def _plan(config: Config, kind: Kind, output: Path) -> Plan:
     if around and folder.is_dir():
         # A sheet may be next to its source, unlike an output; scikit-image is often in a .venv below.
         folder /= f"{output.name}.files"
-    changed = {"output": str(folder), "format": "png", "mirror": None}
+    needs_classes = config.require_classes and not config.mirror
+    changed = {"output": str(folder), "format": "png", "mirror": None, "require_classes": needs_classes}
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
 
 
