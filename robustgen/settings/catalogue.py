@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from robustgen.benchmarks.editions import Edition
     from robustgen.benchmarks.registry import Operation
 
-GROUPS = ("common", "extra", "all")
+CATEGORIES = ("noise", "blur", "weather", "digital")
+GROUPS = ("common", "extra", "all", *CATEGORIES)
 
 
 def families() -> "Families":

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 
 _IMAGENET: Final = Path(__file__).with_name("imagenet_classes.txt")
 
@@ -31,12 +31,12 @@ def read_classes(value: Any) -> Any:
         return imagenet_classes()
     names = _read_file(Path(value)) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)):
-        raise ArgumentError(f"must be imagenet, a file, or a list of class folders, not {value!r}")
+        raise ArgumentError(f"must be imagenet, a file, or a list of class folders, not {quote(value)}")
     if not names:
         raise ArgumentError("lists no class")
     repeated = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
     if repeated is not None:
-        raise ArgumentError(f"{repeated!r} is listed twice")
+        raise ArgumentError(f"{quote(repeated)} is listed twice")
     return [str(name) for name in names]
 
 

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
+from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
@@ -27,12 +27,14 @@ from robustgen.settings.fields import (
     Jobs,
     Location,
     Options,
+    Seed,
     SetName,
     Whole,
     Words,
     expand_variables,
     known,
     levels,
+    list_few,
     make_absolute,
     none_if,
     once,
@@ -52,12 +54,14 @@ _MOST_QUALITY: Final = 95
 
 
 def _expand_groups(known_operations: "Callable[[], Mapping[str, Operation]]") -> AfterValidator:
-    """Return a validator that replaces the groups `common`, `extra` and `all` with their members."""
+    """Return a validator that replaces groups such as `common` and `noise` with their members."""
 
     def members(part: str) -> list[str]:
         if part not in catalogue.GROUPS:
             return [part]
         every = known_operations().items()
+        if part in catalogue.CATEGORIES:
+            return [name for name, o in every if o.common and o.category == part]
         return [name for name, o in every if part == "all" or o.common == (part == "common")]
 
     return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
@@ -139,7 +143,7 @@ def _read_ingredient(value: Any) -> Any:
     given = dict(value) if isinstance(value, Mapping) else {"place": value}
     if "place" in given:
         if not isinstance(given["place"], str):
-            raise ArgumentError(f"must be a path or URL, not {given['place']!r}")
+            raise ArgumentError(f"must be a path or URL, not {quote(given['place'])}")
         given["place"] = make_absolute(expand_variables(given["place"]))
     return given
 
@@ -153,7 +157,7 @@ def _parse_ingredients(value: Any) -> Any:
         # A place may contain commas: tiles-{1,2}.tar.
         parts = re.fullmatch(r"([\w-]+)=(.+?)((?:,\w+=[^,]*)*)", str(text))
         if not parts:
-            raise ArgumentError(f"must be NAME=PLACE[,KEY=VALUE], not {text!r}")
+            raise ArgumentError(f"must be NAME=PLACE[,KEY=VALUE], not {quote(text)}")
         settings = dict(part.split("=", 1) for part in parts[3].split(",")[1:])
         found[parts[1]] = {"place": parts[2], **settings}
     return found
@@ -165,13 +169,13 @@ Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
     tuple[Annotated[str, AfterValidator(_check_corruption)], ...],
-    BeforeValidator(split_list),
+    BeforeValidator(list_few),
     _expand_groups(lambda: catalogue.corruptions()),
     AfterValidator(once),
 ]
 Perturbations = Annotated[
     tuple[Annotated[str, known("perturbation", catalogue.perturbation_words)], ...],
-    BeforeValidator(split_list),
+    BeforeValidator(list_few),
     _expand_groups(lambda: catalogue.perturbations()),
     AfterValidator(once),
 ]
@@ -237,7 +241,7 @@ class Choices(Options):
     """use a class-balanced random sample of N images (see --seed)"""
     subset: Annotated[str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE")] = None
     """use only images whose keys match, such as 'val/*', or that the file lists"""
-    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N", usual=True)] = 0
+    seed: Annotated[Seed, Flag(CONTENT, "N", usual=True)] = 0
     """seed, a non-negative whole number"""
     output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = "out/{dataset}-{kind}"
     """output folder or URL; {kind} is c or p"""
@@ -273,7 +277,7 @@ class Config(Choices):
     corruptions: Annotated[
         Corruptions, Flag(CONTENT, "NAMES", usual=True, kinds="c", complete=catalogue.corruption_words)
     ] = Field("common", validate_default=True)
-    """names (a,b), a family, or common, extra, all (robustgen list)"""
+    """names (a,b), a family, or common, extra, all, noise, blur, weather, digital (robustgen list)"""
     severities: Annotated[Severities, Flag(CONTENT, "N,N", usual=True, kinds="c")] = Field(
         "1-5", validate_default=True
     )
@@ -281,7 +285,7 @@ class Config(Choices):
     perturbations: Annotated[
         Perturbations, Flag(CONTENT, "NAMES", usual=True, kinds="p", complete=catalogue.perturbation_words)
     ] = Field("common", validate_default=True)
-    """names (a,b), or common, extra, all (robustgen list)"""
+    """names (a,b), or common, extra, all, noise, blur, weather, digital (robustgen list)"""
     difficulty: Annotated[Difficulties, Flag(CONTENT, "N,N", usual=True, kinds="p")] = Field(
         "1", validate_default=True
     )

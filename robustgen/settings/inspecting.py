@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings import catalogue
 from robustgen.settings.config import Severities
 from robustgen.settings.fields import (
@@ -16,6 +16,7 @@ from robustgen.settings.fields import (
     Location,
     NewFile,
     Options,
+    Seed,
     Whole,
     Words,
     none_if,
@@ -104,7 +105,7 @@ def _read_margins(texts: Any) -> dict[str, float]:
         except ValueError:
             margins[name] = 0
         if not sign or not 0 < margins[name] < float("inf"):
-            raise ArgumentError(f"must be METRIC=X with a number above 0, not {text!r}")
+            raise ArgumentError(f"must be METRIC=X with a number above 0, not {quote(text)}")
     return margins
 
 
@@ -117,7 +118,7 @@ class Comparing(Options):
     """another set"""
     sample: Annotated[Count | None, none_if("all"), Flag(CONTENT, "N|all", usual=True)] = 200
     """images per severity or perturbation"""
-    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 0
+    seed: Annotated[Seed, Flag(CONTENT, "N")] = 0
     """seed of the choice of images"""
     corruptions: Annotated[Words, Flag(CONTENT, "NAMES", complete=catalogue.corruption_words)] = ()
     """compare only these corruptions of C sets: a,b"""

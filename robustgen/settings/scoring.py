@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings.fields import Count, Flag, Group, Jobs, NewFile, Options, Whole, split_list
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
@@ -32,7 +32,7 @@ class Threshold(NamedTuple):
 def _read_threshold(text: str) -> Threshold:
     found = re.fullmatch(r"\s*(.*?\S)\s*([<>]=?)\s*(\d+(?:\.\d+)?)\s*%?\s*", text)
     if not found:
-        raise ArgumentError(f"must be NAME > NUMBER, or with <, >= or <=, not {text!r}")
+        raise ArgumentError(f"must be NAME > NUMBER, or with <, >= or <=, not {quote(text)}")
     return Threshold(found[1], found[2], float(found[3]))
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings.fields import Count, Flag, Group, Options, Probability, split_list
 from robustgen.settings.models import ModelInput
 
@@ -96,7 +96,7 @@ def _read_grid(value: Any) -> Any:
     except (TypeError, ValueError):
         grid = ()
     if len(grid) < 2 or (grid[0], grid[-1]) != (0, 5) or any(low >= high for low, high in pairwise(grid)):
-        raise ArgumentError(f"must ascend from 0 to 5, not {value!r}")
+        raise ArgumentError(f"must ascend from 0 to 5, not {quote(value)}")
     return grid
 
 
