@@ -243,7 +243,7 @@ def evaluate(
     folder = None if output else TemporaryFolder()
     with borrow_model(model, runtime, name) as opened, progress.quiet(outputs.quiet):
         if output and isinstance(opened, FunctionModel) and not name:
-            raise ConfigError("--output also needs --name, by which a resumed run recognises the function")
+            raise ConfigError("output also needs name, by which a resumed run recognises the function")
         place = os.fspath(output) if output else str(folder and folder.path)
         done = evaluating.evaluate(chosen, chosen.kind, [opened], place, outputs, taken)
     report = scoring.score(done.folders, baseline=base, partial=True)

@@ -337,7 +337,8 @@ def _describe_flag(flag: click.Parameter, model: type[Options], key: str) -> Row
     spelled = "/".join((*flag.opts, *flag.secondary_opts)) if isinstance(flag, click.Option) else ""
     value = flag.metavar or ""
     if field := model.model_fields.get(key):
-        meaning, default = _split(field.description or "", field.get_default())
+        sentence = flag.sentence if isinstance(flag, FieldOption) else field.description or ""
+        meaning, default = _split(sentence, field.get_default())
         group = getattr(flag_of(model, key), "group", Group.SOURCE)
         return Row(group, key, spelled, value, meaning, "required" if field.is_required() else default)
     assert isinstance(flag, FieldOption)

@@ -276,7 +276,7 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
         return None
     if name != "original":
         raise ConfigError(
-            "mirror: needs --format original, which keeps the names that other files refer to; "
+            "mirror: needs `format: original`, which keeps the names that other files refer to; "
             "choose it, or `mirror: none`"
         )
     folder = open_store(source.location)
@@ -355,15 +355,15 @@ def _check_output(store: Store, source: Items[Any]) -> None:
     if store.is_local != (not is_url(root)):
         return
     if f"{output}/".startswith(f"{root}/"):
-        raise OutputError(f"output {output} is inside the source {root}; choose another --output")
+        raise OutputError(f"output {output} is inside the source {root}; choose another output")
     if root.startswith(f"{output}/"):
-        raise OutputError(f"output {output} contains the source {root}; choose another --output")
+        raise OutputError(f"output {output} contains the source {root}; choose another output")
     if not store.is_local:
         return
     refuse_files(store)
     for folder in Path(output).parents:
         if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
-            raise OutputError(f"output {output} is inside another set, {folder}; choose another --output")
+            raise OutputError(f"output {output} is inside another set, {folder}; choose another output")
 
 
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:

@@ -227,7 +227,7 @@ class Choices(Options):
     """split of the source, such as train; default the published one, or all"""
     labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
     """file of labels for a flat source, or the archive of ImageNet's devkit"""
-    labels_are_classes: StrictBool = False
+    labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers from 1 to 1000 in labels as your own classes, not as the devkit's"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
@@ -302,8 +302,9 @@ class Config(Choices):
         FormatName | None, Flag(OUTPUT, "NAME[:ENCODING]", usual=True, complete=catalogue.formats)
     ] = Field(
         None,
-        description="output format, see [formats](../use/formats.md), with the encoding of the images in "
-        "shards as in webdataset:png; default as published",
+        description="output format (robustgen list formats): of images jpeg, png, webp, original, npy, npz, "
+        "webdataset, parquet or table, of sequences mp4, png, npy, webdataset or parquet; webdataset:png "
+        "names the encoding of images in shards; default as published",
     )
     shard_size: Count = 1000
     """images per shard of webdataset and parquet"""

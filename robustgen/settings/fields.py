@@ -28,7 +28,6 @@ from pydantic_core import CoreSchema
 from robustgen.errors import ArgumentError, UnknownNameError, quote
 from robustgen.files.storage import is_url
 
-
 _MOST_PARTS: Final = 500
 
 

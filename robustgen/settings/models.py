@@ -68,7 +68,9 @@ def _read_clahe(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return {} if value else None
     if not isinstance(value, (Mapping, ClaheKeys)):
-        raise ArgumentError(f"must be true, false, or a mapping with clip_limit and tiles, not {quote(value)}")
+        raise ArgumentError(
+            f"must be true, false, or a mapping with clip_limit and tiles, not {quote(value)}"
+        )
     return value
 
 

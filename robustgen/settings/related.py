@@ -165,7 +165,9 @@ class IconChoices(Choices):
     background: Annotated[str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR")] = "#ffffff"
     """white, black or #rrggbb"""
     classes: Annotated[
-        Location | None, AfterValidator(lambda path: path and make_absolute(path)), Flag(CONTENT, "FILE")
+        Location | None,
+        AfterValidator(lambda path: path and make_absolute(path)),
+        Flag(CONTENT, "FILE", name="code-points"),
     ] = None
     """YAML file of other classes: {class: [code points]}"""
     per_class: Annotated[

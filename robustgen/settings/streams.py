@@ -38,8 +38,7 @@ class Drawing(Options):
         Literal[Setting, "csid"] | None,
         BeforeValidator(lambda name: "correlated" if name == "dirichlet" else name),
         Flag(STREAM, "NAME", usual=True, complete=lambda: (*SETTINGS, "dirichlet", "csid")),
-    ] = None
-    """order of the images (docs/use/streams.md); csid is for OpenOOD"""
+    ] = Field(None, description=f"order of the images: {', '.join(SETTINGS)}, or csid (for OpenOOD)")
     shuffle: Annotated[StrictBool, Flag(STREAM, usual=True)] = False
     """draw the order of the corruptions"""
     abrupt: Annotated[StrictBool, Flag(STREAM)] = False

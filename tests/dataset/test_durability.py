@@ -60,7 +60,7 @@ def refused(photos, root, *flags):
     before = whole(root)
     message = cli_error("make-c", "--source", photos, "--output", root, *FEW, *flags)
     assert whole(root) == before and message.endswith(
-        "Choose another --output, or start over with --overwrite"
+        "Choose another output, or start over with --overwrite"
     )
     return message
 

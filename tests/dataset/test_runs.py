@@ -370,7 +370,7 @@ def test_another_source_is_refused_where_a_set_is(tmp_path):
     assert refusal == (
         f"{output}: created from another source: it contains 'cat/a.JPEG', "
         "this source contains 'dog/b.JPEG'. "
-        "Choose another --output, or start over with --overwrite"
+        "Choose another output, or start over with --overwrite"
     )
     assert tree(output) == before
     make_c(theirs, output, *FEW, "--overwrite")
@@ -519,14 +519,14 @@ def test_without_a_terminal_a_line_a_minute_tells_how_far_it_is(photos, tmp_path
 def test_an_output_around_its_source_is_refused(copied):
     for output in (copied.parent, copied.parent.parent):
         refusal = cli_error("make-c", "--source", copied, "--output", output, *FEW)
-        assert refusal == f"output {output} contains the source {copied}; choose another --output"
+        assert refusal == f"output {output} contains the source {copied}; choose another output"
 
 
 def test_an_output_inside_another_set_is_refused(photos, tmp_path):
     make_c(photos, tmp_path / "set", *FEW, "--limit", "1")
     inside = tmp_path / "set" / "more" / "p"
     refusal = cli_error("make-p", "--source", photos, "--output", inside)
-    assert refusal == f"output {inside} is inside another set, {tmp_path / 'set'}; choose another --output"
+    assert refusal == f"output {inside} is inside another set, {tmp_path / 'set'}; choose another output"
     assert not inside.parent.exists()
 
 

@@ -533,10 +533,10 @@ def test_list_tells_the_constants_of_one():
 
 def test_the_members_of_a_group_or_family_are_listed():
     def names(group):
-        return {each["name"] for each in json.loads(cli("list", group, "--json").stdout)}
+        return {each["name"] for each in json.loads(cli("list", group, "--format", "json").stdout)}
 
     assert names("imagenet-c") == {*CORRUPTIONS} and names("imagenet-p") == {*PERTURBATIONS}
-    assert len(json.loads(cli("list", "common", "--json").stdout)) == 25
+    assert len(json.loads(cli("list", "common", "--format", "json").stdout)) == 25
     assert names("all") == {*CORRUPTIONS, *PERTURBATIONS}
     assert names("c-bar") == names("c-bar:all") == {*FAMILIES["c-bar"].corruptions}
     lines = cli("list", "c-bar").stdout.splitlines()
@@ -553,10 +553,10 @@ def test_list_describes_an_edition_and_the_config_of_a_data_set():
 
 
 def test_list_gives_all_as_json():
-    found = json.loads(cli("list", "--json").stdout)
+    found = json.loads(cli("list", "--format", "json").stdout)
     assert {each["kind"] for each in found} == {"corruption", "perturbation", "edition", "data set"}
     assert {each["name"] for each in found if each["kind"] == "edition"} == set(EDITIONS)
-    (fog,) = json.loads(cli("list", "fog", "--json").stdout)
+    (fog,) = json.loads(cli("list", "fog", "--format", "json").stdout)
     assert fog["parameters"]["224"]["3"] == dataclasses.asdict(CORRUPTIONS["fog"].parameters(3, 224))
 
 
