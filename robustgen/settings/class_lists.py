@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import ArgumentError, quote
+from robustgen.files.storage.regular import read_regular
 
 _IMAGENET: Final = Path(__file__).with_name("imagenet_classes.txt")
 
@@ -42,7 +43,7 @@ def read_classes(value: Any) -> Any:
 
 def _read_file(path: Path) -> list[str]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
         if not text.lstrip().startswith(("[", "{")):
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             # Only WordNet ids are separated from the following text: other folder names may contain spaces.

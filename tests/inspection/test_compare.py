@@ -445,7 +445,7 @@ def test_what_cannot_be_compared_is_refused(make, tmp_path):
     )
     assert "is a folder" in cli_error("compare", a, a, "--output", tmp_path)
     assert "is inside the set" in cli_error("compare", a, a, "--output", a / "page.html")
-    assert "--clean-images" in cli_error("compare", a, a, "--clean", tmp_path / "none")
+    assert "--clean-images" in cli_error("compare", a, a, "--clean-images", tmp_path / "none")
     assert "in common" in cli_error("compare", a, make("--corruptions", "snow", "--severities", "1"))
     sequences = ("--perturbations", "brightness,gaussian_noise", "--limit", 6, "--format", "png", "--seed", 0)
     assert "cannot be compared" in cli_error("compare", a, make(*sequences, command="make-p"))
