@@ -56,8 +56,8 @@ $ robustgen make-c --dataset imagenet                 # a bundled config
 - `--set KEY=VALUE` sets any key, also one without a flag. A dot leads to the key of a section: `video.crf`.
 - In paths, `${{NAME}}` stands for an environment variable and a leading `~` for your home folder.
 - Lists are YAML lists or texts with commas: `[fog, snow]` or `fog,snow`.
-- Numbers and booleans are those of YAML 1.2, so `1:30`, `010`, `yes` and `no` are texts. YAML aliases are
-  refused.
+- Numbers and booleans are those of YAML 1.2, so `1:30`, `010`, `yes` and `no` are texts. Aliases and tags
+  such as `!!int` are refused. A list of names or severities has at most 500 entries.
 - If a key is unknown, occurs twice or has a wrong value, the command exits with status 2 and one line:
   `street.yaml:5: corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)`.
 
