@@ -246,7 +246,7 @@ def evaluate(
     folder = None if results.output else TemporaryFolder()
     with borrow_model(model, runtime, results.name) as opened, progress.quiet(outputs.quiet):
         if results.output and isinstance(opened, FunctionModel) and not name:
-            raise ConfigError("--output also needs --name, by which a resumed run recognises the function")
+            raise ConfigError("output also needs name, by which a resumed run recognises the function")
         place = results.output or str(folder and folder.path)
         done = evaluating.evaluate(chosen, chosen.kind, [opened], place, outputs, taken)
     report = scoring.score(done.folders, baseline=results.baseline, partial=True)

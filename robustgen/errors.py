@@ -18,6 +18,15 @@ command or its config is wrong.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Final
+
+_MOST_QUOTED: Final = 200
+
+
+def quote(value: object) -> str:
+    """Return the representation of a value for a message; a long one without its middle."""
+    text = repr(value)
+    return text if len(text) <= _MOST_QUOTED else f"{text[: _MOST_QUOTED - 50]} ... {text[-40:]}"
 
 
 class RobustgenError(Exception):
@@ -46,9 +55,9 @@ class UnknownNameError(ArgumentError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
         by_lower = {each.lower(): each for each in self.known}
-        near = get_close_matches(str(name).lower(), by_lower, n=1)
+        near = get_close_matches(str(name)[:_MOST_QUOTED].lower(), by_lower, n=1)
         hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
-        super().__init__(f"unknown {kind} {name!r} ({hint})")
+        super().__init__(f"unknown {kind} {quote(name)} ({hint})")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), (self.kind, self.name, self.known)

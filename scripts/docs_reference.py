@@ -56,8 +56,8 @@ $ robustgen make-c --dataset imagenet                 # a bundled config
 - `--set KEY=VALUE` sets any key, also one without a flag. A dot leads to the key of a section: `video.crf`.
 - In paths, `${{NAME}}` stands for an environment variable and a leading `~` for your home folder.
 - Lists are YAML lists or texts with commas: `[fog, snow]` or `fog,snow`.
-- Numbers and booleans are those of YAML 1.2, so `1:30`, `010`, `yes` and `no` are texts. YAML aliases are
-  refused.
+- Numbers and booleans are those of YAML 1.2, so `1:30`, `010`, `yes` and `no` are texts. Aliases and tags
+  such as `!!int` are refused. A list of names or severities has at most 500 entries.
 - If a key is unknown, occurs twice or has a wrong value, the command exits with status 2 and one line:
   `street.yaml:5: corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)`.
 
@@ -337,7 +337,8 @@ def _describe_flag(flag: click.Parameter, model: type[Options], key: str) -> Row
     spelled = "/".join((*flag.opts, *flag.secondary_opts)) if isinstance(flag, click.Option) else ""
     value = flag.metavar or ""
     if field := model.model_fields.get(key):
-        meaning, default = _split(field.description or "", field.get_default())
+        sentence = flag.sentence if isinstance(flag, FieldOption) else field.description or ""
+        meaning, default = _split(sentence, field.get_default())
         group = getattr(flag_of(model, key), "group", Group.SOURCE)
         return Row(group, key, spelled, value, meaning, "required" if field.is_required() else default)
     assert isinstance(flag, FieldOption)

@@ -4,6 +4,7 @@ An edition defines the scale of the constants, the preparation of a source image
 preparation has two steps, because some perturbations act on the image between them.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -23,7 +24,7 @@ from robustgen.benchmarks.registry import (
     Stage,
     get_known,
 )
-from robustgen.errors import ArgumentError, ArgumentTypeError
+from robustgen.errors import ArgumentError, ArgumentTypeError, quote
 from robustgen.imaging.decode import as_grey, as_rgb
 from robustgen.imaging.geometry import blacken_gap
 from robustgen.imaging.jpeg import Subsampling
@@ -322,8 +323,10 @@ def get_edition(name: str) -> Edition:
 
 @lru_cache
 def _at_size(base: str, size: str) -> Edition:
-    if not size.isdecimal() or not SMALLEST_SIDE <= int(size) <= MOST_SIDE:
-        raise ArgumentError(f"size of {base}: must be {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {size!r}")
+    if not re.fullmatch("[0-9]{1,9}", size) or not SMALLEST_SIDE <= int(size) <= MOST_SIDE:
+        raise ArgumentError(
+            f"size of {base}: must be {SMALLEST_SIDE} to {MOST_SIDE} pixels, not {quote(size)}"
+        )
     name, side = f"{base}@{size}", EDITIONS[base].side
     if base in _AT_SIZE:
         return _AT_SIZE[base](name, int(size))

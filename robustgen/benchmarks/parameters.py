@@ -9,7 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError, quote
 
 Parameters = TypeVar("Parameters")
 
@@ -49,7 +49,7 @@ def replace_parameters(published: Parameters, values: Any, operation: str) -> Pa
     if values is None:
         return published
     if not isinstance(values, Mapping):
-        raise ArgumentTypeError(f"parameters must be a mapping of names to values, not {values!r}")
+        raise ArgumentTypeError(f"parameters must be a mapping of names to values, not {quote(values)}")
     own = {
         name: check_parameter(published, name, value, operation, f"parameters: {operation}.{name}")
         for name, value in values.items()
@@ -144,7 +144,7 @@ def check_parameter(
     checked = _check_value(place, value, hints[name])
     low, high = find_ranges(published).get(name, USUAL_RANGE)
     if hints[name] in (int, float) and not low <= checked <= high:
-        raise ArgumentError(f"{place}: must be from {low:g} to {high:g}, not {value!r}")
+        raise ArgumentError(f"{place}: must be from {low:g} to {high:g}, not {quote(value)}")
     return checked
 
 
@@ -153,20 +153,22 @@ def _check_value(place: str, value: Any, hint: Any) -> Any:
         return _check_number(place, value, whole=hint is int)
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
-            raise ArgumentError(f"{place}: must be {' or '.join(map(repr, get_args(hint)))}, not {value!r}")
+            raise ArgumentError(
+                f"{place}: must be {' or '.join(map(repr, get_args(hint)))}, not {quote(value)}"
+            )
         return value
     if get_origin(hint) is tuple:
         if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-            raise ArgumentError(f"{place}: must be a sequence of numbers, not {value!r}")
+            raise ArgumentError(f"{place}: must be a sequence of numbers, not {quote(value)}")
         return tuple(_check_number(place, each, whole=False) for each in value)
     if isinstance(value, get_args(hint) or (str, type(None))):
         return value
-    raise ArgumentError(f"{place}: must be a string, not {value!r}")
+    raise ArgumentError(f"{place}: must be a string, not {quote(value)}")
 
 
 def _check_number(place: str, value: Any, *, whole: bool) -> float:
     numeric = isinstance(value, Real) and not isinstance(value, bool)
-    if not numeric or not math.isfinite(value) or value < 0 or (whole and value != int(value)):
+    if not numeric or not 0 <= value < math.inf or (whole and value != int(value)):
         kind = "a whole number" if whole else "a number"
-        raise ArgumentError(f"{place}: must be {kind} of at least 0, not {value!r}")
+        raise ArgumentError(f"{place}: must be {kind} of at least 0, not {quote(value)}")
     return int(value) if whole else float(value)

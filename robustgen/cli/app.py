@@ -34,6 +34,8 @@ _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _HELP_ALL = "robustgen.help_all"
 _MOST_NAMED = 10
+# Longer than a path can be.
+_ENDLESS: Final = re.compile(r"(\S{200})\S{4000,}(\S{100})")
 _EXAMPLES = "\n\nExamples\n--------\n"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _FEW_PER_CORE: Final = 8
@@ -82,10 +84,8 @@ class _App(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, names in _COMMANDS.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name, (each.help or "").splitlines()[0]) for name, each in commands if each]
             with formatter.section(section.value):
-                formatter.write_dl(rows, col_spacing=4)
+                formatter.write_dl(_summarise(self, ctx, names), col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
         open_closed_streams()
@@ -95,21 +95,24 @@ class _App(click.Group):
             # Commands name the file that they cannot write; an error without a name comes from click's help.
             if error.filename is not None or error.errno not in _FULL:
                 raise
-            echo(f"Error: standard output: {error.strerror}", err=True)
+            _echo_error(f"standard output: {error.strerror}")
             sys.exit(WriteError.exit_code)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return self._invoke(ctx)
         except RobustgenError as error:
-            echo(f"Error: {error}{_explain_variable(str(error))}", err=True)
+            _echo_error(f"{error}{_explain_variable(str(error))}")
             sys.exit(error.exit_code)
+        except click.UsageError as error:
+            error.message = _redden(error.message)
+            raise
         except OSError as error:
             # For a path that the system cannot look up: too long, or in a closed folder.
             if error.filename is None:
                 raise
             message = f"{error.filename}: {error.strerror}"
-            echo(f"Error: {message}{_explain_variable(message)}", err=True)
+            _echo_error(f"{message}{_explain_variable(message)}")
             sys.exit(2)
         except KeyboardInterrupt:
             resumable = str(ctx.invoked_subcommand).startswith(_RESUMABLE)
@@ -119,7 +122,7 @@ class _App(click.Group):
         except RuntimeError as error:
             if not is_refused_task(error):
                 raise
-            echo(f"Error: cannot start a thread: {explain_task_limit()}", err=True)
+            _echo_error(f"cannot start a thread: {explain_task_limit()}")
             sys.exit(WriteError.exit_code)
 
     def _invoke(self, ctx: click.Context) -> Any:
@@ -195,11 +198,18 @@ class CommandGroup(Command, click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags, and the commands."""
         Command.format_options(self, ctx, formatter)
-        self.format_commands(ctx, formatter)
+        with formatter.section("Commands"):
+            formatter.write_dl(_summarise(self, ctx, self.commands))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments of the group; a command follows, or none."""
         return click.Group.parse_args(self, ctx, args)
+
+
+def _summarise(group: click.Group, ctx: click.Context, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the names of commands, each with the whole first line of its help."""
+    commands = [(name, group.get_command(ctx, name)) for name in names]
+    return [(name, (each.help or "").splitlines()[0]) for name, each in commands if each]
 
 
 def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -209,8 +219,14 @@ def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> N
         ctx.exit()
 
 
-# Options that make-c and make-p call by different names.
+# Options that make-c and make-p call by different names, and earlier names.
 _MEANT = {
+    **{(name, "--json"): "--format json" for name in ("verify", "list")},
+    **{(name, "--sample"): "--images" for name in ("compare", "calibrate")},
+    **{(name, "--clean"): "--clean-results" for name in ("score-detection", "score-segmentation")},
+    ("compare", "--clean"): "--clean-images",
+    ("score-segmentation", "--classes"): "--class-count",
+    ("make-icons", "--classes"): "--code-points",
     ("make-p", "--severities"): "--difficulty",
     ("make-p", "--severity"): "--difficulty",
     ("make-p", "--corruptions"): "--perturbations",
@@ -228,6 +244,16 @@ def _explain_variable(message: str) -> str:
     if name not in os.environ:
         return f"; environment variable {name} is not set"
     return f"; ${name} was not replaced: use no single quotes, and in a config write ${{{name}}}"
+
+
+def _echo_error(message: str) -> None:
+    """Print an error in one line; words that no file name can have lose their middle."""
+    _print(_redden(escape("Error: " + _ENDLESS.sub(r"\1 ... \2", message))), err=True)
+
+
+def _redden(text: str) -> str:
+    """Return `text` in red, which click keeps on terminals only; plain if `NO_COLOR` is set."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg="red")
 
 
 def echo(line: str, *, err: bool = False) -> None:

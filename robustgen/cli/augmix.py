@@ -8,14 +8,18 @@ from robustgen.settings.running import Running
 
 
 @command("make-augmix")
-@takes(choices=AugMixChoices, running=Running)
+@takes(
+    says={"output": "output folder or URL; default out/{dataset}-augmix, named after the source"},
+    choices=AugMixChoices,
+    running=Running,
+)
 def make_augmix(choices: AugMixChoices, running: Running) -> None:
     """Write AugMix copies of training images.
 
     Examples
     --------
     robustgen make-augmix --source train --output train-augmix
-    robustgen make-augmix --source train --output train-augmix --copies 2
+    robustgen make-augmix --source train --output train-augmix --copies 3 --operations all
     """
     choices.require_source()
     from robustgen.related.augmentation import training_copies

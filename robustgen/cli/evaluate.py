@@ -27,6 +27,11 @@ _OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", 
     taken=ModelInput,
     runtime=Runtime,
     hide=("split", "quality", "format", "output"),
+    says={
+        "clean": "predict the clean images too",
+        "perturbations": "score ImageNet-P on these (robustgen list perturbations); default none",
+        "difficulty": "score ImageNet-P at these difficulties of the noise sequences, 1 to 3; default none",
+    },
 )
 def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Runtime) -> None:
     """Score models on images corrupted on the fly.

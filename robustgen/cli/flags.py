@@ -1,9 +1,10 @@
 """Flags of the commands, derived from the fields of their models."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import click
@@ -29,9 +30,11 @@ _FROM_FILES: Final = (
 class FieldOption(click.Option):
     """An option that knows its group, and whether ``--help`` shows it."""
 
-    def __init__(self, names: Sequence[str], flag: Flag, help_text: str, **attributes: Any) -> None:
+    def __init__(
+        self, names: Sequence[str], flag: Flag, help_text: str, sentence: str = "", **attributes: Any
+    ) -> None:
         super().__init__(names, help=help_text, **attributes)
-        self.group, self.usual = flag.group, flag.usual
+        self.group, self.usual, self.sentence = flag.group, flag.usual, sentence
 
 
 class FieldArgument(click.Argument):
@@ -54,6 +57,7 @@ def takes(
     hide: Iterable[str] = (),
     demo: bool = False,
     instead: str = "",
+    says: Mapping[str, str] = MappingProxyType({}),
     **models: type[Options],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that gives a command the flags of `models`, and calls it with the loaded models.
@@ -68,6 +72,8 @@ def takes(
         Whether the built-in config `demo` is used if no config and no source is given.
     instead : str
         Argument that replaces the source and labels of a config, which may be missing then.
+    says : mapping of str to str
+        Key to the sentence that describes it in this command, if it differs from that of the field.
     **models : type
         Argument of the command to the model that it takes.
     """
@@ -86,7 +92,7 @@ def takes(
         made = [
             each
             for name, model in models.items()
-            for each in _declare(model, name, kinds, {*hide} if issubclass(model, Choices) else set())
+            for each in _declare(model, name, kinds, {*hide} if issubclass(model, Choices) else set(), says)
         ]
         run.__click_params__ = made[::-1]  # type: ignore[attr-defined]
         return run
@@ -113,7 +119,9 @@ def _load(
     return load_config(model, dataset, file, flags, settings=settings, ignored=replaced)
 
 
-def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> Iterator[click.Parameter]:
+def _declare(
+    model: type[Options], name: str, kinds: str, hidden: set[str], says: Mapping[str, str]
+) -> Iterator[click.Parameter]:
     if issubclass(model, Choices):
         for key, flag, text in _FROM_FILES:
             if key not in hidden:
@@ -129,29 +137,29 @@ def _declare(model: type[Options], name: str, kinds: str, hidden: set[str]) -> I
         own = flag_of(model, key)
         if own and key not in hidden and {*own.kinds} & {*kinds}:
             declare = _declare_argument if own.argument else _declare_option
-            yield declare(name, key, field, own)
+            yield declare(name, key, field, own, says.get(key, field.description or ""))
 
 
-def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag) -> FieldArgument:
+def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag, sentence: str) -> FieldArgument:
     several = get_origin(field.annotation) is tuple
     shown = flag.name or key.upper()
     return FieldArgument(
         [f"{name}__{key}"],
-        _describe(field),
+        _describe(field, sentence),
         nargs=-1 if several else 1,
         required=False,
-        metavar=f"[{shown}]..." if several else shown if field.is_required() else f"[{shown}]",
+        metavar=(shown if field.is_required() else f"[{shown}]") + "..." * several,
         shell_complete=_complete(flag.complete),
     )
 
 
-def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag) -> FieldOption:
+def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag, sentence: str) -> FieldOption:
     spelled = (flag.name or key).replace("_", "-")
-    dest = f"{name}__{key}"
+    dest, text = f"{name}__{key}", _describe(field, sentence) + " Required." * field.is_required()
     if flag.switch or bool in _kinds_of(field.annotation):
         both = field.default is not False
-        text = f"--{spelled}/--no-{spelled}" if both else f"--{spelled}"
-        return FieldOption([dest, text], flag, _describe(field), is_flag=True, default=None)
+        spelled += f"/--no-{spelled}" * both
+        return FieldOption([dest, f"--{spelled}"], flag, text, sentence, is_flag=True, default=None)
     words = _list_words(field.annotation)
     # A list with a validator of its own reads commas; any other list is a repeated flag.
     reads_commas = any(isinstance(each, BeforeValidator) for each in field.metadata)
@@ -160,16 +168,17 @@ def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag) -> FieldO
     return FieldOption(
         [dest, f"--{spelled}"],
         flag,
-        _describe(field),
+        text,
+        sentence,
         metavar=flag.metavar or "|".join(words),
         multiple=several,
         shell_complete=_complete(flag.complete or (lambda: words)),
     )
 
 
-def _describe(field: FieldInfo) -> str:
-    """Return the sentence of a field, with its default unless the sentence names one."""
-    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", field.description or "")
+def _describe(field: FieldInfo, sentence: str) -> str:
+    """Return the sentence about a field, with its default unless the sentence names one."""
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence)
     default = field.default
     is_plain = isinstance(default, (int, float, str, Path)) and not isinstance(default, bool)
     shown = f"; default {'on' if default is True else default}" if is_plain or default is True else ""

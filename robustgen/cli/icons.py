@@ -25,8 +25,8 @@ def make_icons(choices: IconChoices, running: Running) -> None:
 
     Examples
     --------
-    robustgen make-icons --style google=DIR --style twitter=DIR --output out/icons
-    robustgen make-icons --style google=DIR --style twitter=DIR --size 64 --output out/icons-64
+    robustgen make-icons --style google=DIR --style twitter=DIR --output icons
+    robustgen make-icons --style google=DIR --style twitter=DIR --size 128 --output icons-128
     """
     from robustgen.related.icons import icon_set
 

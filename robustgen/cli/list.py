@@ -1,4 +1,4 @@
-"""list: all available operations, editions and data sets."""
+"""list: all available operations, editions, formats and data sets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -14,15 +14,17 @@ from robustgen.settings.inspecting import Listing
 if TYPE_CHECKING:
     from robustgen.benchmarks.editions import Edition
     from robustgen.benchmarks.registry import Family, Operation
+    from robustgen.formats import Format
 
 
 @command("list")
 @takes(options=Listing)
 def list_(options: Listing) -> None:
-    """List corruptions, perturbations, editions, data sets.
+    """List corruptions, perturbations, editions, formats, data sets.
 
     NAME shows all details: constants, preparation, or the config of a data set. For a group or family,
-    such as common or c-bar, lists the members. Without NAME, lists everything.
+    such as common, noise or c-bar, lists the members; for formats or another kind, all of that kind. Without
+    NAME, lists everything.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def list_(options: Listing) -> None:
     from robustgen.sources import SOURCES
 
     found = [*(_find(name) if name else _list_all(FAMILIES))]
-    if options.as_json:
+    if options.format == "json":
         echo_text(format_json(found))
     elif name in (each["name"] for each in found):
         echo_text("\n\n".join(map(_describe, found)))
@@ -78,7 +80,7 @@ def _find(name: str) -> list[dict[str, Any]]:
         if family and (reason := family.not_made.get(name.partition(":")[2])):
             raise ArgumentError(f"{name} cannot be made: it {reason}")
         known = {str(word) for each in every for word in (each["name"], *_groups(each))}
-        kind = "corruption, perturbation, edition, data set or family"
+        kind = "corruption, perturbation, edition, format, data set or family"
         if get_close_matches(name.lower(), known, n=1):
             raise UnknownNameError(kind, name, sorted(known))
         raise ArgumentError(f"unknown {kind} {name!r} (robustgen list names all)")
@@ -86,20 +88,23 @@ def _find(name: str) -> list[dict[str, Any]]:
 
 
 def _groups(each: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names in ``--corruptions`` of the groups that a corruption or perturbation belongs to."""
+    """Return the names of the groups of an entry: of its kind, and those that ``--corruptions`` takes."""
+    kind = f"{each['kind']}s".replace(" ", "-")
     if each["kind"] not in ("corruption", "perturbation"):
-        return ()
+        return (kind,)
     group = each.get("group", "common")
     if group != "common":
-        return group, f"{group}:all"
+        return kind, group, f"{group}:all"
     benchmark = "imagenet-c" if each["kind"] == "corruption" else "imagenet-p"
-    return "all", "common" if each["common"] else "extra", benchmark
+    common = ("common", each["category"]) if each["common"] else ("extra",)
+    return kind, "all", *common, benchmark
 
 
 def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
-    """Yield all corruptions of `families`, perturbations, editions and data sets, in a form for JSON."""
+    """Yield all corruptions of `families`, perturbations, editions, formats and data sets, for JSON."""
     from robustgen.benchmarks.editions import EDITIONS
     from robustgen.benchmarks.perturbations import PERTURBATIONS
+    from robustgen.formats import FORMATS
     from robustgen.settings.yaml_files import dataset_file, dataset_names
 
     for family in families.values():
@@ -110,6 +115,7 @@ def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
             yield _read_operation(operation) | names | published
     yield from map(_read_operation, PERTURBATIONS.values())
     yield from map(_read_edition, EDITIONS.values())
+    yield from (_read_format(name, FORMATS[name]) for name in FORMATS.list_usable())
     for name in dataset_names():
         yield {"kind": "data set", "name": name, "config": dataset_file(name).read_text(encoding="utf-8")}
 
@@ -141,28 +147,46 @@ def _read_edition(edition: "Edition") -> dict[str, Any]:
     }
 
 
+def _read_format(name: str, row: "Format") -> dict[str, Any]:
+    return {
+        "kind": "format",
+        "name": name,
+        "title": row.title,
+        "sets": [{"c": "images", "p": "sequences"}[kind] for kind in row.writers],
+        "contains_images": row.has_samples,
+    }
+
+
 def _summarise(found: list[dict[str, Any]]) -> str:
-    """Return a line for each entry, below headings; the names of the data sets share one line."""
+    """Return a line for each entry, below headings."""
     lines: list[str] = []
     head = ""
     for each in found:
-        if each["kind"] != "data set" and _head(each) != head:
+        if _head(each) != head:
             lines += [""] * bool(head) + [_head(each)]
             head = _head(each)
-        lines += [_row(each)] if each["kind"] != "data set" else []
-    names = [each["name"] for each in found if each["kind"] == "data set"]
-    return "\n".join([*lines, "", f"data sets: {', '.join(names)}"] if names else lines)
+        lines.append(_row(each))
+    return "\n".join(lines)
 
 
 def _head(each: dict[str, Any]) -> str:
     if each["kind"] == "corruption":
         return f"corruptions of {each['family']} (robustgen make-c --corruptions {each['group']})"
-    return {"perturbation": "perturbations (robustgen make-p)", "edition": "editions"}[each["kind"]]
+    return {
+        "perturbation": "perturbations (robustgen make-p)",
+        "edition": "editions",
+        "format": "formats (robustgen make-c --format NAME; with images inside also webdataset:png)",
+        "data set": "data sets (robustgen make-c --dataset NAME)",
+    }[each["kind"]]
 
 
 def _row(each: dict[str, Any]) -> str:
     if each["kind"] == "edition":
         return f"  {each['name']:20s} scale {each['scale'] or 'nearest to the image'}"
+    if each["kind"] == "format":
+        return f"  {_describe(each).removeprefix('format ')}"
+    if each["kind"] == "data set":
+        return f"  {each['name']:20s} {each['config'].partition(chr(10))[0].removeprefix('# ')}"
     first = next(iter(each["parameters"].values()))[1]
     group = "common" if each["common"] else "extra"
     return f"  {each['name']:31s} {each['category']:8s} {group:7s} {', '.join(first)}"
@@ -172,12 +196,15 @@ def _describe(each: dict[str, Any]) -> str:
     """Return all details of an entry, in several lines."""
     if each["kind"] == "data set":
         return f"data set {each['name']}, the config\n\n{each['config'].rstrip()}"
+    if each["kind"] == "format":
+        inside = ", with images inside" * each["contains_images"]
+        return f"format {each['name']:20s} {each['title']}: {' and '.join(each['sets'])}{inside}"
     if each["kind"] == "edition":
         scale = f"constants of {each['scale']} pixels" if each["scale"] else "constants nearest to the image"
         lines = [f"edition {each['name']}: {scale}", f"  images      {each['preparation']}"]
         return "\n".join([*lines, f"  by default  {each['format']} files"])
     lines = [f"{each['kind']} {each['name']}" + f": {each['summary']}" * bool(each["summary"])]
-    lines += [f"  needs {name}: {what} (--with {name}=PLACE)" for name, what in each["needs"].items()]
+    lines += [f"  needs {name}: {what} (make-c --with {name}=PLACE)" for name, what in each["needs"].items()]
     for scale, levels in each["parameters"].items():
         for level, values in levels.items():
             constants = ", ".join(f"{key} {format_constant(value)}" for key, value in values.items())

@@ -11,9 +11,11 @@ from robustgen.settings.running import Running
 if TYPE_CHECKING:
     from robustgen.benchmarks.kinds import Kind
 
+_OUTPUT = "output folder or URL; default out/{{dataset}}-{}, named after --dataset or the source"
+
 
 @command("make-c")
-@takes("c", config=Config, running=Running)
+@takes("c", says={"output": _OUTPUT.format("c")}, config=Config, running=Running)
 def make_c(config: Config, running: Running) -> None:
     """Write ImageNet-C: corrupted copies of every image.
 
@@ -26,7 +28,7 @@ def make_c(config: Config, running: Running) -> None:
 
 
 @command("make-p")
-@takes("p", config=Config, running=Running)
+@takes("p", says={"output": _OUTPUT.format("p")}, config=Config, running=Running)
 def make_p(config: Config, running: Running) -> None:
     """Write ImageNet-P: perturbation sequences of every image.
 

@@ -29,6 +29,10 @@ _PAGES = (".html", ".htm")
     demo=True,
     instead="options__image",
     hide=("limit", "sample", "subset", "output", "quality", "format", "clean", "jobs"),
+    says={
+        "perturbations": "draw these perturbations (robustgen list perturbations); default none",
+        "difficulty": "draw perturbations at this difficulty of the noise sequences, 1 to 3; default none",
+    },
     config=Config,
     options=Previewing,
 )

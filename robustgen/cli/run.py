@@ -14,7 +14,7 @@ def run(running: PlanRun) -> None:
     Examples
     --------
     robustgen run plan.json
-    robustgen run plan.json --source /mnt/val --output /mnt/out --jobs all
+    robustgen run plan.json --source /mnt/val --output /mnt/out --jobs 8
     """
     from robustgen.plans import read_plan
 

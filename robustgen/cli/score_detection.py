@@ -15,9 +15,9 @@ def score_detection(options: DetectionScoring) -> None:
     Examples
     --------
     robustgen score-detection --annotations boxes.json --results 'preds/{corruption}/{severity}.json' \
-      --clean clean.json
+      --clean-results clean.json
     robustgen score-detection --annotations boxes.json --results 'preds/{corruption}/{severity}.json' \
-      --clean clean.json --compare-with published
+      --clean-results clean.json --compare-with published
     """
     from robustgen.scores.detection import scoring
 

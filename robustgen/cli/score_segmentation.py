@@ -14,9 +14,9 @@ def score_segmentation(options: SegmentationScoring) -> None:
 
     Examples
     --------
-    robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' --clean clean
+    robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' --clean-results clean
     robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' \
-      --clean clean --reference deeplab.json
+      --clean-results clean --reference deeplab.json
     """
     from robustgen.scores import segmentation
 

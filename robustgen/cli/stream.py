@@ -112,7 +112,7 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     except ArgumentError as error:
         raise ConfigError(f"{playing.accuracy_table}: {error}") from error
     if run.images_per_cell < run.speed:
-        echo(f"{len(keys)} images are fewer than --speed {run.speed}: each cell shows all once", err=True)
+        echo(f"{len(keys)} images are fewer than {run.speed}: each cell shows all once", err=True)
     if playing.format == "jsonl":
         output = playing.output or "out/stream-ccc.jsonl"
         rows = track(draw_rows(run, source, keys), len(run), "images")

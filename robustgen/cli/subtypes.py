@@ -21,8 +21,8 @@ def make_subtypes(options: SubtypeChoices) -> None:
 
     Examples
     --------
-    robustgen make-subtypes /data/imagenet22k --output out/subtypes
-    robustgen make-subtypes /data/imagenet22k --links --output out/subtypes
+    robustgen make-subtypes /data/imagenet22k --output subtypes
+    robustgen make-subtypes /data/imagenet22k --links --output subtypes
     """
     from robustgen.related.subtypes import splitting
 

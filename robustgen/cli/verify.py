@@ -32,7 +32,7 @@ def verify(options: Verifying) -> None:
         against=options.against,
     )
     status = 1 if findings.problems or (findings.failed and not options.allow_failures) else 0
-    if options.as_json:
+    if options.format == "json":
         echo_text(json.dumps(asdict(findings), indent=1))
         sys.exit(status)
     for finding in findings.problems:

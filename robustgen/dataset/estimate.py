@@ -92,7 +92,7 @@ def check_space(plan: Plan, outputs: int, source_size: float) -> None:
         if needed > free:
             raise OutputError(
                 f"{plan.store.location}: the set needs about {format_size(needed)}, but only "
-                f"{format_size(free)} are free; choose another --output, or fewer images with --limit"
+                f"{format_size(free)} are free; choose another output, or fewer images"
             )
 
 

@@ -27,7 +27,7 @@ def open_output(location: str | Path, source: str) -> Iterator[Store]:
     """
     store = open_store(location)
     if f"{store.location}/".startswith(f"{source}/"):
-        raise OutputError(f"{store.location}: is inside the source {source}; choose another --output")
+        raise OutputError(f"{store.location}: is inside the source {source}; choose another output")
     refuse_files(store)
     with name_output_in_errors(store):
         try:

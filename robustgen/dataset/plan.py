@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmarks.editions import EDITIONS
+from robustgen.benchmarks.editions import EDITIONS, nearest_scale
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, Benchmark, Kind, Variant
 from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption
 from robustgen.dataset.ingredients import open_ingredients
@@ -251,15 +251,17 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
 
 def _check_constants(bound: BoundVariant, config: Config) -> None:
     """Raise an ArgumentError if a variant has no constants, or cannot use images of the edition's size."""
-    operation, edition, scale = bound.operation, bound.edition, bound.fixed_scale
+    operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
     try:
         if edition.side and edition.side < operation.smallest_side:
             raise ArgumentError(f"{operation.name} needs sides of at least {operation.smallest_side} pixels")
-        of_sides = any(isinstance(each, int) for each in operation.table)
-        if scale or not (of_sides or len(operation.table) == 1):
+        sides = [each for each in operation.table if isinstance(each, int)]
+        if sides and isinstance(scale, int) and scale not in sides:
+            hint = f"; set constants_for={nearest_scale(scale, sides)}"
+        if scale or not (sides or len(operation.table) == 1):
             operation.rows(scale or USUAL_SCALE)
     except ArgumentError as error:
-        raise ConfigError(f"edition {config.edition}: {error}") from error
+        raise ConfigError(f"edition {config.edition}: {error}{hint}") from error
     if isinstance(operation, Corruption) and operation.requires:
         parameters = bound.parameters(scale or next(iter(operation.table)))
         side = operation.preparation(parameters).crop if edition.by_corruption else edition.side
@@ -296,7 +298,7 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
         return None
     if name != "original":
         raise ConfigError(
-            "mirror: needs --format original, which keeps the names that other files refer to; "
+            "mirror: needs `format: original`, which keeps the names that other files refer to; "
             "choose it, or `mirror: none`"
         )
     folder = open_store(source.location)
@@ -427,15 +429,15 @@ def _check_output(store: Store, source: Items[Any]) -> None:
     if store.is_local != (not is_url(root)):
         return
     if f"{output}/".startswith(f"{root}/"):
-        raise OutputError(f"output {output} is inside the source {root}; choose another --output")
+        raise OutputError(f"output {output} is inside the source {root}; choose another output")
     if root.startswith(f"{output}/"):
-        raise OutputError(f"output {output} contains the source {root}; choose another --output")
+        raise OutputError(f"output {output} contains the source {root}; choose another output")
     if not store.is_local:
         return
     refuse_files(store)
     for folder in Path(output).parents:
         if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
-            raise OutputError(f"output {output} is inside another set, {folder}; choose another --output")
+            raise OutputError(f"output {output} is inside another set, {folder}; choose another output")
 
 
 def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:

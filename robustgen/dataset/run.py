@@ -224,7 +224,7 @@ class _SetRun:
                 remark = " (move the hidden state folder of a set with it)" * plan.has_state_beside
                 raise OutputError(
                     f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
-                    "choose another --output, or --overwrite"
+                    "choose another output, or --overwrite"
                 )
 
     @cached_property

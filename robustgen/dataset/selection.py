@@ -96,10 +96,6 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     if config.sample and config.limit:
         raise ConfigError("sample and limit cannot be combined: choose a sample of N images, or the first N")
     if config.sample:
-        if config.sample > len(keys):
-            raise ConfigError(
-                f"sample: {config.sample} of {len(keys)} images cannot be drawn; leave it out for all"
-            )
         return sample_keys(keys, source.label, config.sample, config.seed)
     return keys[: config.limit]
 

@@ -28,7 +28,7 @@ from robustgen.files.storage.host import HOST_ID, is_alive
 
 SCHEMA: Final = 1
 """Number of the schemas in `robustgen/files/schemas`; any change that older readers misread increases it."""
-START_OVER: Final = "Choose another --output, or start over with --overwrite"
+START_OVER: Final = "Choose another output, or start over with --overwrite"
 _READERS = 32
 
 
@@ -141,7 +141,7 @@ class OutputState:
                 if not (held := self.settings()):
                     raise OutputError(
                         f"{self.location}: is in the way of robustgen's state folder; move it, "
-                        "or choose another --output"
+                        "or choose another output"
                     ) from None
         self._compare(held, wanted)
         self._expect(f"{self.location}/settings.json")

@@ -240,7 +240,7 @@ def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
     if class_labels is not None and class_labels.shape[1] > 1:
         raise SourceError(
             f"{root}: its images have several labels each, which prediction files cannot hold; make the set, "
-            "and compute metrics.multi_label_balanced_error as docs/benchmarks/medmnist-c.md shows"
+            "and compute metrics.multi_label_balanced_error of their outputs"
         )
 
 

@@ -76,7 +76,7 @@ class Registry(Mapping[str, Row]):
 
     def _load(self, entry: "EntryPoint") -> Row:
         try:
-            # Only robustgen prints to standard output: `robustgen list --json` must stay JSON.
+            # Only robustgen prints to standard output: `robustgen list --format json` must stay JSON.
             with redirect_stdout(sys.stderr):
                 row: object = entry.load()
             return self.check(row, entry.name)

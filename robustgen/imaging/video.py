@@ -260,7 +260,7 @@ def _import_av() -> Any:
         import av
     except ImportError as error:
         raise MissingDependencyError(
-            "videos need PyAV: pip install 'robustgen[video]', or choose --format png"
+            "videos need PyAV: pip install 'robustgen[video]', or make-p --format png"
         ) from error
     return av
 

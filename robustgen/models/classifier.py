@@ -53,7 +53,7 @@ class Classifier:
         if count == 1 < classes:
             raise ConfigError(
                 f"{root}: all images are in one folder, {own}: name the folder above the class folders, or "
-                "pass --labels; detectors, for data sets such as COCO, need --annotations"
+                "labels (evaluate --labels); detectors, for sets such as COCO, need evaluate --annotations"
             )
         if count not in (None, classes):
             raise ConfigError(

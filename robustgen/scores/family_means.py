@@ -184,8 +184,8 @@ def _score_laion(names: Sequence[str], models: Sequence[ModelScores], edition: s
     if None in values:
         lacking = [model.model for model, value in zip(models, values, strict=True) if value is None]
         return [], [
-            f"{', '.join(lacking)}: no accuracy over superclasses, which needs logits (--save logits) of "
-            "ImageNet's 1000 classes, and images of the sixteen superclasses"
+            f"{', '.join(lacking)}: no accuracy over superclasses: it needs logits (predict --save logits) "
+            "of ImageNet's 1000 classes, and images of the sixteen superclasses"
         ]
     note = "LAION-C: published accuracies are of its own images, which were chosen for the superclasses"
     return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published, 1)], [note]

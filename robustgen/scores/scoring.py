@@ -282,7 +282,7 @@ def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]
     if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
         notes.append(
             f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
-            "labels must be wrong: check the order of the classes (--classes) and the preprocessing"
+            "labels must be wrong: check the order of the classes (predict --classes) and the preprocessing"
         )
 
 

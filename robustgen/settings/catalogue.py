@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from robustgen.benchmarks.editions import Edition
     from robustgen.benchmarks.registry import Operation
 
-GROUPS = ("common", "extra", "all")
+CATEGORIES = ("noise", "blur", "weather", "digital")
+GROUPS = ("common", "extra", "all", *CATEGORIES)
 
 
 def families() -> "Families":
@@ -95,5 +96,6 @@ def all_words() -> list[str]:
     """Return everything that `robustgen list` describes by name."""
     from robustgen.settings.yaml_files import dataset_names
 
-    words = (*corruption_words(), *perturbations(), *edition_names(), *dataset_names())
+    kinds = ("corruptions", "perturbations", "editions", "formats", "data-sets")
+    words = (*kinds, *corruption_words(), *perturbations(), *edition_names(), *formats(), *dataset_names())
     return [*dict.fromkeys(words)]

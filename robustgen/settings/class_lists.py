@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
+from robustgen.files.storage.regular import read_regular
 
 
 def read_classes(value: Any) -> Any:
@@ -27,18 +28,18 @@ def read_classes(value: Any) -> Any:
         return imagenet_classes()
     names = _read_file(Path(value)) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)):
-        raise ArgumentError(f"must be imagenet, a file, or a list of class folders, not {value!r}")
+        raise ArgumentError(f"must be imagenet, a file, or a list of class folders, not {quote(value)}")
     if not names:
         raise ArgumentError("lists no class")
     repeated = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
     if repeated is not None:
-        raise ArgumentError(f"{repeated!r} is listed twice")
+        raise ArgumentError(f"{quote(repeated)} is listed twice")
     return [str(name) for name in names]
 
 
 def _read_file(path: Path) -> list[str]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
         if not text.lstrip().startswith(("[", "{")):
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             # Only WordNet ids are separated from the following text: other folder names may contain spaces.

@@ -18,7 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
+from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
@@ -28,12 +28,14 @@ from robustgen.settings.fields import (
     Jobs,
     Location,
     Options,
+    Seed,
     SetName,
     Whole,
     Words,
     expand_variables,
     known,
     levels,
+    list_few,
     make_absolute,
     none_if,
     once,
@@ -53,12 +55,14 @@ _MOST_QUALITY: Final = 95
 
 
 def _expand_groups(known_operations: "Callable[[], Mapping[str, Operation]]") -> AfterValidator:
-    """Return a validator that replaces the groups `common`, `extra` and `all` with their members."""
+    """Return a validator that replaces groups such as `common` and `noise` with their members."""
 
     def members(part: str) -> list[str]:
         if part not in catalogue.GROUPS:
             return [part]
         every = known_operations().items()
+        if part in catalogue.CATEGORIES:
+            return [name for name, o in every if o.common and o.category == part]
         return [name for name, o in every if part == "all" or o.common == (part == "common")]
 
     return AfterValidator(lambda parts: tuple(name for part in parts for name in members(part)))
@@ -140,7 +144,7 @@ def _read_ingredient(value: Any) -> Any:
     given = dict(value) if isinstance(value, Mapping) else {"place": value}
     if "place" in given:
         if not isinstance(given["place"], str):
-            raise ArgumentError(f"must be a path or URL, not {given['place']!r}")
+            raise ArgumentError(f"must be a path or URL, not {quote(given['place'])}")
         given["place"] = make_absolute(expand_variables(given["place"]))
     return given
 
@@ -154,7 +158,7 @@ def _parse_ingredients(value: Any) -> Any:
         # A place may contain commas: tiles-{1,2}.tar.
         parts = re.fullmatch(r"([\w-]+)=(.+?)((?:,\w+=[^,]*)*)", str(text))
         if not parts:
-            raise ArgumentError(f"must be NAME=PLACE[,KEY=VALUE], not {text!r}")
+            raise ArgumentError(f"must be NAME=PLACE[,KEY=VALUE], not {quote(text)}")
         settings = dict(part.split("=", 1) for part in parts[3].split(",")[1:])
         found[parts[1]] = {"place": parts[2], **settings}
     return found
@@ -166,13 +170,13 @@ Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
     tuple[Annotated[str, AfterValidator(_check_corruption)], ...],
-    BeforeValidator(split_list),
+    BeforeValidator(list_few),
     _expand_groups(lambda: catalogue.corruptions()),
     AfterValidator(once),
 ]
 Perturbations = Annotated[
     tuple[Annotated[str, known("perturbation", catalogue.perturbation_words)], ...],
-    BeforeValidator(split_list),
+    BeforeValidator(list_few),
     _expand_groups(lambda: catalogue.perturbations()),
     AfterValidator(once),
 ]
@@ -224,7 +228,7 @@ class Choices(Options):
     """split of the source, such as train; default the published one, or all"""
     labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
     """file of labels for a flat source or an array, or the archive of ImageNet's devkit"""
-    labels_are_classes: StrictBool = False
+    labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
@@ -240,7 +244,7 @@ class Choices(Options):
     """use a class-balanced random sample of N images (see --seed)"""
     subset: Annotated[str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE")] = None
     """use only images whose keys match, such as 'val/*', or that the file lists"""
-    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N", usual=True)] = 0
+    seed: Annotated[Seed, Flag(CONTENT, "N", usual=True)] = 0
     """seed, a non-negative whole number"""
     output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = "out/{dataset}-{kind}"
     """output folder or URL; {kind} is c or p"""
@@ -276,7 +280,7 @@ class Config(Choices):
     corruptions: Annotated[
         Corruptions, Flag(CONTENT, "NAMES", usual=True, kinds="c", complete=catalogue.corruption_words)
     ] = Field("common", validate_default=True)
-    """names (a,b), a family, or common, extra, all (robustgen list)"""
+    """names (a,b), a family, or common, extra, all, noise, blur, weather, digital (robustgen list)"""
     severities: Annotated[Severities, Flag(CONTENT, "N,N", usual=True, kinds="c")] = Field(
         "1-5", validate_default=True
     )
@@ -284,7 +288,7 @@ class Config(Choices):
     perturbations: Annotated[
         Perturbations, Flag(CONTENT, "NAMES", usual=True, kinds="p", complete=catalogue.perturbation_words)
     ] = Field("common", validate_default=True)
-    """names (a,b), or common, extra, all (robustgen list)"""
+    """names (a,b), or common, extra, all, noise, blur, weather, digital (robustgen list)"""
     difficulty: Annotated[Difficulties, Flag(CONTENT, "N,N", usual=True, kinds="p")] = Field(
         "1", validate_default=True
     )
@@ -301,8 +305,9 @@ class Config(Choices):
         FormatName | None, Flag(OUTPUT, "NAME[:ENCODING]", usual=True, complete=catalogue.formats)
     ] = Field(
         None,
-        description="output format, see [formats](../use/formats.md), with the encoding of the images in "
-        "shards as in webdataset:png; default as published",
+        description="output format (robustgen list formats): of images jpeg, png, webp, original, npy, npz, "
+        "webdataset, parquet or table, of sequences mp4, png, npy, webdataset or parquet; webdataset:png "
+        "names the encoding of images in shards; default as published",
     )
     shard_size: Count = 1000
     """images per shard of webdataset and parquet"""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
@@ -26,8 +26,10 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema
 
-from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.errors import ArgumentError, UnknownNameError, quote
 from robustgen.files.storage import is_url
+
+_MOST_PARTS: Final = 500
 
 
 class Group(Enum):
@@ -149,6 +151,14 @@ def split_list(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def list_few(value: Any) -> Any:
+    """Return `value` as `split_list` does, and refuse long lists, because each entry is an output or more."""
+    parts = split_list(value)
+    if isinstance(parts, (list, tuple)) and len(parts) > _MOST_PARTS:
+        raise ArgumentError(f"lists {len(parts)}; at most {_MOST_PARTS} are allowed")
+    return parts
+
+
 def once(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the different `values`, of which there must be one."""
     if not values:
@@ -174,16 +184,16 @@ def levels(what: str, highest: int, *, finer: bool = False) -> BeforeValidator:
         text = "" if isinstance(part, bool) else f"1-{highest}" if part == "all" else str(part)
         ends = re.fullmatch(r"(-?\d{1,9}(?:\.\d{1,9})?)(?:-(\d{1,9}))?", text)
         if not ends or ("." in text and (ends[2] or not finer)):
-            raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {part!r}")
+            raise ArgumentError(f"must be a number or a range such as 1-{highest}, not {quote(part)}")
         first, last = float(ends[1]), float(ends[2] or ends[1])
         if wrong := [end for end in (first, last) if not 1 <= end <= highest]:
             raise ArgumentError(f"{what} {wrong[0]:g} does not exist (1 to {highest})")
         if last < first:
-            raise ArgumentError(f"{part!r} runs backwards: write {last:g}-{first:g}")
+            raise ArgumentError(f"{quote(part)} runs backwards: write {last:g}-{first:g}")
         return range(int(first), int(last) + 1) if first.is_integer() else [first]
 
     def read_all(value: Any) -> tuple[float, ...]:
-        parts = split_list(value)
+        parts = list_few(value)
         parts = parts if isinstance(parts, (list, tuple)) else [parts]
         # Rows of arrays are ordered by rising severity, whatever the order in the request.
         return once(tuple(sorted(level for part in parts for level in read(part))))
@@ -216,6 +226,10 @@ def expand_variables(value: Any) -> Any:
     if "\0" in value:
         raise ArgumentError("contains a NUL character")
     try:
+        os.fsencode(value)
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"contains {quote(value[error.start])}, which no path can contain") from error
+    try:
         return value if is_url(value) else str(Path(value).expanduser())
     except RuntimeError as error:
         raise ArgumentError(f"{value}: {error}") from error
@@ -225,7 +239,7 @@ def check_name(name: str) -> str:
     """Return the name of a set or a model, which names a folder; raise an ArgumentError if it cannot."""
     if not name or name.startswith(".") or re.search(r"[/\\\0-\x1f\ud800-\udc7f\udd00-\udfff]", name):
         raise ArgumentError(
-            f"must be a name without slashes, and without a dot at its beginning, not {name!r}"
+            f"must be a name without slashes, and without a dot at its beginning, not {quote(name)}"
         )
     return name
 
@@ -244,7 +258,8 @@ def _check_file(path: Path) -> Path:
 NewFile = Annotated[Path, AfterValidator(_check_file)]
 Whole = Annotated[int, Field(strict=True)]
 Count = Annotated[Whole, Field(ge=1)]
-Jobs = Annotated[Count | None, none_if("all")]
+Jobs = Annotated[Annotated[Count, Field(le=4096)] | None, none_if("all")]
+Seed = Annotated[Whole, Field(ge=0, le=10**18)]
 Location = Annotated[str, BeforeValidator(expand_variables)]
 SetName = Annotated[str, AfterValidator(check_name)]
 Words = Annotated[tuple[str, ...], BeforeValidator(split_list)]

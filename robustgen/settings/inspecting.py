@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings import catalogue
 from robustgen.settings.config import Severities
 from robustgen.settings.fields import (
@@ -16,6 +16,7 @@ from robustgen.settings.fields import (
     Location,
     NewFile,
     Options,
+    Seed,
     Whole,
     Words,
     none_if,
@@ -39,17 +40,17 @@ class Verifying(Options):
     """compare with another output, or with a dataset digest"""
     allow_failures: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
     """exit with status 0 if only failed images are missing"""
-    as_json: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="json")] = False
-    """print all findings and counts as one JSON object"""
+    format: Annotated[Literal["table", "json"], Flag(OUTPUT, usual=True)] = "table"
+    """form of the result; json: all findings and counts as one object"""
 
 
 class Listing(Options):
     """Content of `list`."""
 
     name: Annotated[str | None, Flag(SOURCE, argument=True, complete=catalogue.all_words)] = None
-    """operation, group, family, edition or data set"""
-    as_json: Annotated[StrictBool, Flag(OUTPUT, usual=True, name="json")] = False
-    """print everything as JSON"""
+    """operation, group, family, edition, format or data set; or formats, editions, ..."""
+    format: Annotated[Literal["table", "json"], Flag(OUTPUT, usual=True)] = "table"
+    """form of the list"""
     keys: Annotated[Location | None, Flag(SOURCE, "SOURCE", usual=True)] = None
     """list the image keys of a source, for --subset"""
     labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
@@ -104,7 +105,7 @@ def _read_margins(texts: Any) -> dict[str, float]:
         except ValueError:
             margins[name] = 0
         if not sign or not 0 < margins[name] < float("inf"):
-            raise ArgumentError(f"must be METRIC=X with a number above 0, not {text!r}")
+            raise ArgumentError(f"must be METRIC=X with a number above 0, not {quote(text)}")
     return margins
 
 
@@ -115,9 +116,9 @@ class Comparing(Options):
     """a set"""
     b: Annotated[str, Flag(SOURCE, argument=True)]
     """another set"""
-    sample: Annotated[Count | None, none_if("all"), Flag(CONTENT, "N|all", usual=True)] = 200
+    sample: Annotated[Count | None, none_if("all"), Flag(CONTENT, "N|all", usual=True, name="images")] = 200
     """images per severity or perturbation"""
-    seed: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 0
+    seed: Annotated[Seed, Flag(CONTENT, "N")] = 0
     """seed of the choice of images"""
     corruptions: Annotated[Words, Flag(CONTENT, "NAMES", complete=catalogue.corruption_words)] = ()
     """compare only these corruptions of C sets: a,b"""
@@ -127,7 +128,7 @@ class Comparing(Options):
     """compare only these perturbations of P sets: a,b"""
     partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = False
     """ignore corruptions present in only one of the two sets"""
-    clean: Annotated[str | None, Flag(SOURCE, "DIR")] = None
+    clean: Annotated[str | None, Flag(SOURCE, "DIR", name="clean-images")] = None
     """prepared clean images for a set that has none"""
     margin: Annotated[dict[str, float], BeforeValidator(_read_margins), Flag(CONTENT, "METRIC=X")] = Field(
         (), validate_default=True
@@ -144,7 +145,7 @@ class Comparing(Options):
 class Calibrating(Options):
     """A measurement of the strength of corruptions."""
 
-    sample: Annotated[Count, Flag(SOURCE, "N", usual=True)] = 20
+    sample: Annotated[Count, Flag(SOURCE, "N", usual=True, name="images")] = 20
     """number of images"""
     for_size: Annotated[Whole | None, Flag(CONTENT, "PIXELS", usual=True)] = None
     """propose constants for square images of this size, and write them to --output"""

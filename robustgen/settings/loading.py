@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from robustgen.errors import ConfigError, RobustgenError, UnknownNameError
+from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, quote
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Options, flag_of, keys_of, spell
 from robustgen.settings.yaml_files import Document, Place, dataset_file, parse_yaml, read_document
@@ -52,7 +52,7 @@ def load(
     for setting in settings:
         key, sign, text = setting.partition("=")
         if not sign:
-            raise ConfigError(f"--set: must be KEY=VALUE, not {setting!r}")
+            raise ConfigError(f"--set: must be KEY=VALUE, not {quote(setting)}")
         _put(model, content, key, text)
         origins[key] = f"--set {key}"
         origins.setdefault(key.partition(".")[0], origins[key])
@@ -186,7 +186,7 @@ def _explain(
     if isinstance(cause, RobustgenError):
         hint = "; name the images with --source" if key == "source" and not from_line else ""
         return f"{where}: {cause}{hint}".removeprefix(": ")
-    return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {first['input']!r}"
+    return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {quote(first['input'])}"
 
 
 def _format_unknown(model: type[BaseModel], place: Place) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings.class_lists import read_classes
 from robustgen.settings.fields import Count, Flag, Group, Location, Options, SetName, split_list
 
@@ -28,21 +28,21 @@ def _read_numbers(value: Any) -> Any:
     except (TypeError, ValueError):
         numbers = ()
     if not numbers or isinstance(value, bool) or not all(map(math.isfinite, numbers)):
-        raise ArgumentError(f"must be one number or several, not {value!r}")
+        raise ArgumentError(f"must be one number or several, not {quote(value)}")
     return numbers
 
 
 def _read_colour(value: Any) -> Any:
     numbers = _read_numbers(value)
     if len(numbers) not in (1, 3):
-        raise ArgumentError(f"must be one number, or three, not {value!r}")
+        raise ArgumentError(f"must be one number, or three, not {quote(value)}")
     return numbers * (3 // len(numbers))
 
 
 def _read_size(value: Any) -> Any:
     sides = _read_numbers(value)
     if len(sides) > 2 or any(side != int(side) or side < 1 for side in sides):
-        raise ArgumentError(f"must be a number of pixels, or height and width, not {value!r}")
+        raise ArgumentError(f"must be a number of pixels, or height and width, not {quote(value)}")
     return int(sides[0]), int(sides[-1])
 
 
@@ -68,7 +68,9 @@ def _read_clahe(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return {} if value else None
     if not isinstance(value, (Mapping, ClaheKeys)):
-        raise ArgumentError(f"must be true, false, or a mapping with clip_limit and tiles, not {value!r}")
+        raise ArgumentError(
+            f"must be true, false, or a mapping with clip_limit and tiles, not {quote(value)}"
+        )
     return value
 
 

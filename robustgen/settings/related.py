@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings.catalogue import edition_names
 from robustgen.settings.config import Choices, EditionName
 from robustgen.settings.fields import (
@@ -107,7 +107,7 @@ def parse_colour(text: str) -> tuple[int, int, int]:
         red, green, blue = bytes.fromhex(text[1:])
         return red, green, blue
     if text not in _NAMED_COLOURS:
-        raise ArgumentError(f"must be white, black or #rrggbb, not {text!r}")
+        raise ArgumentError(f"must be white, black or #rrggbb, not {quote(text)}")
     return _NAMED_COLOURS[text]
 
 
@@ -126,9 +126,9 @@ def _pairs(form: str) -> BeforeValidator:
         for text in value:
             name, sign, given = text.partition("=")
             if not (name and sign and given):
-                raise ArgumentError(f"must be {form}, not {text!r}")
+                raise ArgumentError(f"must be {form}, not {quote(text)}")
             if name in pairs:
-                raise ArgumentError(f"{name!r} is given twice")
+                raise ArgumentError(f"{quote(name)} is given twice")
             pairs[name] = given
         return pairs
 
@@ -138,7 +138,7 @@ def _pairs(form: str) -> BeforeValidator:
 def _check_style_names(styles: dict[str, str]) -> dict[str, str]:
     for name in styles:
         if not re.fullmatch(r"\w[\w.-]*", name):
-            raise ArgumentError(f"{name!r} is not a valid style name; use letters, digits, _, - and .")
+            raise ArgumentError(f"{quote(name)} is not a valid style name; use letters, digits, _, - and .")
     if len(styles) < 2:
         raise ArgumentError("at least two styles are needed, because each split holds one out")
     return {name: make_absolute(folder) for name, folder in sorted(styles.items())}
@@ -165,7 +165,9 @@ class IconChoices(Choices):
     background: Annotated[str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR")] = "#ffffff"
     """white, black or #rrggbb"""
     classes: Annotated[
-        Location | None, AfterValidator(lambda path: path and make_absolute(path)), Flag(CONTENT, "FILE")
+        Location | None,
+        AfterValidator(lambda path: path and make_absolute(path)),
+        Flag(CONTENT, "FILE", name="code-points"),
     ] = None
     """YAML file of other classes: {class: [code points]}"""
     per_class: Annotated[

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings.fields import Flag, Group, Jobs, Location, Options
 
 # Environment of a job of a SLURM array.
@@ -24,7 +24,9 @@ def read_shard(text: str) -> tuple[int, int]:
     if text != "auto":
         part, slash, parts = text.partition("/")
         if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-            raise ArgumentError(f"must be I/N with I from 1 to N, for instance 3/16, or auto, not {text!r}")
+            raise ArgumentError(
+                f"must be I/N with I from 1 to N, for instance 3/16, or auto, not {quote(text)}"
+            )
         return int(part), int(parts)
     missing = [name for name in _SLURM if not os.environ.get(name, "").isdecimal()]
     if missing:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings.fields import Count, Flag, Group, Jobs, Location, NewFile, Options, Whole, split_list
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
@@ -32,7 +32,7 @@ class Threshold(NamedTuple):
 def _read_threshold(text: str) -> Threshold:
     found = re.fullmatch(r"\s*(.*?\S)\s*([<>]=?)\s*(\d+(?:\.\d+)?)\s*%?\s*", text)
     if not found:
-        raise ArgumentError(f"must be NAME > NUMBER, or with <, >= or <=, not {text!r}")
+        raise ArgumentError(f"must be NAME > NUMBER, or with <, >= or <=, not {quote(text)}")
     return Threshold(found[1], found[2], float(found[3]))
 
 
@@ -102,7 +102,7 @@ class DetectionScoring(CellScoring, Tables):
     """COCO annotations of the images"""
     results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)]
     """COCO result files, such as 'preds/{corruption}/{severity}.json'"""
-    clean: Annotated[Path, Flag(SOURCE, "FILE", usual=True)]
+    clean: Annotated[Path, Flag(SOURCE, "FILE", usual=True, name="clean-results")]
     """COCO results on the clean images"""
     type: Annotated[tuple[Literal["bbox", "segm"], ...], Flag(CONTENT)] = ()
     """boxes or masks; repeatable; default the types in the results"""
@@ -121,9 +121,9 @@ class SegmentationScoring(CellScoring, Tables):
     """label maps of the images, PNG files"""
     results: Annotated[str, Flag(SOURCE, "PATTERN", usual=True)]
     """folders of predicted maps, such as 'preds/{corruption}/{severity}'"""
-    clean: Annotated[Path, Flag(SOURCE, "DIR", usual=True)]
+    clean: Annotated[Path, Flag(SOURCE, "DIR", usual=True, name="clean-results")]
     """maps predicted on the clean images"""
-    classes: Annotated[Count, Field(le=65535), Flag(CONTENT, "N")] = 19
+    classes: Annotated[Count, Field(le=65535), Flag(CONTENT, "N", name="class-count")] = 19
     """number of classes"""
     ignore: Annotated[Whole, Flag(CONTENT, "LABEL")] = 255
     """label of pixels to ignore"""

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StrictBool
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, quote
 from robustgen.settings.fields import Count, Flag, Group, Options, Probability, split_list
 from robustgen.settings.models import ModelInput
 
@@ -38,8 +38,7 @@ class Drawing(Options):
         Literal[Setting, "csid"] | None,
         BeforeValidator(lambda name: "correlated" if name == "dirichlet" else name),
         Flag(STREAM, "NAME", usual=True, complete=lambda: (*SETTINGS, "dirichlet", "csid")),
-    ] = None
-    """order of the images (docs/use/streams.md); csid is for OpenOOD"""
+    ] = Field(None, description=f"order of the images: {', '.join(SETTINGS)}, or csid (for OpenOOD)")
     shuffle: Annotated[StrictBool, Flag(STREAM, usual=True)] = False
     """draw the order of the corruptions"""
     abrupt: Annotated[StrictBool, Flag(STREAM)] = False
@@ -96,7 +95,7 @@ def _read_grid(value: Any) -> Any:
     except (TypeError, ValueError):
         grid = ()
     if len(grid) < 2 or (grid[0], grid[-1]) != (0, 5) or any(low >= high for low, high in pairwise(grid)):
-        raise ArgumentError(f"must ascend from 0 to 5, not {value!r}")
+        raise ArgumentError(f"must ascend from 0 to 5, not {quote(value)}")
     return grid
 
 

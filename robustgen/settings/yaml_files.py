@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.errors import ConfigError, UnknownNameError, quote
+from robustgen.files.storage.regular import read_regular
 
 Place = tuple[int | str, ...]
 """Keys and positions that lead to a value."""
 
-# A config has a few lines; a larger file, or a device that never ends, was named by mistake.
+# A config has a few lines; a larger file was named by mistake.
 _MOST_BYTES = 1 << 20
+_MOST_DIGITS = 100
 
 
 class Document(NamedTuple):
@@ -31,27 +33,39 @@ class Document(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML loader that rejects repeated keys, and aliases, which can expand without limit.
+    """Safe YAML loader that rejects repeated keys, tags, and aliases, which can expand without limit.
 
     Numbers and booleans are those of YAML 1.2; in YAML 1.1 ``1:30`` is 90, ``010`` is 8, ``no`` is false.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(None, None, "aliases are not allowed", mark)
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(None, None, "aliases are not allowed", event.start_mark)
+        if event.tag:
+            # The constructors of YAML 1.1 raise errors of any kind.
+            problem = f"tags such as {quote(event.tag)} are not allowed"
+            raise yaml.MarkedYAMLError(None, None, problem, event.start_mark)
+        if re.search("[\ud800-\udfff]", getattr(event, "value", "")):
+            raise yaml.MarkedYAMLError(None, None, "half a surrogate pair is no text", event.start_mark)
         return super().compose_node(parent, index)
+
+    def construct_int(self, node: yaml.ScalarNode) -> int:
+        if len(node.value) > _MOST_DIGITS:
+            raise yaml.MarkedYAMLError(None, None, "the number has too many digits", node.start_mark)
+        return int(node.value)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = str(key_node.value)
             if key in seen:
-                raise yaml.MarkedYAMLError(None, None, f"{key!r} occurs twice", key_node.start_mark)
+                raise yaml.MarkedYAMLError(None, None, f"{quote(key)} occurs twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
 
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_int)
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, regex) for tag, regex in rows if tag.endswith(":null")]
     for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -107,12 +121,9 @@ def read_document(path: Path) -> Document:
         The file cannot be read, is not YAML, or contains no mapping.
     """
     try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+        data = read_regular(path, _MOST_BYTES)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > _MOST_BYTES:
-        raise ConfigError(f"{path}: is larger than {_MOST_BYTES} bytes, so it is no config")
     try:
         content, lines = parse_yaml(data.decode("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:

@@ -72,7 +72,7 @@ def _follow(
         return "." not in entry.name, f"symlink that cannot be followed: {reason_of(error)}"
     refusal = None
     if not any(Path(real).is_relative_to(place) for place in places):
-        refusal = "symlink that leaves the source (allow its target with --set follow_links=FOLDER)"
+        refusal = "symlink that leaves the source (the key follow_links allows its target)"
     elif is_folder and any(Path(visited).is_relative_to(real) for visited in trail):
         refusal = "symlink loop"
     elif is_folder and len(trail) > _MOST_LINKS:

@@ -66,7 +66,9 @@ def planted(cifar, tmp_path, monkeypatch):
 def test_verify_names_the_files_of_a_published_set(planted):
     lines = cli("verify", planted).stdout.splitlines()
     assert lines[1:] == ["contrast.npy: the file of CIFAR-10-C on Zenodo"]
-    assert json.loads(cli("verify", planted, "--json").stdout)["published"] == {"contrast.npy": "CIFAR-10-C"}
+    assert json.loads(cli("verify", planted, "--format", "json").stdout)["published"] == {
+        "contrast.npy": "CIFAR-10-C"
+    }
 
 
 def test_other_files_are_not_called_published(planted):

@@ -129,7 +129,7 @@ def test_a_set_of_finer_severities(tmp_path):
     assert "2.5" in (tmp_path / "report.html").read_text()
     sheet = ["--source", tmp_path / "in", "--corruptions", "fog", "--severities", "1,2.5"]
     cli("preview", *sheet, "--output", tmp_path / "sheet.png")
-    assert "2.5" in cli("calibrate", *sheet, "--sample", "1").stdout
+    assert "2.5" in cli("calibrate", *sheet, "--images", "1").stdout
     whole = {level: pixels_of(out / f"contrast/{level}/class/a.jpg").std() for level in (1, 2, 2.5)}
     assert whole[1] > whole[2] > whole[2.5]
     assert "--for-size proposes constants only for whole severities" in cli_error(

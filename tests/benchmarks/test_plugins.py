@@ -212,7 +212,7 @@ def test_a_plugin_without_a_docstring_that_prints_is_listed(tmp_path):
         GOOD.format(family="bare").replace('    """Leave the image as it is."""\n', "") + "print('hello')\n"
     )
     install(tmp_path, "bare", [("bare", "bare_module:bare")], {"bare_module": text})
-    done = run(tmp_path, "list", "--json")
+    done = run(tmp_path, "list", "--format", "json")
     (entry,) = [each for each in json.loads(done.stdout) if each["name"] == "bare:same"]
     assert entry["summary"] == "" and done.stderr == "hello\n"
     assert run(tmp_path, "list", "bare:same").stdout.startswith("corruption bare:same\n  scale 224, ")

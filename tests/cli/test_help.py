@@ -1,5 +1,6 @@
 """The help of commands: two examples at the end of each, which can be given as they stand."""
 
+import ast
 import re
 import shlex
 import subprocess
@@ -8,9 +9,12 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import robustgen
 from robustgen.cli import main
+from robustgen.formats import FORMATS
+from robustgen.settings.streams import SETTINGS
 from tests.helpers import cli
 
 
@@ -48,24 +52,163 @@ def test_help_ends_with_them():
     assert [first.strip(), second.strip()] == list_examples("make-c")
 
 
-# Flags of other programs that messages and comments name.
+# Flags of other programs that messages name.
 OTHERS = {
     *("--disable-pip-version-check", "--no-deps", "--only-binary", "--dest", "--force-reinstall", "--quiet"),
-    *("--head", "--parsable", "--wait", "--flag", "--no", "--array", "--wrap"),
+    *("--head", "--parsable", "--wait", "--wrap", "--array"),
+}
+# Modules, or rooms, to the commands that print their messages; the longest name counts.
+_OF_SETS = "make-c make-p"
+_OF_SOURCES = f"{_OF_SETS} make-augmix config calibrate preview evaluate stream stream_ccc stream_measure"
+_OF_MODELS = "predict evaluate filter-a filter-o stream_measure"
+SPEAKERS = {
+    "": " ".join(name.replace(" ", "_") for name in COMMANDS),
+    "commands": _OF_SETS,
+    "benchmarks": f"{_OF_SETS} evaluate preview calibrate",
+    "cli/app": "",
+    "cli/calibrate": "calibrate",
+    "cli/compare": "compare",
+    "cli/evaluate": "evaluate",
+    "cli/execution": "make-c make-p make-augmix make-icons run preprocess_clahe",
+    "cli/fetch": "fetch",
+    "cli/filter": "filter-a filter-o",
+    "cli/preview": "preview",
+    "cli/score": "score",
+    "cli/flags": "",
+    "cli/make": _OF_SETS,
+    "cli/stream": "stream",
+    "dataset": "make-c make-p make-augmix make-icons run preprocess_clahe",
+    "dataset/ingredients": f"{_OF_SETS} evaluate preview calibrate",
+    "dataset/selection": _OF_SOURCES,
+    "display/charts": "score calibrate",
+    "evaluation": "predict evaluate",
+    "evaluation/detection": "evaluate",
+    "evaluation/detection/reading": "score-detection",
+    "evaluation/predictions": "score score-ood",
+    "evaluation/store": "predict evaluate filter-a filter-o",
+    "execution": f"{_OF_SETS} make-augmix make-icons evaluate preprocess_clahe run",
+    "execution/slurm": "make-c run",
+    "files/registry": "list",
+    "formats": _OF_SETS,
+    "imaging/third_party_files": "make-c evaluate preview calibrate warm",
+    "inspection/conformance": "",
+    "inspection/calibrate": "calibrate",
+    "inspection/compare": "compare",
+    "inspection/preview": "preview",
+    "inspection/verify": "verify",
+    "models": _OF_MODELS,
+    "models/classifier": "predict evaluate stream_measure",
+    "related/augmentation": "make-augmix",
+    "related/clahe_sets": "preprocess_clahe",
+    "related/filtration": "filter-a filter-o",
+    "related/icons": "make-icons",
+    "related/streams/measuring": "stream_measure",
+    "related/subtypes": "make-subtypes",
+    "scores": "score evaluate",
+    "scores/detection": "score-detection",
+    "scores/result_grid": "score-segmentation",
+    "scores/segmentation": "score-segmentation",
+    "scores/gate": "score",
+    "scores/layouts": "score",
+    "scores/score_page": "score",
+    "settings": _OF_SOURCES,
+    "settings/inspecting": "preview",
+    "settings/models": "evaluate",
+    "settings/streams": "stream",
+    "sources": _OF_SOURCES,
+    "sources/devkit": f"{_OF_SOURCES} list",
+    "sources/walk": f"{_OF_SOURCES} list filter-a filter-o make-icons preprocess_clahe",
 }
 
 
-def test_messages_name_only_flags_that_exist():
-    shown = [each for command in COMMANDS.values() for each in command.params]
-    known = {flag for each in shown for flag in (*each.opts, *each.secondary_opts)}
-    known |= {"--help", "--help-all", "--version"} | OTHERS
-    unknown = {
-        f"{path.name}: {flag}"
-        for path in Path(robustgen.__file__).parent.rglob("*.py")
-        for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z]", path.read_text("utf-8"))
-        if flag not in known
-    }
-    assert unknown == set()
+def list_messages(path):
+    """Yield the texts of a module that are no docstrings; an f-string is one text, with N for each value."""
+    tree = ast.parse(path.read_text("utf-8"))
+    inner = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    inner |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(part.value if isinstance(part, ast.Constant) else "N" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.value
+
+
+def flags_of(name):
+    return {flag for each in COMMANDS[name].params for flag in (*each.opts, *each.secondary_opts)}
+
+
+def test_messages_name_only_flags_of_the_commands_that_print_them():
+    """A flag of another command follows its name: "predict --save"."""
+    root, unknown = Path(robustgen.__file__).parent, set()
+    words = re.compile(rf"(?:(?<![\w-])({'|'.join(COMMANDS)}) )?(?<![\w-])(--[a-z][a-z-]*[a-z])")
+    for path in root.rglob("*.py"):
+        module = path.relative_to(root).with_suffix("").as_posix().removesuffix("/__init__")
+        speaker = max(
+            (each for each in SPEAKERS if f"{module}/".startswith(f"{each}/" * bool(each))), key=len
+        )
+        printed = [each.replace("_", " ") for each in SPEAKERS[speaker].split()]
+        for text in list_messages(path):
+            for other, flag in words.findall(text):
+                lacking = [name for name in ([other] if other else printed) if flag not in flags_of(name)]
+                if flag not in OTHERS | {"--help", "--help-all"} and lacking:
+                    unknown.add(f"{module}: {flag}, not of {', '.join(lacking)}")
+    assert "\n".join(sorted(unknown)) == ""
+
+
+# --- sentences -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_do_what_the_defaults_do_not(name):
+    help_all = cli(*name.split(), "--help-all" if "--help-all" in flags_of(name) else "--help").stdout
+    defaults = dict(
+        re.findall(r"^  (--[a-z-]+)\b[^;]*?; default\s+([^\s:;]+?)[.:;]?\s", help_all, re.M | re.S)
+    )
+    for example in list_examples(name):
+        for flag, value in re.findall(r"(--[a-z-]+) ([^-\s]\S*)", example):
+            assert defaults.get(flag) != value, example
+
+
+def test_help_marks_required_flags_and_cuts_no_summary():
+    assert re.search(
+        r"--output DIR +Folder or URL for the .npz files. Required.", cli("predict", "--help").stdout
+    )
+    assert "score [OPTIONS] PREDICTIONS..." in cli("score", "--help").stdout
+    for name in ("stream", "preprocess"):
+        assert "..." not in cli(name, "--help").stdout.partition("Commands:")[2]
+
+
+def test_help_lists_values_and_no_page_of_the_docs():
+    for name in COMMANDS:
+        assert not re.search(r"\bdocs/|\.md\b", cli(*name.split(), "--help").stdout), name
+    told = " ".join(cli("make-c", "--help").stdout.split())
+    assert all(
+        re.search(rf"\b{each}\b", told.partition("formats): ")[2].partition("default")[0]) for each in FORMATS
+    )
+    told = " ".join(cli("stream", "--help").stdout.split()).replace("- ", "-")
+    assert all(re.search(rf"[ ,]{each}[ ,]", told) for each in (*SETTINGS, "csid"))
+
+
+def test_a_flag_means_one_thing():
+    """Flags of one name take values of one form, whatever the command."""
+    forms = {}
+    for command in COMMANDS.values():
+        for each in command.params:
+            for flag in each.opts:
+                if flag in ("--sample", "--clean", "--classes", "--json", "--images"):
+                    forms.setdefault(flag, set()).add((each.metavar or "").removesuffix("|all"))
+    assert forms == {"--sample": {"N"}, "--clean": {""}, "--classes": {"NAME|FILE"}, "--images": {"N"}}
+
+
+def test_errors_are_red_where_colour_is_shown(monkeypatch):
+    def told(*args):
+        return CliRunner().invoke(main, args, color=True).stderr
+
+    assert told("score", "nowhere").startswith("\x1b[31mError: ") and "\x1b[31mNo such" in told(
+        "score", "--x"
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in told("score", "nowhere") + told("score", "--x")
 
 
 # --- the front -----------------------------------------------------------------------------------

@@ -31,7 +31,16 @@ def icons(tmp_path):
                 tmp_path / style / f"{name}.png"
             )
     styles = [f"{style}={tmp_path / style}" for style in ("google", "fluent")]
-    return ("--style", styles[0], "--style", styles[1], "--classes", tmp_path / "classes.yaml", "--jobs", 1)
+    return (
+        "--style",
+        styles[0],
+        "--style",
+        styles[1],
+        "--code-points",
+        tmp_path / "classes.yaml",
+        "--jobs",
+        1,
+    )
 
 
 def preprocess(source, output, *flags, status=0):

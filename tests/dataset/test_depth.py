@@ -112,7 +112,7 @@ def test_other_maps_are_refused(source, maps, output, tmp_path):
     command = ("make-c", "--source", source, "--output", output, *FEW)
     message = cli_error(*command, *with_depth(changed))
     assert "created with different settings: parameters.3dcc.far_focus/1.depth was" in message
-    assert "scale 2.0'. Choose another --output" in cli_error(*command, *with_depth(maps / "npy", "2"))
+    assert "scale 2.0'. Choose another output" in cli_error(*command, *with_depth(maps / "npy", "2"))
     # Corruptions that need none go beside.
     more = ("--corruptions", "3dcc:iso_noise", *FEW[2:])
     target = shutil.copytree(output, tmp_path / "copied")

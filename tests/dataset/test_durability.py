@@ -59,9 +59,7 @@ def undisturbed_many(many, tmp_path_factory):
 def refused(photos, root, *flags):
     before = whole(root)
     message = cli_error("make-c", "--source", photos, "--output", root, *FEW, *flags)
-    assert whole(root) == before and message.endswith(
-        "Choose another --output, or start over with --overwrite"
-    )
+    assert whole(root) == before and message.endswith("Choose another output, or start over with --overwrite")
     return message
 
 

@@ -306,7 +306,7 @@ def test_names_are_printed_escaped_by_all_commands(tmp_path, monkeypatch):
     told("report", other)
     told("preview", next((root / "in").rglob("*0.png")), "--corruptions", "fog", "--output", root / "a.png")
     told("preview", root / "none.png", status=2)
-    told("calibrate", "--source", root / "in", "--corruptions", "contrast", "--sample", 2)
+    told("calibrate", "--source", root / "in", "--corruptions", "contrast", "--images", 2)
     told("list", SPEAKING, status=2)
     told("score", root / "in", status=2)
     told("predict", one, "--model", root / "none.onnx", "--output", root / "p", status=2)
@@ -467,7 +467,13 @@ def test_loops_in_a_folder_that_others_can_write_to_are_not_used(tmp_path, monke
 
 
 def test_a_full_disk_behind_the_output_of_a_command_is_one_line(photos):
-    for args in (("list",), ("list", "--keys", photos), ("list", "--json"), ("--help",), ("list", "--help")):
+    for args in (
+        ("list",),
+        ("list", "--keys", photos),
+        ("list", "--format", "json"),
+        ("--help",),
+        ("list", "--help"),
+    ):
         with Path("/dev/full").open("w") as full:
             command = [sys.executable, "-m", "robustgen", *map(str, args)]
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

@@ -238,7 +238,7 @@ def refused(file):
     """The error for a file of another version."""
     return (
         f"{file}: has no schema number, and this version of robustgen reads schema 1: another version or "
-        "program wrote it. Choose another --output, or start over with --overwrite"
+        "program wrote it. Choose another output, or start over with --overwrite"
     )
 
 

@@ -281,7 +281,7 @@ def refused_then_overwritten(source, output, name, *flags):
     before = {k: v for k, v in whole(output).items() if k != "dataset.json"}
     message = cli_error("make-c", "--source", source, "--output", output, *flags)
     assert f"{name!r} differs from the image that {output} was created from. " in message
-    assert message.endswith("Choose another --output, or start over with --overwrite")
+    assert message.endswith("Choose another output, or start over with --overwrite")
     assert {k: v for k, v in whole(output).items() if k in before} == before
     assert not litter(output)
     make_c(source, output, *flags, "--overwrite")

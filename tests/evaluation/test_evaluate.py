@@ -128,7 +128,7 @@ def test_images_without_classes_are_for_detectors(model, tmp_path):
     ):
         line = cli_error(*command, *flags)
         assert ": all images are in one folder, " in line and " has 10 classes: name the folder above" in line
-        assert line.endswith("detectors, for data sets such as COCO, need --annotations")
+        assert line.endswith("detectors, for sets such as COCO, need evaluate --annotations")
 
 
 def test_images_with_several_labels_are_refused(model, tmp_path):

@@ -91,7 +91,7 @@ def test_unreadable_images_are_named(source, tmp_path):
 def test_the_chart_shows_every_corruption(source, tmp_path):
     pytest.importorskip("matplotlib")
     flags = ("--source", source, "--edition", "imagenet-64", "--corruptions", "fog,contrast,shot_noise")
-    cli("calibrate", *flags, "--sample", 1, "--output", tmp_path / "chart.svg")
+    cli("calibrate", *flags, "--images", 1, "--output", tmp_path / "chart.svg")
     text = (tmp_path / "chart.svg").read_text()
     for label in ("fog", "contrast", "shot noise", "Weather"):
         assert f"<!-- {label} -->" in text

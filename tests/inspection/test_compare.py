@@ -403,12 +403,12 @@ def test_clean_images_can_be_named(make, own_copy):
         as_published(root)
     without = compare(a, b)
     assert not any(operation.overall("psnr") for operation in without.operations)
-    assert any("--clean" in note for note in without.notes)
+    assert any("--clean-images" in note for note in without.notes)
     found = compare(a, b, clean=str(clean))
     assert found.operations[0].overall("psnr").images == IMAGES
     for path in clean.rglob("*.JPEG"):
         Image.fromarray(photo(80, 72)).save(path)
-    result = cli("compare", a, b, "--clean", clean, status=1)
+    result = cli("compare", a, b, "--clean-images", clean, status=1)
     assert "64 x 64 pixels cannot be compared with 72 x 80 pixels" in result.stdout
 
 
@@ -429,7 +429,7 @@ def test_the_sample_is_the_same_images_in_all_variants_and_decided_by_the_seed(m
 
 def test_too_few_images_are_no_verdict(make):
     for sample in (4, 5, 9):
-        result = cli("compare", make(*FEW), make(*FEW, "--seed", 3), "--sample", sample, status=1)
+        result = cli("compare", make(*FEW), make(*FEW, "--seed", 3), "--images", sample, status=1)
         assert "equivalence needs at least 10 images" in result.stdout
         assert "too few images: gaussian_noise, glass_blur, fog" in result.stdout
 
@@ -440,12 +440,12 @@ def test_what_cannot_be_compared_is_refused(make, tmp_path):
     assert "contains no folder" in cli_error("compare", a, tmp_path)
     assert "did you mean 'fog'?" in cli_error("compare", a, a, "--corruptions", "frog")
     assert "--severities: severity 7" in cli_error("compare", a, a, "--severities", "7")
-    assert "--sample: must be greater than or equal to 1, not 0" in cli_error(
-        "compare", a, a, "--sample", "0"
+    assert "--images: must be greater than or equal to 1, not 0" in cli_error(
+        "compare", a, a, "--images", "0"
     )
     assert "is a folder" in cli_error("compare", a, a, "--output", tmp_path)
     assert "is inside the set" in cli_error("compare", a, a, "--output", a / "page.html")
-    assert "--clean" in cli_error("compare", a, a, "--clean", tmp_path / "none")
+    assert "--clean-images" in cli_error("compare", a, a, "--clean-images", tmp_path / "none")
     assert "in common" in cli_error("compare", a, make("--corruptions", "snow", "--severities", "1"))
     sequences = ("--perturbations", "brightness,gaussian_noise", "--limit", 6, "--format", "png", "--seed", 0)
     assert "cannot be compared" in cli_error("compare", a, make(*sequences, command="make-p"))

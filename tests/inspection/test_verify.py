@@ -139,13 +139,13 @@ def test_the_dataset_digest_is_that_of_the_sums(output):
 
 
 def test_findings_as_json(output, tmp_path):
-    told = json.loads(cli("verify", output, "--json").stdout)
+    told = json.loads(cli("verify", output, "--format", "json").stdout)
     expected = {"problems": [], "failed": [], "images": 5, "checked": 25, "remade": 0}
     expected |= {"known_as": None, "published": {}}
     assert told == {**expected, "digest": manifest(output)["digest"]}
     copied = Path(shutil.copytree(output, tmp_path / "out"))
     (copied / "odd\nname").touch()
-    told = json.loads(cli("verify", copied, "--json", status=1).stdout)
+    told = json.loads(cli("verify", copied, "--format", "json", status=1).stdout)
     assert told["problems"] == [{"kind": "extra", "path": "odd\nname", "detail": ""}]
 
 

@@ -79,7 +79,7 @@ def test_the_seed_is_that_of_the_run(drawn, table, photos, tmp_path):
 def test_a_source_of_few_images_is_told(table, photos, tmp_path):
     flags = ("--accuracy-table", table, "--source", photos, "--length", "7", "--output", tmp_path / "a")
     done = cli("stream", *RUN[:3], "--speed", "9", *flags)
-    assert "5 images are fewer than --speed 9: each cell shows all once" in done.stderr
+    assert "5 images are fewer than 9: each cell shows all once" in done.stderr
     assert "7 images in 2 cells" in done.stdout
 
 

@@ -489,7 +489,7 @@ def test_own_classes(tmp_path, packages):
     file = tmp_path / "classes.yaml"
     file.write_text("flying things:\n  - '2708-fe0f'\nanimals:\n  - '1f431'\n  - '1f408'\n")
     out = tmp_path / "out"
-    cli("make-icons", *packages, "--output", out, "--classes", file)
+    cli("make-icons", *packages, "--output", out, "--code-points", file)
     assert set(manifest_of(out)["icons"]) == {"animals", "flying things"}
     cli("verify", out, "--deep", "all")
 
@@ -518,7 +518,7 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
         (("--per-class", "-3"), "--per-class: must be greater than or equal to 1, not -3"),
         (("--per-class", "few"), "--per-class: must be a valid integer, not 'few'"),
         (("--style", "own={copy}"), "--style own: all of its icons are those of another style"),
-        (("--classes", "{missing}"), "{missing}: cannot be read"),
+        (("--code-points", "{missing}"), "{missing}: cannot be read"),
         (("--output", "{g}/img"), "is inside the source {g}"),
         (("--output", "{f}/out"), "is inside the source {f}"),
     ],

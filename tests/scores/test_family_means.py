@@ -204,7 +204,9 @@ def test_families_have_a_place_on_the_page(laion, tmp_path):
 
 def test_superclasses_take_logits(laion):
     own, notes = score_family(laion / "lists", "laion-c")
-    assert "superclass_accuracy" not in own and any("needs logits (--save logits)" in note for note in notes)
+    assert "superclass_accuracy" not in own and any(
+        "needs logits (predict --save logits)" in note for note in notes
+    )
 
 
 def test_class_folders_may_be_superclasses(tmp_path):

@@ -97,7 +97,7 @@ def test_a_model_no_better_than_a_guess_is_warned_of(tmp_path, wrong, classes):
     root = put_c(tmp_path / "mine", {"fog": wrong}, clean=wrong, classes=classes)
     warnings = [note for note in scored(root, "--partial")[1] if note.startswith("warning: ")]
     told = f"warning: mine is right on {1 - wrong:.1%} of the clean images, no more than a guess. The labels "
-    told += "must be wrong: check the order of the classes (--classes) and the preprocessing"
+    told += "must be wrong: check the order of the classes (predict --classes) and the preprocessing"
     assert warnings == [told] * (wrong != 0.97)
 
 

@@ -106,7 +106,14 @@ def put_run(root, masks=False, names=IMAGENET_C.common, levels=(1, 2, 3, 4, 5), 
 
 def flags(root):
     pattern = root / "{corruption}" / "{severity}.json"
-    files = ("--annotations", root / "truth.json", "--results", pattern, "--clean", root / "clean.json")
+    files = (
+        "--annotations",
+        root / "truth.json",
+        "--results",
+        pattern,
+        "--clean-results",
+        root / "clean.json",
+    )
     return ("score-detection", *files, "--jobs", 1)
 
 

@@ -54,7 +54,7 @@ def put_run(root, names=IMAGENET_C.common, levels=(1, 2, 3, 4, 5), factor=1.0, s
 
 def flags(root):
     pattern = root / "preds" / "{corruption}" / "{severity}"
-    where = ("--truth", root / "gt", "--results", pattern, "--clean", root / "clean")
+    where = ("--truth", root / "gt", "--results", pattern, "--clean-results", root / "clean")
     return ("score-segmentation", *where, "--jobs", 1)
 
 
@@ -151,7 +151,7 @@ def test_any_number_of_classes_in_sixteen_bits(tmp_path):
     put_map(tmp_path / "gt" / "a.png", truth)
     put_map(tmp_path / "clean" / "a.png", truth)
     put_map(tmp_path / "preds" / "fog" / "1" / "a.png", guess)
-    found = report_of(tmp_path, "--partial", "--classes", 1000, "--ignore", 65535)
+    found = report_of(tmp_path, "--partial", "--class-count", 1000, "--ignore", 65535)
     present = np.union1d(truth, guess)
     wanted = jaccard_score(truth.ravel(), guess.ravel(), labels=present, average="macro")
     assert found["clean"] == 1 and found["corruptions"]["fog"]["1"] == pytest.approx(wanted)

@@ -13,7 +13,7 @@ from typing import Any
 from robustgen.benchmarks.corruptions import blur, digital, noise, plugins, weather
 from robustgen.benchmarks.corruptions.c_bar import C_BAR
 from robustgen.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
-from robustgen.benchmarks.registry import BENCHMARK_FAMILY, Corruption, Family, get_known
+from robustgen.benchmarks.registry import BENCHMARK_FAMILY, CATEGORIES, Corruption, Family, get_known
 from robustgen.errors import ArgumentError
 from robustgen.files.registry import Registry
 
@@ -69,7 +69,7 @@ FAMILIES = Families(
         C_BAR.name: "robustgen.benchmarks.corruptions.c_bar:C_BAR",
         **{name: f"{__name__}.{module}:FAMILY" for name, module in LATER.items()},
     },
-    reserved=("common", "extra", "all"),
+    reserved=("common", "extra", "all", *CATEGORIES),
 )
 """Families of corruptions, by name."""
 

@@ -118,14 +118,16 @@ def _find_clean_sides(
     """Return the clean images for both sets: their own, the given ones, or those of the other set."""
     if kind == "p":
         if clean:
-            raise SourceError("--clean: the frames of sequences are compared with their own first frame")
+            raise SourceError(
+                "--clean-images: the frames of sequences are compared with their own first frame"
+            )
         notes.append("frames are compared with the first frame of their sequence")
         return None, None
     given = open_clean_side(clean) if clean else None
     own = [side if CLEAN in side.variants else given for side in (a, b)]
     found = own[0] or own[1]
     if found is None:
-        notes.append("no clean images (--clean DIR): only pixels and file sizes are compared")
+        notes.append("no clean images (--clean-images DIR): only pixels and file sizes are compared")
     elif own[0] is None or own[1] is None:
         notes.append(
             f"{'A' if own[0] is None else 'B'} has no clean images; those of {found.root} are used for both"

@@ -92,10 +92,10 @@ def open_clean_side(root: str | Path) -> Side:
     try:
         check_folder(store)
     except SourceError as error:
-        raise SourceError(f"--clean {error}") from None
+        raise SourceError(f"--clean-images {error}") from None
     side = Side(Tree(store, "c", (CLEAN_VARIANT,), {}, {CLEAN_VARIANT: ""}))
     if not side.keys(CLEAN):
-        raise SourceError(f"--clean {root}: contains no images")
+        raise SourceError(f"--clean-images {root}: contains no images")
     return side
 
 

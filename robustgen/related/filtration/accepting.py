@@ -16,6 +16,7 @@ from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, ImageError, OutputError
 from robustgen.files.json_files import parse_json
 from robustgen.files.storage import Store, open_store
+from robustgen.files.storage.regular import read_regular
 from robustgen.related.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.related.filtration.rules import Rule
 from robustgen.settings.related import Filtering
@@ -137,7 +138,7 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     """Yield number and key of each line with a key."""
     try:
         # Not splitlines(): keys may contain form feeds and the like.
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
+        lines = read_regular(path).decode("utf-8-sig").split("\n")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

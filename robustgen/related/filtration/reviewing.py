@@ -10,6 +10,7 @@ from robustgen.display import html
 from robustgen.errors import ConfigError
 from robustgen.files.json_files import parse_json
 from robustgen.files.storage import Store
+from robustgen.files.storage.regular import read_regular
 from robustgen.formats.base import WrittenFile
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
@@ -111,7 +112,7 @@ def read_words(paths: Sequence[Path]) -> dict[str, str]:
 
 def _words(path: Path) -> dict[str, str]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
