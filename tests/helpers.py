@@ -32,6 +32,7 @@ FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--job
 FEW_VARIANTS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
 CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
 _BEGINNING = re.compile(r"\d+ images?(, \d+ class(es)?)?, \d+ outputs? of each|compiling loops, once")
+_PROGRESS = re.compile(r"\d+ of \d+ (images|sequences|batches)(, .*)?")
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
 
 
@@ -102,8 +103,9 @@ def cli_error(*args):
 
 
 def without_beginning(text):
-    """The lines on stderr of a command, without those that a run begins with."""
-    return [line for line in text.splitlines() if not _BEGINNING.fullmatch(line)]
+    """The lines on stderr of a command, without those that a run begins with, and those of its progress."""
+    known = (_BEGINNING, _PROGRESS)
+    return [line for line in text.splitlines() if not any(each.fullmatch(line) for each in known)]
 
 
 def spawn(*args, **environment):

@@ -1,7 +1,7 @@
 """Interface between jobs and executors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar

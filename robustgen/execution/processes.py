@@ -19,8 +19,10 @@ from robustgen.files.storage.host import explain_refusal, hold_back_interrupts
 
 _LIBRARIES: Final = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "NUMEXPR")
 _ONE_THREAD: Final = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES} | {"VECLIB_MAXIMUM_THREADS": "1"}
-# A process of its own, which unlike those of multiprocessing does not import the script of the user.
-_SERVE: Final = "import sys; sys.path[:] = sys.argv[1:]; from robustgen.execution.worker import serve; serve()"
+# Unlike a process of multiprocessing, it does not import the script of the user.
+_START: Final = (
+    "import sys; sys.path[:] = sys.argv[1:]; from robustgen.execution import worker; worker.serve()"
+)
 
 
 class ThisProcess:
@@ -69,19 +71,32 @@ class Processes:
             raise WriteError(f"cannot start {self.count} workers: {reason}") from error
 
 
+@dataclass(frozen=True)
+class _Adopt:
+    """Job that gives a worker the environment and the search path of this process."""
+
+    environment: dict[str, str]
+    path: list[str]
+
+    def run(self, reporter: Reporter) -> None:
+        os.environ.clear()
+        os.environ.update(self.environment)
+        sys.path[:] = self.path
+
+
 class _Worker:
     """Worker process; it ends when its standard input is closed, so with this process at the latest."""
 
     def __init__(self) -> None:
-        self.surroundings = _surroundings()
-        command = [sys.executable, "-c", _SERVE, *sys.path]
-        pipe = subprocess.PIPE
+        # A forked copy of this process has no share in it.
+        self.owner = os.getpid()
+        command, pipe = [sys.executable, "-c", _START, *sys.path], subprocess.PIPE
         with hold_back_interrupts():
             self._process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, env={**os.environ, **_ONE_THREAD}
             )
 
-    def call(self, job: Job[Any] | None, reporter: Reporter) -> Any:
+    def call(self, job: Job[Any], reporter: Reporter) -> Any:
         """Return the result of a job."""
         packed = pickle.dumps((job, reporter))
         try:
@@ -107,11 +122,6 @@ _idle = list[_Worker]()
 """Workers of earlier runs, which start at once; they end themselves after five minutes."""
 
 
-def _surroundings() -> tuple[int, dict[str, str], list[str]]:
-    """Return what a worker has from this process, which a forked copy of this process has not."""
-    return os.getpid(), {**os.environ}, [*sys.path]
-
-
 @contextmanager
 def _borrow_workers(count: int) -> Iterator[list[_Worker]]:
     """Yield so many workers, which are ended if the block fails and otherwise kept for later."""
@@ -128,13 +138,14 @@ def _borrow_workers(count: int) -> Iterator[list[_Worker]]:
 
 
 def _take_idle() -> _Worker | None:
-    """Return an idle worker that answers and has the surroundings of this process, if there is one."""
+    """Return an idle worker that still answers, if there is one."""
+    adopt = _Adopt({**os.environ, **_ONE_THREAD}, [*sys.path])
     with suppress(IndexError):
         while True:
             worker = _idle.pop()
-            if worker.surroundings == _surroundings():
-                with suppress(WorkersLostError):
-                    worker.call(None, NOBODY)
+            with suppress(WorkersLostError):
+                if worker.owner == os.getpid():
+                    worker.call(adopt, NOBODY)
                     return worker
     return None
 
@@ -142,7 +153,8 @@ def _take_idle() -> _Worker | None:
 @atexit.register
 def end_idle_workers() -> None:
     """End the workers that wait for jobs."""
-    while _idle:
-        worker = _idle.pop()
-        if worker.surroundings[0] == os.getpid():
-            worker.end()
+    with suppress(IndexError):
+        while True:
+            worker = _idle.pop()
+            if worker.owner == os.getpid():
+                worker.end()

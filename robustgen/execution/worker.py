@@ -47,6 +47,6 @@ def _answer(packed: bytes) -> bytes:
     """Run a job; return its result, or its error and traceback."""
     try:
         job, reporter = pickle.loads(packed)
-        return pickle.dumps((job and run_job(job, reporter), None, ""))
+        return pickle.dumps((run_job(job, reporter), None, ""))
     except Exception as error:
         return pickle.dumps((None, error, traceback.format_exc()))
