@@ -50,7 +50,16 @@ if not TYPE_CHECKING:  # else every misspelled name would have a type
             raise AttributeError(f"module 'robustgen' has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module(_PUBLIC[name]), name)
+        try:
+            return getattr(import_module(_PUBLIC[name]), name)
+        except RuntimeError as error:
+            # Modules that start threads cannot be imported while Python ends.
+            from robustgen.errors import WriteError
+            from robustgen.files.storage.host import explain_refusal
+
+            if not (reason := explain_refusal(error)):
+                raise
+            raise WriteError(reason) from error
 
 
 def __dir__() -> list[str]:

@@ -15,9 +15,10 @@ from robustgen.dataset.execution import execute, read_executor
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.dataset.run import RunResult
 from robustgen.display import progress
-from robustgen.errors import ConfigError, RobustgenError, UnknownNameError
+from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, WriteError
 from robustgen.evaluation import evaluating
 from robustgen.execution import Launcher
+from robustgen.files.storage.host import explain_refusal
 from robustgen.files.storage.temporary import TemporaryFolder
 from robustgen.inspection.verify import Findings
 from robustgen.inspection.verify import verify as check_output
@@ -78,6 +79,10 @@ def _takes(
             except RobustgenError as error:
                 error.args = (re.sub(r"--([a-z][a-z-]*)", spell, str(error)),)
                 raise
+            except (OSError, RuntimeError) as error:
+                if not (reason := explain_refusal(error)):
+                    raise
+                raise WriteError(reason) from error
 
         call.__signature__ = signature.replace(parameters=[*fixed, *several])  # type: ignore[attr-defined]
         return call

@@ -35,6 +35,7 @@ _BEGINNING = re.compile(
     r"\d+ images?(, \d+ class(es)?| of \d+ of the \d+ classes of the source)?, \d+ outputs? of each|"
     r"compiling loops, once|input of .*"
 )
+_PROGRESS = re.compile(r"\d+ of \d+ (images|sequences|batches)(, .*)?")
 RANDOM_PERTURBATIONS = {"gaussian_noise", "shot_noise", "speckle_noise", "snow", "spatter"}
 
 
@@ -105,8 +106,9 @@ def cli_error(*args):
 
 
 def without_beginning(text):
-    """The lines on stderr of a command, without those that a run begins with."""
-    return [line for line in text.splitlines() if not _BEGINNING.fullmatch(line)]
+    """The lines on stderr of a command, without those that a run begins with, and those of its progress."""
+    known = (_BEGINNING, _PROGRESS)
+    return [line for line in text.splitlines() if not any(each.fullmatch(line) for each in known)]
 
 
 def spawn(*args, **environment):

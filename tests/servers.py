@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from joblib.externals.loky import get_reusable_executor
 
 BUCKET = "robustgen-tests"
 
@@ -82,11 +81,12 @@ def describe_s3(endpoint: str) -> dict[str, str]:
 @pytest.fixture
 def s3(s3_server: tuple[str, Weather], monkeypatch: pytest.MonkeyPatch) -> Iterator[Weather]:
     """S3 in the environment, with an empty bucket."""
+    from robustgen.execution.processes import end_idle_workers
     from robustgen.files.storage import remote
 
     endpoint, weather = s3_server
-    # Workers that an earlier test has left know nothing of this server.
-    get_reusable_executor().shutdown(wait=True)
+    # Workers that an earlier test has left know another server.
+    end_idle_workers()
     for name, value in describe_s3(endpoint).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote, "_WAITS", (0.01, 0.01, 0.01, 0.01))

@@ -20,12 +20,7 @@ from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.execution import interruption
 from robustgen.files.name_lists import escape_name
-from robustgen.files.storage.host import (
-    explain_task_limit,
-    find_task_limit,
-    is_refused_task,
-    open_closed_streams,
-)
+from robustgen.files.storage.host import explain_refusal, find_task_limit, open_closed_streams
 from robustgen.files.storage.memory import collect_garbage_rarely
 from robustgen.files.version import __version__
 from robustgen.settings.fields import Group
@@ -107,23 +102,21 @@ class _App(click.Group):
         except click.UsageError as error:
             error.message = _redden(error.message)
             raise
-        except OSError as error:
-            # For a path that the system cannot look up: too long, or in a closed folder.
-            if error.filename is None:
-                raise
-            message = f"{error.filename}: {error.strerror}"
-            _echo_error(f"{message}{_explain_variable(message)}")
-            sys.exit(2)
         except KeyboardInterrupt:
             resumable = str(ctx.invoked_subcommand).startswith(_RESUMABLE)
             echo("stopped" + "; run the same command to resume" * resumable, err=True)
             # The exit status that shells use for a signal.
             sys.exit(128 + interruption.signal_number())
-        except RuntimeError as error:
-            if not is_refused_task(error):
+        except (OSError, RuntimeError) as error:
+            if reason := explain_refusal(error):
+                _echo_error(reason)
+                sys.exit(WriteError.exit_code)
+            # For a path that the system cannot look up: too long, or in a closed folder.
+            if not isinstance(error, OSError) or error.filename is None:
                 raise
-            _echo_error(f"cannot start a thread: {explain_task_limit()}")
-            sys.exit(WriteError.exit_code)
+            message = f"{error.filename}: {error.strerror}"
+            _echo_error(f"{message}{_explain_variable(message)}")
+            sys.exit(2)
 
     def _invoke(self, ctx: click.Context) -> Any:
         try:

@@ -111,11 +111,13 @@ def _describe_images(plan: "Plan") -> str:
 
 def _tell_of_compiling() -> None:
     """Print a line when this process first compiles a loop."""
+    from functools import cache
+
     from robustgen.display.progress import print_line
     from robustgen.execution.progress import COMPILING
     from robustgen.imaging.kernels.loop_cache import call_before_compiling
 
-    call_before_compiling(lambda: print_line(COMPILING))
+    call_before_compiling(cache(lambda: print_line(COMPILING)))
 
 
 def _describe_mirror(plan: "Plan") -> "Iterator[str]":

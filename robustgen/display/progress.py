@@ -1,9 +1,10 @@
-"""Progress of a command: a bar on a terminal or in a notebook, otherwise one line a minute for a log."""
+"""Progress of a command: a bar on a terminal or in a notebook, otherwise some lines for a log."""
 
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from types import TracebackType
 from typing import Any, TypeVar
@@ -13,7 +14,10 @@ from tqdm import tqdm
 from robustgen.display.text import escape, format_time
 
 SECONDS_BETWEEN_LINES = 60.0
-_quiet = False
+SECONDS_BEFORE_LINES = 10.0
+_PAUSED = "{{desc}}{{percentage:3.0f}}%|{{bar}}| {{n_fmt}}/{{total_fmt}} [{{elapsed}}, {}]"
+# Each thread has its own.
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 _Item = TypeVar("_Item")
 
@@ -21,12 +25,11 @@ _Item = TypeVar("_Item")
 @contextmanager
 def quiet(wanted: bool = True) -> Iterator[None]:
     """Show no progress inside the context; `print_line` still prints."""
-    global _quiet
-    before, _quiet = _quiet, wanted
+    before = _quiet.set(wanted)
     try:
         yield
     finally:
-        _quiet = before
+        _quiet.reset(before)
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]
@@ -47,12 +50,14 @@ class Meter:
 
     def __init__(self, total: int, unit: str) -> None:
         self.total, self.done = total, 0
-        self._unit, self._started = unit, time.monotonic()
-        self._told = self._started
+        self._unit, self._pause = unit, ""
+        # The rate is that since then.
+        self._started, self._before = time.monotonic(), 0
+        self._next = self._started + SECONDS_BEFORE_LINES
         in_notebook = "ipykernel" in sys.modules
         shows_bars = in_notebook or sys.stderr.isatty()
-        self._lines = not (shows_bars or _quiet)
-        hidden = _quiet or not shows_bars
+        self._lines = not (shows_bars or _quiet.get())
+        hidden = _quiet.get() or not shows_bars
         kind = import_module("tqdm.auto").tqdm if in_notebook else _Bar
         self._bar: tqdm[Any] = kind(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
 
@@ -76,15 +81,30 @@ class Meter:
         """Set the number of finished things to `done`."""
         self._bar.update(done - self.done)
         self.done = done
-        now = time.monotonic()
-        if self._lines and now - self._told >= SECONDS_BETWEEN_LINES:
-            self._told = now
-            print_line(self._line(now - self._started))
+        self._print_line()
 
-    def _line(self, seconds: float) -> str:
-        rate = self.done / seconds
-        left = f", {format_time((self.total - self.done) / rate)} left" if rate else ""
-        return f"{self.done} of {self.total} {self._unit}, {rate:.{2 if rate < 10 else 0}f}/s{left}"
+    def pause(self, reason: str) -> None:
+        """Show a `reason` instead of a rate, until it is empty; no rate includes that time."""
+        if reason or self._pause:
+            self._started, self._before = time.monotonic(), self.done
+            self._bar.unpause()
+        if reason != self._pause:
+            self._pause, self._bar.bar_format = reason, _PAUSED.format(reason) if reason else None
+            self._bar.refresh()
+        self._print_line()
+
+    def _print_line(self) -> None:
+        now = time.monotonic()
+        if not self._lines or now < self._next:
+            return
+        self._next = now + SECONDS_BETWEEN_LINES
+        line = f"{self.done} of {self.total} {self._unit}"
+        if self._pause:
+            line += f", {self._pause}"
+        elif rate := (self.done - self._before) / (now - self._started):
+            left = format_time((self.total - self.done) / rate)
+            line += f", {rate:.{2 if rate < 10 else 0}f}/s, {left} left"
+        print_line(line)
 
 
 def open_bar(total: int, unit: str) -> Meter:
@@ -102,7 +122,7 @@ def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
 
 def print_note(text: str) -> None:
     """Print `text` like `print_line`, unless progress is hidden."""
-    if not _quiet:
+    if not _quiet.get():
         print_line(text)
 
 

@@ -261,6 +261,7 @@ class _EvaluationRun:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
         self._workers = plan.jobs or count_cores()
         self.complaints, self.used_bits = list[Complaint](), dict[str, int | None]()
+        self._meter: Meter | None = None
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
         some = min(count, len(plan.variants))
         groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
@@ -290,6 +291,7 @@ class _EvaluationRun:
             }
             lacking = {name: count for name, count in counts.items() if count}
             with Meter(sum(lacking.values()), f"{plan.recipe.noun}s") as meter:
+                self._meter = meter
                 for name in share_units(self._state, lacking, self._make, self._is_done):
                     meter.update(lacking[name])
             for each in waiting:
@@ -338,7 +340,7 @@ class _EvaluationRun:
         views = tuple({_view(each.predictor.classifier) for each in self._candidates})
         wanted = {each for lacking in claimed.values() for _, variants in lacking for each in variants}
         variants = tuple(each for each in self._plan.variants if each in wanted)
-        rendered = render(self._plan, [*keys], variants, views, self._workers)
+        rendered = render(self._plan, [*keys], variants, views, self._workers, self._meter)
         self.complaints += [each for one in rendered.values() for each in one.complaints]
         return claimed, rendered
 

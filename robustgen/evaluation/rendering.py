@@ -10,6 +10,7 @@ from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import rotate_variants
 from robustgen.dataset.recipes import Recipe
+from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.execution import carry_out
 from robustgen.execution.progress import Progress, Reporter
@@ -118,8 +119,9 @@ def render(
     variants: tuple[Variant, ...],
     views: tuple[Preprocessing, ...],
     workers: int,
+    meter: Meter | None = None,
 ) -> dict[str, Rendered]:
-    """Return the images called `keys` in these variants, made by so many workers."""
+    """Return the images called `keys` in these variants, made by so many workers; `meter` waits for loops."""
     made = dict[str, Rendered]()
     step = max(1, min(plan.recipe.images_at_once, len(keys) // (4 * workers)))
     chunks = [tuple(keys[start : start + step]) for start in range(0, len(keys), step)]
@@ -128,7 +130,7 @@ def render(
         for turn, chunk in enumerate(chunks)
     }
     # Observed call by call, so that workers that wait for the model do not count as silent.
-    with Progress() as progress:
+    with Progress(meter, counts=False) as progress:
         results: Iterator[list[Rendered]] = carry_out(
             jobs,
             lambda rendered: rendered[0].key,

@@ -1,17 +1,16 @@
 """Interface between jobs and executors."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from robustgen.execution.progress import Reporter
 from robustgen.imaging.kernels.loop_cache import call_before_compiling
 
 Result = TypeVar("Result")
 Covariant = TypeVar("Covariant", covariant=True)
-_SECONDS_BETWEEN_LOOKS: Final = 1.0
 
 
 class WorkersLostError(Exception):
@@ -81,13 +80,10 @@ def run_job(job: Job[Result], reporter: Reporter) -> Result:
     return job.run(reporter)
 
 
-def wait_for_any(
-    tasks: Iterator[Future[Any]], ahead: int, check: Callable[[], None] = lambda: None
-) -> Iterator[Future[Any]]:
-    """Yield each of the `tasks` as it ends, with `ahead` of them submitted; meanwhile, call `check`."""
+def wait_for_any(tasks: Iterator[Future[Any]], ahead: int) -> Iterator[Future[Any]]:
+    """Yield each of the `tasks` as it ends, with `ahead` of them submitted."""
     under_way = {*islice(tasks, ahead)}
     while under_way:
-        done, under_way = wait(under_way, _SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED)
-        check()
+        done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
         yield from done
         under_way |= {*islice(tasks, len(done))}

@@ -1,29 +1,28 @@
-"""Executors on this machine: this process, or worker processes of joblib."""
+"""Executors on this machine: this process, or worker processes."""
 
+import atexit
 import os
-import signal
-import threading
-import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
-from multiprocessing import active_children
+from queue import SimpleQueue
 from typing import Any, Final
 
 from robustgen.errors import WriteError
 from robustgen.execution.base import Job, Result, WorkersLostError, run_job, wait_for_any
-from robustgen.execution.progress import Reporter
-from robustgen.files.storage.host import can_start, explain_task_limit, hold_back_interrupts, is_refused_task
-from robustgen.files.storage.memory import collect_garbage_rarely, keep_freed_memory
+from robustgen.execution.progress import NOBODY, Reporter
+from robustgen.files.storage.host import explain_refusal, hold_back_interrupts
 
 _LIBRARIES: Final = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "NUMEXPR")
 _ONE_THREAD: Final = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES} | {"VECLIB_MAXIMUM_THREADS": "1"}
-_SECONDS_IDLE: Final = 300
-# Processes and threads of a pool and of each worker, one of them for requests to servers.
-_TASKS, _TASKS_OF_WORKER = 4, 3
+# Unlike a process of multiprocessing, it does not import the script of the user.
+_START: Final = (
+    "import sys; sys.path[:] = sys.argv[1:]; from robustgen.execution import worker; worker.serve()"
+)
 
 
 class ThisProcess:
@@ -50,91 +49,112 @@ class Processes:
         WriteError
             The system refuses to start the workers.
         """
-        # `joblib.Parallel` would wait for ever for workers if its own thread cannot start another.
-        from joblib.externals.loky import get_reusable_executor
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
+        free = SimpleQueue[_Worker]()
 
-        _silence_loky()
-        # Workers of an earlier run are used again.
-        if not active_children() and not can_start(_TASKS + _TASKS_OF_WORKER * self.count):
-            raise self._refuse()
-        start = {"initializer": _start_worker, "initargs": (os.getpid(),), "env": _ONE_THREAD}
-        pool = get_reusable_executor(self.count, timeout=_SECONDS_IDLE, **start)
-
-        def submit(job: Job[Result]) -> Future[Result]:
-            with hold_back_interrupts():
-                task: Future[Result] = pool.submit(run_job, job, reporter)
-                return task
+        def call(job: Job[Result]) -> Result:
+            worker = free.get()
+            try:
+                result: Result = worker.call(job, reporter)
+                return result
+            finally:
+                free.put(worker)
 
         try:
-            with _notice_refused_threads() as check:
-                for task in wait_for_any(map(submit, jobs), 3 * self.count, check):
+            with ThreadPoolExecutor(self.count) as threads, _borrow_workers(self.count) as workers:
+                for worker in workers:
+                    free.put(worker)
+                for task in wait_for_any((threads.submit(call, job) for job in jobs), 3 * self.count):
                     yield task.result()
-        except TerminatedWorkerError as error:
-            raise WorkersLostError("a worker died (killed, or out of memory)") from error
-        except BaseException as error:
-            if not is_refused_task(error):
-                pool.shutdown(kill_workers=True)
+        except (OSError, RuntimeError) as error:
+            if not (reason := explain_refusal(error)):
                 raise
-            # The thread that ends workers may not have started.
-            for worker in active_children():
-                worker.terminate()
-            pool.shutdown(wait=False)
-            raise self._refuse() from error
-
-    def _refuse(self) -> WriteError:
-        fewer = ", or try fewer --jobs" * (self.count > 1)
-        return WriteError(f"cannot start {self.count} workers: {explain_task_limit()}{fewer}")
+            raise WriteError(f"cannot start {self.count} workers: {reason}") from error
 
 
-@cache
-def _silence_loky() -> None:
-    """Hide what loky prints about processes that were killed, or that it replaces as they grow by 300 MB."""
-    from joblib.externals.loky.backend import resource_tracker
+@dataclass(frozen=True)
+class _Adopt:
+    """Job that gives a worker the environment and the search path of this process."""
 
-    start = resource_tracker.spawnv_passfds
+    environment: dict[str, str]
+    path: list[str]
 
-    def start_silently(path: str, args: list[str], descriptors: list[int]) -> Any:
-        return start(path, [*args[:-1], f"import sys; sys.stderr = None; {args[-1]}"], descriptors)
+    def run(self, reporter: Reporter) -> None:
+        os.environ.clear()
+        os.environ.update(self.environment)
+        sys.path[:] = self.path
 
-    resource_tracker.spawnv_passfds = start_silently
-    for message in ("resource_tracker: process died", "A worker stopped while some jobs"):
-        warnings.filterwarnings("ignore", message, UserWarning)
+
+class _Worker:
+    """Worker process; it ends when its standard input is closed, so with this process at the latest."""
+
+    def __init__(self) -> None:
+        # A forked copy of this process has no share in it.
+        self.owner = os.getpid()
+        command, pipe = [sys.executable, "-c", _START, *sys.path], subprocess.PIPE
+        with hold_back_interrupts():
+            self._process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, env={**os.environ, **_ONE_THREAD}
+            )
+
+    def call(self, job: Job[Any], reporter: Reporter) -> Any:
+        """Return the result of a job."""
+        packed = pickle.dumps((job, reporter))
+        try:
+            pickle.dump(packed, self._process.stdin)
+            self._process.stdin.flush()
+            result, error, trace = pickle.load(self._process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as lost:
+            raise WorkersLostError("a worker died (killed, or out of memory)") from lost
+        if error:
+            raise error from RuntimeError(f"in a worker:\n{trace}")
+        return result
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._process.stdout.close()
+
+
+_idle = list[_Worker]()
+"""Workers of earlier runs, which start at once; they end themselves after five minutes."""
 
 
 @contextmanager
-def _notice_refused_threads() -> Iterator[Callable[[], None]]:
-    """Yield a check that raises the error of a thread that could not start another."""
-    refused, before = list[BaseException](), threading.excepthook
-
-    def notice(failure: Any) -> None:
-        refused.append(failure.exc_value) if is_refused_task(failure.exc_value) else before(failure)
-
-    def check() -> None:
-        if refused:
-            raise refused[0]
-
-    threading.excepthook = notice
+def _borrow_workers(count: int) -> Iterator[list[_Worker]]:
+    """Yield so many workers, which are ended if the block fails and otherwise kept for later."""
+    workers = list[_Worker]()
     try:
-        yield check
-    finally:
-        if threading.excepthook is notice:
-            threading.excepthook = before
+        while len(workers) < count:
+            workers.append(_take_idle() or _Worker())
+        yield workers
+    except BaseException:
+        for worker in workers:
+            worker.end()
+        raise
+    _idle.extend(workers)
 
 
-def _start_worker(parent: int) -> None:
-    """Prepare a worker process: ignore Ctrl-C, and exit when the parent process has ended."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    collect_garbage_rarely()
-    keep_freed_memory()
+def _take_idle() -> _Worker | None:
+    """Return an idle worker that still answers, if there is one."""
+    adopt = _Adopt({**os.environ, **_ONE_THREAD}, [*sys.path])
+    with suppress(IndexError):
+        while True:
+            worker = _idle.pop()
+            with suppress(WorkersLostError):
+                if worker.owner == os.getpid():
+                    worker.call(adopt, NOBODY)
+                    return worker
+    return None
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.2)
-        os._exit(1)
 
-    try:
-        threading.Thread(target=watch, daemon=True).start()
-    except RuntimeError:
-        # The parent process notices, and names the limit.
-        os._exit(1)
+@atexit.register
+def end_idle_workers() -> None:
+    """End the workers that wait for jobs."""
+    with suppress(IndexError):
+        while True:
+            worker = _idle.pop()
+            if worker.owner == os.getpid():
+                worker.end()

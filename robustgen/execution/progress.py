@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from robustgen.display.progress import Meter, print_line, print_note
@@ -44,6 +45,7 @@ class Reporter:
     def tell_compiling(self) -> None:
         """Report that the worker is compiling a loop."""
         if self.address is not None:
+            _last_told.pop(self.token, None)
             self._send(_COMPILING)
 
     def tell_over(self) -> None:
@@ -66,15 +68,18 @@ class Progress:
     Parameters
     ----------
     meter : Meter, optional
-        Shows the number of outputs.
+        Shows the number of outputs, and when loops are compiled.
+    counts : bool
+        Whether the number of outputs is that of the workers.
     everywhere : bool
         Whether to listen to other machines too.
     """
 
-    def __init__(self, meter: Meter | None = None, *, everywhere: bool = False) -> None:
-        self._meter = meter
+    def __init__(self, meter: Meter | None = None, *, counts: bool = True, everywhere: bool = False) -> None:
+        self._meter, self._counts = meter, counts
         self._finished = self._shown = 0
         self._told_of_compiling = False
+        self._compiling = set[str]()
         self._done: dict[str, int] = {}
         self._heard: dict[str, float] = {}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -83,7 +88,8 @@ class Progress:
         host = socket.gethostbyname(socket.gethostname()) if everywhere else "127.0.0.1"
         self.reporter = Reporter((host, self._socket.getsockname()[1]), secrets.token_hex(8))
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        # In the context of the run, which may be quiet.
+        self._thread = threading.Thread(target=copy_context().run, args=(self._watch,), daemon=True)
 
     def __enter__(self) -> "Progress":
         self._thread.start()
@@ -95,6 +101,7 @@ class Progress:
         self.reporter.tell_over()
         self._thread.join()
         self._socket.close()
+        self._compiling.clear()
         self._show(max(self._shown, self._finished))
 
     def finish(self, outputs: int) -> None:
@@ -103,6 +110,8 @@ class Progress:
 
     def _show(self, outputs: int) -> None:
         if self._meter:
+            self._meter.pause(COMPILING if self._compiling else "")
+        if self._meter and self._counts:
             self._shown = min(outputs, self._meter.total)
             self._meter.show(self._shown)
 
@@ -117,7 +126,7 @@ class Progress:
             looked, state = now, (self._finished, sum(self._done.values()))
             # For a moment, a job that finishes counts twice or not at all.
             self._show(max(self._shown, sum(state)))
-            if state != before:
+            if state != before or self._compiling:
                 changed, limit, before = now, SECONDS_OF_SILENCE, state
             elif now - changed >= limit:
                 print_line(f"no result for {now - changed:.0f} s: {self.describe_silence()}")
@@ -137,8 +146,11 @@ class Progress:
                 return
             self._heard[worker] = time.time()
             if done != _COMPILING:
+                self._compiling.discard(worker)
                 self._done[worker] = int(done)
-            elif not self._told_of_compiling:
+                return
+            self._compiling.add(worker)
+            if not self._told_of_compiling:
                 self._told_of_compiling = True
                 print_note(COMPILING)
 
@@ -146,3 +158,4 @@ class Progress:
         """Discard the reports of workers before new workers replace them."""
         self._done.clear()
         self._heard.clear()
+        self._compiling.clear()

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Final, TypeVar
 
 AHEAD: Final = 2
@@ -19,7 +20,8 @@ def prefetch(
     waiting: deque[Future[_Piece]] = deque()
     with ThreadPoolExecutor(ahead) as pool:
         for place in places:
-            waiting.append(pool.submit(read, place))
+            # In the context of the caller, who may be quiet.
+            waiting.append(pool.submit(copy_context().run, read, place))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()
         yield from (piece.result() for piece in waiting)

@@ -44,7 +44,7 @@ def test_the_first_loop_that_is_compiled_is_told_of(monkeypatch):
     call_before_compiling(lambda: told.append(1))
     for more in (1, 2):
         assert numba.njit(lambda x, more=more: x + more)(1) == 1 + more
-    assert told == [1]
+    assert told == [1, 1]
 
 
 def test_one_line_says_that_workers_compile(capfd):
@@ -59,6 +59,18 @@ def test_one_line_says_that_workers_compile(capfd):
         watched.reporter.tell(1)
         wait_until(lambda: watched._done)
     assert COMPILING not in capfd.readouterr().err
+
+
+def test_no_worker_is_called_silent_while_it_compiles(monkeypatch, capfd):
+    looks, listen = [], Progress._listen
+    monkeypatch.setattr("robustgen.execution.progress.SECONDS_OF_SILENCE", 1.0)
+    monkeypatch.setattr(Progress, "_listen", lambda self: looks.append(listen(self)))
+    with Progress() as watched:
+        watched.reporter.tell_compiling()
+        wait_until(lambda: len(looks) > 6)
+        assert "silent" not in capfd.readouterr().err
+        watched.reporter.tell(1)
+        wait_until(lambda: "silent since" in capfd.readouterr().err)
 
 
 # --- what cannot be encoded ----------------------------------------------------------------------

@@ -1,9 +1,11 @@
 """Bars of progress: on terminals and in notebooks, but not in the log of a batch job."""
 
 import sys
+import threading
+import time
 from types import ModuleType
 
-from robustgen.display.progress import Meter, quiet
+from robustgen.display.progress import Meter, print_note, quiet
 
 
 def show(capsys):
@@ -18,3 +20,41 @@ def test_a_notebook_shows_bars_and_a_pipe_does_not(monkeypatch, capsys):
     assert "3/3" in show(capsys)
     with quiet():
         assert show(capsys) == ""
+
+
+def test_one_thread_does_not_make_another_quiet(capsys):
+    began, over = threading.Event(), threading.Event()
+
+    def be_quiet():
+        with quiet():
+            began.set()
+            over.wait(600)
+            print_note("hidden")
+
+    thread = threading.Thread(target=be_quiet)
+    thread.start()
+    began.wait(600)
+    with quiet(False):
+        print_note("shown")
+        over.set()
+        thread.join()
+    print_note("shown later")
+    assert capsys.readouterr().err.splitlines() == ["shown", "shown later"]
+
+
+def test_no_rate_includes_the_time_of_a_pause(capsys, monkeypatch):
+    """A clock that a hand moves: a hundred seconds for the first image, then one for each."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with Meter(100, "images") as meter:
+        now[0] = 100
+        meter.pause("compiling")
+        meter.show(1)
+        meter.pause("")
+        for done in (5, 61, 71):
+            now[0] = 99 + done
+            meter.show(done)
+    assert capsys.readouterr().err.splitlines() == [
+        "0 of 100 images, compiling",
+        "61 of 100 images, 1.00/s, 39 s left",
+    ]

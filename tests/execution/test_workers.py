@@ -5,25 +5,34 @@ import errno
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
-from multiprocessing import active_children
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.backend.process import LokyProcess
 
 from robustgen.dataset.produce import ImageWork
 from robustgen.errors import WriteError
-from robustgen.execution import processes, progress
+from robustgen.execution import progress
 from robustgen.execution.base import WorkersLostError
 from robustgen.execution.jobs import carry_out
-from robustgen.execution.processes import Processes, ThisProcess
+from robustgen.execution.processes import Processes, ThisProcess, end_idle_workers
+from robustgen.execution.progress import NOBODY
 from robustgen.files.storage import host
 from robustgen.inspection.conformance import check_executor
 from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
+
+
+@dataclass(frozen=True)
+class _Tell:
+    """Job that returns the number of its process, and a variable of its environment."""
+
+    def run(self, reporter):
+        return os.getpid(), os.environ.get("ROBUSTGEN_TEST")
+
 
 FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
 
@@ -61,6 +70,17 @@ def soon(output, act, files=1):
     return thread
 
 
+def list_children(process):
+    """The numbers of the child processes of a process."""
+    lists = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(number) for each in lists for number in each.read_text().split()]
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the processes"
+)
+
+
 # --- worker processes ----------------------------------------------------------------------------
 
 
@@ -84,11 +104,13 @@ def silence(monkeypatch):
 
 
 @pytest.mark.slow("waits for silence")
+@needs_proc
 def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, silence):
     stopped = []
+    end_idle_workers()
 
     def stop():
-        stopped.extend(child.pid for child in active_children())
+        stopped.extend(list_children(os.getpid()))
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         # On a busy machine there may have been one before the first output.
@@ -107,10 +129,9 @@ def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, sil
     assert tree(tmp_path / "out") == undisturbed
 
 
-@pytest.mark.parametrize("refused", ["Thread-", "ExecutorManagerThread", "QueueFeederThread"])
+@pytest.mark.parametrize("refused", ["Thread-", "ThreadPoolExecutor"])
 def test_a_thread_that_cannot_start_is_not_waited_for(many, tmp_path, monkeypatch, refused):
-    """The system refuses the threads of the run itself, of the pool, or the one that feeds workers."""
-    get_reusable_executor().shutdown(wait=True)
+    """The system refuses the threads of the run itself, or those that wait for workers."""
     start = threading.Thread.start
 
     def refuse(thread):
@@ -122,25 +143,43 @@ def test_a_thread_that_cannot_start_is_not_waited_for(many, tmp_path, monkeypatc
     monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
     result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
     (line,) = without_beginning(result.stderr)
-    assert line.startswith("Error: cannot start ")
     assert "the limit of processes and threads is 10 (pids.max); raise it" in line
     assert not tree(tmp_path / "out")
 
 
-@pytest.mark.parametrize("tasks", [0, 5])
-def test_a_process_that_cannot_start_is_told_of_in_one_line(many, tmp_path, monkeypatch, tasks):
-    """The system refuses threads beforehand, or only the process of the first worker."""
-    get_reusable_executor().shutdown(wait=True)
+@pytest.mark.parametrize(
+    ("number", "reason"), [(errno.EAGAIN, "processes and threads"), (errno.EMFILE, "open files")]
+)
+def test_a_process_that_cannot_start_is_told_of_in_one_line(many, tmp_path, monkeypatch, number, reason):
+    end_idle_workers()
 
-    def refuse(*_):
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+    def refuse(*_, **settings):
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(LokyProcess, "start", refuse)
-    monkeypatch.setattr(processes, "can_start", lambda _: tasks)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
     result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
     (line,) = without_beginning(result.stderr)
-    assert line.startswith("Error: cannot start 2 workers: ") and line.endswith(", or try fewer --jobs")
+    assert line.startswith("Error: cannot start 2 workers: ") and reason in line
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow("starts workers twice")
+def test_workers_are_used_again_and_replaced_when_they_died(monkeypatch):
+    def ask():
+        answers = [*Processes(2).map([_Tell()] * 8, NOBODY)]
+        return {process for process, _ in answers}, {value for _, value in answers}
+
+    end_idle_workers()
+    ask()
+    before = {*list_children(os.getpid())}
+    monkeypatch.setenv("ROBUSTGEN_TEST", "here")
+    told, values = ask()
+    assert told <= before and values == {"here"}
+    for process in before:
+        os.kill(process, signal.SIGKILL)
+    told, values = ask()
+    assert not told & before and values == {"here"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="tells limits of Linux")
@@ -151,24 +190,10 @@ def test_the_lowest_limit_of_processes_is_named(tmp_path):
     lowest = min(host.find_task_limit()[0], 100_000) - 1
     resource.setrlimit(resource.RLIMIT_NPROC, (lowest, before[1]))
     try:
-        found = host.explain_task_limit()
+        found = host.explain_refusal(BlockingIOError(errno.EAGAIN, "refused"))
     finally:
         resource.setrlimit(resource.RLIMIT_NPROC, before)
-    assert found == f"the limit of processes and threads is {lowest} (ulimit -u); raise it"
-
-
-def test_only_as_many_tasks_start_as_the_system_lets(monkeypatch):
-    left, start = [3], threading.Thread.start
-
-    def start_few(thread):
-        if not left[0]:
-            raise RuntimeError("can't start new thread")
-        left[0] -= 1
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", start_few)
-    assert host.can_start(3)
-    assert not host.can_start(1)
+    assert found == f"the limit of processes and threads is {lowest} (ulimit -u); raise it, or use fewer jobs"
 
 
 @pytest.mark.parametrize(("finished", "ends"), [(1, True), (0, False)])
@@ -184,13 +209,13 @@ def test_workers_may_die_as_often_as_they_like_while_jobs_are_finished(finished,
 
 
 @pytest.mark.slow("starts workers twice")
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the processes")
+@needs_proc
 def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, undisturbed):
-    """All child processes are killed: the workers, and those in which libraries track resources."""
+    """All child processes are killed."""
     process = spawn("make-c", "--source", many, "--output", tmp_path / "out", *FEW, "--jobs", "2")
     wait_until(lambda: files_in(tmp_path / "out"), process)
-    for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
-        os.kill(int(pid), signal.SIGKILL)
+    for pid in list_children(process.pid):
+        os.kill(pid, signal.SIGKILL)
     _, told = process.communicate()
     lines = without_beginning(told.decode())
     assert lines == ["a worker died (killed, or out of memory); repeating its jobs"]

@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -27,7 +26,6 @@ _NOT_FOR_WINDOWS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LONGEST_ON_WINDOWS: Final = 259
-_SMALL_STACK: Final = 1 << 16
 
 
 def check_for_windows(location: str, path: str) -> None:
@@ -87,30 +85,6 @@ def is_left_over(name: str) -> bool:
     return host == HOST_ID and process.isdigit() and not is_alive(int(process))
 
 
-def can_start(tasks: int) -> bool:
-    """Return whether the system lets this process start so many threads; Linux counts processes alike."""
-    over, started = threading.Event(), list[threading.Thread]()
-    size = threading.stack_size(_SMALL_STACK)
-    try:
-        for _ in range(tasks):
-            thread = threading.Thread(target=over.wait)
-            thread.start()
-            started.append(thread)
-        return True
-    except RuntimeError:
-        return False
-    finally:
-        threading.stack_size(size)
-        over.set()
-        for thread in started:
-            thread.join()
-
-
-def is_refused_task(error: BaseException) -> bool:
-    """Return whether an error says that the system refuses to start a thread or process."""
-    return isinstance(error, BlockingIOError) or str(error) == "can't start new thread"
-
-
 def find_task_limit() -> tuple[int, str]:
     """Return the lowest limit of processes and threads of this user and container, and its name."""
     limits, groups = [(sys.maxsize, "")], list[list[str]]()
@@ -128,15 +102,20 @@ def find_task_limit() -> tuple[int, str]:
     return min(limit for limit in limits if limit[0] >= 0)
 
 
-def explain_task_limit() -> str:
-    """Return a message that names the limit of processes and threads, and what to do."""
+def explain_refusal(error: BaseException) -> str:
+    """Return why the system or Python refuses a thread, process, file or folder; "" for another error."""
+    number = error.errno if isinstance(error, OSError) and error.filename is None else None
+    if number == errno.ENOENT:
+        return "the working folder was deleted; change to another"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "the limit of open files is reached (ulimit -n); raise it, or use fewer jobs"
+    if isinstance(error, RuntimeError) and str(error).endswith("shutdown"):
+        return "Python is ending and starts no threads; call robustgen before the main thread ends"
+    if number != errno.EAGAIN and str(error) != "can't start new thread":
+        return ""
     limit, name = find_task_limit()
-    found = (
-        f"the limit of processes and threads is {limit} ({name})"
-        if name
-        else "the system has reached a limit"
-    )
-    return f"{found}; raise it"
+    found = f"the limit of processes and threads is {limit} ({name})"
+    return f"{found if name else 'the system has reached a limit'}; raise it, or use fewer jobs"
 
 
 @contextmanager

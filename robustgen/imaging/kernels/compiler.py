@@ -93,6 +93,7 @@ class _LoopCache(FunctionCache):
         self._lock.close()
         loop = super().load_overload(signature, target)
         if loop is None:
+            tell_of_compiling()
             self._lock.enter_context(lock(f"{self.cache_path}/{self._impl.filename_base}.lock"))
             loop = super().load_overload(signature, target)
         if loop is not None:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -12,21 +13,17 @@ from robustgen.files.storage.host import cache_folder, private_folder
 
 VARIABLE = "NUMBA_CACHE_DIR"
 
-_tell: Callable[[], None] | None = None
+_tell: ContextVar[Callable[[], None]] = ContextVar("tell", default=lambda: None)
 
 
 def call_before_compiling(tell: Callable[[], None]) -> None:
-    """Call `tell` once, before this process first compiles a loop, which takes seconds."""
-    global _tell
-    _tell = tell
+    """Call `tell` whenever this thread begins to compile a loop, or to wait for it, which takes seconds."""
+    _tell.set(tell)
 
 
 def tell_of_compiling() -> None:
-    """Call what was passed to `call_before_compiling`, the first time only."""
-    global _tell
-    if _tell:
-        tell, _tell = _tell, None
-        tell()
+    """Call what was passed to `call_before_compiling`."""
+    _tell.get()()
 
 
 @cache

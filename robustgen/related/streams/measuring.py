@@ -227,7 +227,7 @@ class _MeasuringRun:
         for start in range(0, len(keys), size):
             jobs = {key: self._job(key, cells) for key in keys[start : start + size]}
             # Observed group by group, so that workers that wait for the model do not count as silent.
-            with Progress() as progress:
+            with Progress(meter, counts=False) as progress:
                 for shown in carry_out(jobs, lambda each: each.key, self._workers, progress):
                     if shown.pixels is None:
                         self.failures[shown.key] = shown.reason
