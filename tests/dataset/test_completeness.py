@@ -8,7 +8,7 @@ import pytest
 from robustgen.errors import RobustgenError
 from robustgen.files.storage import open_store
 from robustgen.inspection.verify import verify
-from tests.crashing import count_writes, die
+from tests.crashing import count_writes, die, list_unit_ends
 from tests.helpers import cli, findings, manifest, put_photo, whole
 from tests.servers import BUCKET
 
@@ -80,7 +80,7 @@ def hold(root, begin, act, want, first=0):
 def test_verify_accepts_no_set_whose_run_died_while_finishing(form, source, tmp_path):
     make = maker(form, source)
     writes = count_writes(lambda: make(tmp_path / "whole"))
-    last = max(number for number, write in enumerate(writes) if "put records/00" in write)
+    last = list_unit_ends(writes)[-1]
     hold(tmp_path / "dead", lambda output: None, make, whole(tmp_path / "whole"), first=last)
 
 
