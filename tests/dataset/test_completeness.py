@@ -9,7 +9,7 @@ from robustgen.errors import RobustgenError
 from robustgen.files.storage import open_store
 from robustgen.inspection.verify import verify
 from tests.crashing import count_writes, die, list_unit_ends
-from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole
+from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole, words
 from tests.servers import BUCKET
 
 SMALL = ("--edition", "imagenet@32", "--corruptions", "contrast", "--severities", "1", "--jobs", "1")
@@ -96,7 +96,7 @@ def copy_of(made):
     return lambda output: shutil.copytree(made, output)
 
 
-@pytest.mark.parametrize("form", slow_after(3, "many runs", ["mirror", "webdataset", "npy", "npz", "parquet"]))
+@pytest.mark.parametrize("form", slow_after(3, "many runs", [*words("mirror webdataset npy npz parquet")]))
 def test_verify_accepts_no_set_whose_extension_died(form, source, tmp_path):
     make, more = maker(form, source), ("--severities", "1,2")
     make(tmp_path / "whole", *more)
