@@ -5,15 +5,18 @@
     python scripts/kill_loop.py random [--images N] [--kills N] [--loops N] [--seed N] [-- make-c FLAGS ...]
 
 `aimed` kills a run before each of its writes, for every format and every way that a set comes about: new,
-grown, repaired, overwritten, and merged by `verify`. With --s3, outputs are on moto's S3. `random` kills a
-run with workers at random moments until it has finished; the command follows `--`, without source and output.
+grown, repaired, overwritten, united from outputs of different operations, and merged by `verify`. With --s3,
+outputs are on moto's S3. `random` kills a run with workers at random moments until it has finished; the
+command follows `--`, without source and output.
 
 After each kill, `verify` must not accept an output that the next run changes. The exit status is 1 if it
 does, if a file differs in the end, if temporary files are left, or if a worker outlives its run.
 """
 
 import argparse
+import base64
 import contextlib
+import json
 import os
 import pickle
 import random
@@ -38,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from robustgen.cli import main as robustgen
 from robustgen.files.storage import open_store
-from tests.crashing import Death
+from tests.crashing import Death, list_unit_ends
 from tests.helpers import free_port, until_open, words
 from tests.servers import describe_s3
 
@@ -52,6 +55,7 @@ FORMATS = {
     "npz": [*SMALL, "--format", "npz"],
     "webdataset": [*SMALL, "--format", "webdataset", "--set", "shard_size=1"],
     "parquet": [*SMALL, "--format", "parquet", "--set", "shard_size=1"],
+    "table": [*SMALL, "--dataset", "table"],
     "mp4": ["make-p", "--perturbations", "translate", "--format", "mp4", "--jobs", "1"],
 }
 BUCKET = "kills"
@@ -68,6 +72,13 @@ def put_images(folder: Path, count: int) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels.astype(np.uint8)).save(path)
     return folder
+
+
+def put_table(folder: Path) -> None:
+    """Write a table with the images below `folder`."""
+    cells = (base64.b64encode(path.read_bytes()).decode() for path in sorted(folder.rglob("*.JPEG")))
+    lines = (json.dumps({"image": cell}) + "\n" for cell in cells)
+    (folder / "table.jsonl").write_text("".join(lines))
 
 
 def content(location: str | Path) -> Files:
@@ -147,7 +158,12 @@ def list_cases(form: list[str], home: Path) -> Iterator[Case]:
     damaged = broken / "class1" / "0001.JPEG"
     damaged.write_bytes(bytes(damaged.stat().st_size))
 
-    def make(location: str, *flags: object, images: Path = source) -> list[object]:
+    if "table" in form:
+        put_table(source)
+        put_table(broken)
+
+    def make(location: str, *flags: object) -> list[object]:
+        images = source / "table.jsonl" if "table" in form else source
         return [*form, "--source", images, "--output", location, *flags]
 
     def put_shards(location: str) -> None:
@@ -155,6 +171,14 @@ def list_cases(form: list[str], home: Path) -> Iterator[Case]:
             part = home / f"part{number}"
             shutil.rmtree(part, ignore_errors=True)
             call(*make(str(part), "--shard", f"{number}/2"))
+            in_child(partial(upload, part, location))
+
+    def put_others(location: str) -> None:
+        """Write an output of two whose lists of operations differ, so that one is in both."""
+        for number, names in enumerate(lists):
+            part = home / f"part{number}"
+            shutil.rmtree(part, ignore_errors=True)
+            call(*make(str(part), *names))
             in_child(partial(upload, part, location))
 
     def fail(location: str) -> None:
@@ -167,7 +191,13 @@ def list_cases(form: list[str], home: Path) -> Iterator[Case]:
             source.rename(broken)
             (home / "kept").rename(source)
 
-    more = ["--severities", "1,2"] if form[0] == "make-c" else ["--perturbations", "translate,rotate"]
+    if form[0] == "make-c":
+        more, flag, others = ["--severities", "1,2"], "--corruptions", ("contrast", "brightness", "pixelate")
+    else:
+        more, flag = ["--perturbations", "translate,rotate"], "--perturbations"
+        others = ("translate", "brightness", "rotate")
+    lists = [[flag, f"{others[0]},{other}"] for other in others[1:]]
+    union = [flag, ",".join(others)]
     yield Case("new", lambda location: None, make, make)
     yield Case(
         "grown",
@@ -182,6 +212,12 @@ def list_cases(form: list[str], home: Path) -> Iterator[Case]:
         lambda location: make(location, "--overwrite"),
         lambda location: make(location, "--overwrite"),
     )
+    yield Case(
+        "united",
+        put_others,
+        lambda location: make(location, *union),
+        lambda location: make(location, *union),
+    )
     yield Case("merged", put_shards, lambda location: ["verify", location], make)
 
 
@@ -195,7 +231,7 @@ def upload(folder: Path, location: str) -> None:
 def name_phase(writes: list[str], number: int) -> str:
     """Return the phase of a run in which write `number` falls."""
     units = [index for index, write in enumerate(writes) if write.startswith("put claims/")]
-    ends = [index for index, write in enumerate(writes) if write.startswith("put records/0")]
+    ends = list_unit_ends(writes)
     if not units:
         return "finishing"
     if number <= units[0]:
@@ -272,7 +308,9 @@ def kill_aimed(formats: list[str], on_s3: bool) -> bool:
             root = f"s3://{BUCKET}/{name}" if on_s3 else str(home)
             # Processes that are forked later need not import anything.
             source = put_images(home / "first", 1)
-            flags = ["--source", str(source), "--output", str(home / "warm"), "--quiet"]
+            put_table(source)
+            images = source / "table.jsonl" if name == "table" else source
+            flags = ["--source", str(images), "--output", str(home / "warm"), "--quiet"]
             with contextlib.suppress(SystemExit):
                 robustgen([*FORMATS[name], *flags], standalone_mode=True)
             for case in list_cases(FORMATS[name], home):

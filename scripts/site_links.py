@@ -1,4 +1,8 @@
-"""Hook of mkdocs: links from docs/ to other files of the checkout lead to the repository."""
+"""Hook of mkdocs: what differs between GitHub and the site.
+
+Links from docs/ to other files of the checkout lead to the repository, code in tables needs no backslash
+before `|`, and the search finds names in tables without quoting whole tables.
+"""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -22,4 +26,14 @@ def on_page_markdown(markdown, page, config, files):
         place = f"{config['repo_url']}/blob/main/{target.relative_to(ROOT).as_posix()}"
         return f"]({place}{'#' * bool(anchor)}{anchor})"
 
-    return re.sub(r"\]\(([^)\s]+)\)", lead_out, markdown)
+    lines = re.sub(r"\]\(([^)\s]+)\)", lead_out, markdown).split("\n")
+    return "\n".join(re.sub(r"`[^`]*`", unescape, line) if line.startswith("|") else line for line in lines)
+
+
+def unescape(code):
+    return code[0].replace("\\|", "|")
+
+
+def on_page_content(html, page, config, files):
+    """Leave to the search of each table only the cells that are one name."""
+    return re.sub(r"<t[hd](?=[ >])(?![^>]*><code>[^<]*</code></td>)", r"\g<0> data-search-exclude", html)

@@ -1,11 +1,15 @@
 """Death at a chosen write: after it, stores refuse to write, as if the process had been killed."""
 
+import re
 from contextlib import contextmanager
 
 import pytest
 
 from robustgen.files.storage.local import LocalStore
 from robustgen.files.storage.remote import RemoteStore
+
+# Other records have the names of what they describe.
+_UNIT_RECORD = re.compile(r"put records/[0-9a-f]{16}\.json")
 
 
 class Died(BaseException):
@@ -69,6 +73,11 @@ def count_writes(act):
         death = Death(patch)
         act()
         return death.writes
+
+
+def list_unit_ends(writes):
+    """Return the numbers of the writes that record a work unit."""
+    return [i for i, write in enumerate(writes) if _UNIT_RECORD.fullmatch(write)]
 
 
 def die(act, after):

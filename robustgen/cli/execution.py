@@ -183,10 +183,12 @@ def _show_result(result: "RunResult", plan: "Plan") -> None:
             f"{format_count(result.made, noun)} in {result.seconds:.1f} s ({rate:.1f} {noun}s/s), "
             f"{format_size(result.size)}, in {output}"
         )
-    elif not result.failures:
+    elif not (result.failures or result.incomplete or result.removed):
         echo(f"nothing to do: all {result.kept} {noun}s are in {output}")
     if result.made and result.kept:
         echo(f"{format_count(result.kept, noun)} there already")
+    if result.removed:
+        echo(f"{format_count(result.removed, 'file')} deleted, which others replace")
     if result.waiting:
         shards = ", ".join(map(str, result.waiting))
         echo(f"unfinished shards: {shards}; the last one to finish completes the manifest")

@@ -74,7 +74,7 @@ class Summary:
     ----------
     attempted : Coverage
     failures : list of dict
-        Sorted by key.
+        Sorted by key and variant.
     damaged : list of str
         Names of the damaged records.
     about : dict of str to Record
@@ -100,7 +100,7 @@ class Summary:
                     for path, *described in record.files
                 )
                 files.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?)", rows)
-        self.failures = sorted(failures.values(), key=lambda failure: failure["key"])
+        self.failures = [failures[each] for each in sorted(failures)]
 
     def count(self, folders: Collection[str], without: Collection[str] = ()) -> int:
         """Return the number of images with all variants in `folders` attempted, `without` some images."""
@@ -130,7 +130,9 @@ class Summary:
                 yield f"the files of the record {name} are missing or outdated"
 
 
-def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str, dict[str, str]], int, int]:
+def _write_checksums(
+    store: Store, files: sqlite3.Connection
+) -> tuple[dict[str, dict[str, str]], int, int, list[str]]:
     """Write the checksum files of all folders.
 
     Returns
@@ -139,15 +141,20 @@ def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str,
         Name of the checksum files to path to digest.
     count, size : int
         Number and bytes of the listed files.
+    disputed : list of str
+        Files for which records have different digests.
     """
     digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
-    count = size = 0
-    rows = files.execute("SELECT * FROM files GROUP BY folder, path ORDER BY folder, path")
+    count, size, disputed = 0, 0, list[str]()
+    rows = files.execute(
+        "SELECT *, MIN(sha256) < MAX(sha256) FROM files GROUP BY folder, path ORDER BY folder, path"
+    )
     for folder, own in groupby(rows, key=itemgetter(0)):
         prefix = f"{folder}/" if folder else ""
         lines = {SUMS: bytearray(), FRAMES: bytearray()}
-        for _, encoded, length, *sums in own:
+        for _, encoded, length, *sums, is_disputed in own:
             path = encoded.decode("utf-8", "surrogatepass")
+            disputed += [path] * is_disputed
             mark, name = escape_name(path.removeprefix(prefix))
             for text, digest in zip(lines.values(), sums, strict=True):
                 if digest:
@@ -161,7 +168,7 @@ def _write_checksums(store: Store, files: sqlite3.Connection) -> tuple[dict[str,
                 data = bytes(content)
                 store.put(f"{prefix}{name}", data)
                 digests[name][f"{prefix}{name}"] = _sha256(data)
-    return digests, count, size
+    return digests, count, size, disputed
 
 
 def finish(state: OutputState) -> list[Failure]:
@@ -178,11 +185,11 @@ def finish(state: OutputState) -> list[Failure]:
         with closing(sqlite3.connect("")) as files:
             files.execute("CREATE TABLE files (folder, path, size, sha256, frames)")
             summary = Summary(state, files)
-            digests, count, size = _write_checksums(store, files)
+            digests, count, size, disputed = _write_checksums(store, files)
     except sqlite3.Error as error:
         raise WriteError(f"the checksums need space in the folder for temporary files: {error}") from error
     failures = summary.failures
-    lacking = [*summary.find_lacking(manifest, state.plans())]
+    lacking = [*summary.find_lacking(manifest, state.plans()), *disputed]
     made = summary.count(manifest["variants"], {failure["key"] for failure in failures})
     has_arrays = min(store.sizes(manifest["arrays"]), default=0) >= 0
     manifest = manifest | {

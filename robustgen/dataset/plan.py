@@ -138,11 +138,6 @@ class Plan:
         """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.variants)
 
-    def list_incomplete(self) -> list[str]:
-        """Return the arrays that were not written because some of their images failed."""
-        sizes = self.store.sizes(self.writer.arrays)
-        return [array for array, size in zip(self.writer.arrays, sizes, strict=True) if size < 0]
-
 
 def resolve_paths(choices: Choices) -> dict[str, Any]:
     """Return the `choices` that decide bytes, with paths made absolute."""

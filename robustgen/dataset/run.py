@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from robustgen.dataset.estimate import check_space
 from robustgen.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
 from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE
-from robustgen.dataset.outputs import name_output_in_errors
+from robustgen.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import (
     Outcome,
@@ -21,9 +21,10 @@ from robustgen.dataset.produce import (
     list_used_bits,
     measure_image,
 )
+from robustgen.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
 from robustgen.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
 from robustgen.dataset.sharing import share_units
-from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
+from robustgen.dataset.state import AnotherSetError, OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.execution import Executor, carry_out, count_cores
@@ -55,6 +56,8 @@ class RunResult:
         Numbers of the unfinished shards.
     incomplete : list of str
         Arrays that were not written because some of their images failed.
+    removed : int
+        Number of files that were deleted and not written again, because others have replaced them.
     output : str
         Path or URL of the set.
     remarks : tuple of str
@@ -69,6 +72,7 @@ class RunResult:
     failures: list[Failure]
     waiting: list[int]
     incomplete: list[str]
+    removed: int
     output: str
     remarks: tuple[str, ...]
 
@@ -176,42 +180,57 @@ class _SetRun:
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         self._complaints = list[Complaint]()
         self._used_bits = dict[str, int | None]()
-        # The identities of source images when their outputs were created; empty if unknown.
-        self._identities = dict.fromkeys(plan.keys, "")
+        self._removed = 0
         self._is_unchanged = state.is_finished()
 
     def carry_out(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
         plan, state, (part, parts) = self._plan, self._state, self._shard
         own = [unit for index, unit in enumerate(self._units.values()) if index % parts == part - 1]
-        self._asked = sum(unit.count_outputs() for unit in own)
+        self._own_units, self._asked = own, sum(unit.count_outputs() for unit in own)
         settings, manifest = plan.settings(), plan.manifest()
         parameters = settings.pop("parameters")
         manifest["source"]["digest"] = source_digest(self._sizes)
         if not overwrite and not state.settings():
             self._refuse_unrecorded()
         state.agree(settings)
-        made, void = self._read_records({key for unit in own for key in unit.keys})
-        pending = [lacking for unit in own if (lacking := self._find_lacking(unit, made))]
-        self._pending = {unit.name: unit for unit in pending}
-        if pending:
+        found = self._reconcile(self._stands)
+        self._failures += found.failures
+        self._pending = {unit.name: unit for unit in found.units}
+        if self._pending:
             plan.source.make_ready()
             plan.recipe.make_ready()
-            self._check_identities()
-            missing = sum(unit.count_outputs() for unit in pending)
+            self._check_identities(found.identities)
+            missing = sum(unit.count_outputs() for unit in found.units)
             check_space(plan, missing, sum(self._sizes.values()) / len(self._sizes))
         state.add_plan(manifest, parameters)
-        if void or pending:
+        if found.void or self._pending:
             # An existing manifest must describe all records, even if this run is killed.
             plan.store.delete(MANIFEST)
             self._is_unchanged = False
-            void.append(COMPANIONS)
-        for name in void:
-            discard(state, name)
-        if pending:
+            discard(state, COMPANIONS)
+        self._delete(found.void)
+        if self._pending:
+            self._removed = 0
             self._on_begin()
             self._make_pending()
-        return self._finish()
+            if plan.writer.joint:
+                found = self._reconcile(self._is_whole)
+                if found.units:
+                    raise OutputError(
+                        f"{plan.store.location}: another run replaced files of this one; let it end, and "
+                        "give this command again"
+                    )
+                self._delete(found.void)
+        return self._finish(found.unwritten)
+
+    def _delete(self, void: Mapping[str, Sequence[str]]) -> None:
+        """Delete records, after those of their files that no other record names."""
+        for name, paths in void.items():
+            for path in paths:
+                self._plan.store.delete(path)
+            self._state.delete_record(name)
+            self._removed += len(paths)
 
     # --- beginning
 
@@ -227,88 +246,26 @@ class _SetRun:
                     "choose another output, or --overwrite"
                 )
 
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        """Return the keys of all images of the source, which only images outside the plan need."""
-        return frozenset([*self._plan.source.keys(), *self._plan.refused])
+    def _reconcile(self, is_whole: Callable[[Record], bool]) -> Pending:
+        """Compare this run's part of the plan with all records; delete the damaged ones."""
 
-    @cached_property
-    def _wanted(self) -> frozenset[str]:
-        """Return what all units of the plan write together, as `_list_parts` lists it."""
-        return frozenset(part for unit in self._units.values() for part in self._list_parts(unit, unit.name))
+        def read_records() -> Iterator[tuple[str, Record]]:
+            for name, record in self._state.read_records():
+                if record is None:
+                    self._state.delete_record(name)
+                elif record.images:
+                    self._used_bits |= list_used_bits(record)
+                    yield name, record
 
-    def _read_records(self, own: set[str]) -> tuple[Coverage, list[str]]:
-        """Compare all records with the plan and the files; note identities, and failures of `own` images.
+        def is_current(file: WrittenFile) -> bool:
+            return measure_file(self._plan.store, file.path) == (file.size, file.sha256)
 
-        Returns
-        -------
-        made : Coverage
-            Images or files (see `_list_parts`) to the folders of their existing variants.
-        void : list of str
-            Names of the records whose files must be deleted, because they are created again or replaced.
+        self._listing = None
+        return reconcile(self._plan, self._own_units, self._sizes, read_records, is_whole, is_current)
 
-        Raises
-        ------
-        AnotherSetError
-            The output was created from another source.
-        """
-        made, lost, void, joint = Coverage(), Coverage(), list[str](), self._plan.writer.joint
-        for name, record in self._state.read_records():
-            if record is None:
-                self._state.delete_record(name)
-            elif record.images:
-                self._used_bits |= list_used_bits(record)
-                has_changed, parts = self._find_changes(record), self._list_parts(record, name)
-                is_replaced = joint and self._wanted.isdisjoint(parts)
-                is_whole = self._is_whole(record) and not any(map(self._is_repaired, record.failures))
-                if has_changed or is_replaced or (not is_whole and self._covers(record, own)):
-                    void.append(name)
-                    lost.add(parts, record.variants)
-                elif is_whole:
-                    made.add(parts, record.variants)
-                    self._failures += (each for each in record.failures if joint or each["key"] in own)
-        # Another record may name some of the same files.
-        for part in lost.keys() & made.keys():
-            made[part] -= lost[part]
-        return made, void
-
-    def _find_changes(self, record: Record) -> bool:
-        """Return whether an image of a record is gone or has another size; note the identities of the others.
-
-        Raises
-        ------
-        AnotherSetError
-            An image that was processed is not in this source.
-        """
-        gone = {key for key in record.images if key not in self._sizes and key not in self._known}
-        failed = {failure["key"] for failure in record.failures if "variant" not in failure}
-        if foreign := gone - failed:
-            raise AnotherSetError(
-                f"{self._plan.store.location}: created from another source: it contains {min(foreign)!r}, "
-                f"this source contains {min(self._known, default='nothing')!r}. {START_OVER}"
-            )
-        has_changed = bool(gone)
-        for key, (size, identity) in record.images.items():
-            if self._sizes.get(key, size) != size:
-                has_changed = True
-            elif key in self._sizes and identity:
-                self._identities[key] = identity
-        return has_changed
-
-    def _covers(self, record: Record, own: set[str]) -> bool:
-        """Return whether this run creates all that a record contains; other files stay as they are."""
-        folders = {variant.folder for variant in self._plan.variants}
-        return record.images.keys() <= own and folders.issuperset(record.variants)
-
-    def _list_parts(self, unit: WorkUnit | Record, name: str) -> Iterable[str]:
-        """Return what a unit writes and a record contains: images, or else a file, by its content."""
-        keys = unit.keys if isinstance(unit, WorkUnit) else unit.images
-        if not self._plan.writer.joint:
-            return keys
-        if self._plan.writer.arrays:
-            return [name]
-        text = "\0".join([*keys, "", unit.shared])
-        return [hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()]
+    def _stands(self, record: Record) -> bool:
+        """Return whether all files of a record exist, and its failures remain."""
+        return self._is_whole(record) and not any(map(self._is_repaired, record.failures))
 
     def _is_whole(self, record: Record) -> bool:
         """Return whether all files of a record exist with the recorded sizes."""
@@ -333,25 +290,9 @@ class _SetRun:
             return True
         return False
 
-    def _find_lacking(self, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
-        """Return the part of `unit` that is not `made`, as images times variants; None if there is none."""
-        folders = frozenset(variant.folder for variant in unit.variants)
-        parts = self._list_parts(unit, unit.name)
-        lacking = {part: rest for part in parts if (rest := folders - made.get(part, frozenset()))}
-        if not lacking:
-            return None
-        wanted = frozenset[str]().union(*lacking.values())
-        keys, known = unit.keys if self._plan.writer.joint else tuple(lacking), self._identities
-        return replace(
-            unit,
-            keys=keys,
-            expected={key: known[key] for key in keys if known[key]},
-            variants=tuple(variant for variant in unit.variants if variant.folder in wanted),
-        )
-
-    def _check_identities(self) -> None:
+    def _check_identities(self, known: Mapping[str, str]) -> None:
         """Compare a few source images with their identities, before anything is changed."""
-        plan, known = self._plan, self._identities
+        plan = self._plan
         keys = [key for key, identity in known.items() if identity]
         for key in {keys[len(keys) * index // _LOOKED_AT] for index in range(_LOOKED_AT)} if keys else ():
             # An image that cannot be read fails again when it is processed.
@@ -398,7 +339,7 @@ class _SetRun:
 
     # --- the end
 
-    def _finish(self) -> RunResult:
+    def _finish(self, unwritten: list[str]) -> RunResult:
         """Finish the set, unless some shards are unfinished, and return the result of this run."""
         plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
         # Several units may read the same image, for different variants.
@@ -443,7 +384,8 @@ class _SetRun:
             time.monotonic() - self._started,
             failures if waiting else [*refused, *failures],
             waiting,
-            [] if waiting else plan.list_incomplete(),
+            [] if waiting else unwritten,
+            self._removed,
             plan.store.location,
             (*remarks, *describe_complaints(self._complaints)),
         )
@@ -456,12 +398,12 @@ class _SetRun:
     def list_waiting(self) -> list[int]:
         """Return the numbers of the unfinished shards."""
         ended = Coverage()
-        for name, record in self._state.read_records():
+        for _, record in self._state.read_records():
             if record and record.images:
-                ended.add(self._list_parts(record, name), record.variants)
+                ended.add(list_parts(self._plan, record), record.variants)
         units = enumerate(self._units.values())
         return sorted(
-            {index % self._shard[1] + 1 for index, unit in units if self._find_lacking(unit, ended)}
+            {index % self._shard[1] + 1 for index, unit in units if find_lacking(self._plan, unit, ended)}
         )
 
     def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:

@@ -161,7 +161,9 @@ class OutputState:
         plan = json.loads(json.dumps({"manifest": manifest, "parameters": parameters}))
         held = self.plans()
         self._compare_parameters(held, plan)
-        if any(_is_part(manifest, each["manifest"]) for each in held):
+        # The latest plan tells how many images the source has now.
+        is_other = not held or held[-1]["manifest"]["source"]["images"] != manifest["source"]["images"]
+        if not is_other and any(_is_part(manifest, each["manifest"]) for each in held):
             return
         data = _to_bytes(plan)
         path = f"plans/{len(held):04d}-{_digest(data)}.json"

@@ -11,10 +11,12 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from robustgen.display.text import escape
+from robustgen.display.text import escape, format_signed
 from robustgen.errors import OutputError
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.pixels import Rgb
+
+_MOST_LETTERS = 32
 
 
 @cache
@@ -30,7 +32,14 @@ def _environment() -> Environment:
     environment.filters["plain"] = escape
     environment.filters["data"] = embed_data
     environment.filters["breakable"] = _make_breakable
+    environment.filters["signed"] = format_signed
+    environment.filters["shorten"] = _shorten
     return environment
+
+
+def _shorten(name: str) -> str:
+    """Return a long name without its middle: names of one set mostly differ at their ends."""
+    return name if len(name) <= _MOST_LETTERS else f"{name[:10]}…{name[11 - _MOST_LETTERS :]}"
 
 
 def _make_breakable(name: object) -> Markup:

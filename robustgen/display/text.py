@@ -59,6 +59,11 @@ def format_constant(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def format_signed(value: float, digits: int) -> str:
+    """Return `value` with its sign and so many digits; what rounds to zero has a plus."""
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
+
+
 def format_name(name: str) -> str:
     """Return ``"glass blur"`` for ``glass_blur``."""
     return name.replace("_", " ")

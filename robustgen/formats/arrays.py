@@ -109,9 +109,8 @@ class ArrayWriter(Writer):
 
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArray"]:
-        """Open the array of `unit`; delete that of an earlier run, whose images may have changed since."""
+        """Open the array of `unit`."""
         path = file_of(unit.variants[0].folder, self.suffix)
-        root.delete(path)
         with suppress(_Discarded), root.create(path) as file:
             yield _OpenArray(file, path, unit)
 
@@ -206,7 +205,6 @@ class ArchiveWriter(ArrayWriter):
         """
         path = file_of(unit.variants[0].folder, self.suffix)
         own = self._class_labels[np.asarray(labels, np.int64)]
-        root.delete(path)
         with suppress(_Discarded), root.create(f"{path}.rows") as rows:
             with suppress(_Discarded), root.create(path) as file:
                 pack = partial(_pack, labels=np.tile(own, (len(unit.variants), 1)), file=file)

@@ -1,7 +1,7 @@
 """Work units: independent parts of a plan."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from robustgen.benchmarks.kinds import Variant
@@ -36,15 +36,24 @@ class WorkUnit:
 
     @property
     def name(self) -> str:
-        """Return the name of the record, which depends only on images and variants."""
-        parts = [*self.keys, "", *(variant.folder for variant in self.variants), ""]
-        parts += ["", self.shared] if self.shared else []
-        digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-        return f"{self.number:06d}-{digest[:16]}"
+        """Return the name of the record, which depends only on images and variants, whatever the plan."""
+        return digest_content(self.keys, (variant.folder for variant in self.variants), self.shared)
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """Return the folders of the variants."""
+        return frozenset(variant.folder for variant in self.variants)
 
     def count_outputs(self) -> int:
         """Return the number of outputs of the unit."""
         return len(self.keys) * len(self.variants)
+
+
+def digest_content(keys: Iterable[str], folders: Iterable[str], shared: str) -> str:
+    """Return 16 hexadecimal digits that stand for these images and variants, and a unit's `shared`."""
+    parts = [*keys, "", *folders, ""]
+    parts += ["", shared] if shared else []
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def cut_by_images(keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:

@@ -66,12 +66,21 @@ def write_page(
         gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
     context = {
         "lead": _lead(report),
-        "notes": [*report.inputs, *report.all_notes],
+        "notes": _name_models(report, folders),
         "families": [*list_family_tables(report)],
     }
     page = render_page("scores.html", data=data, gallery=gallery, **context)
     save(path, page, f"--output {path}")
     return len(page)
+
+
+def _name_models(report: Report, folders: Sequence[str | Path]) -> list[str]:
+    """Return the notes with the names of models in place of their folders, which a published page hides."""
+    notes = [*report.inputs, *report.all_notes]
+    for folder, model in zip(folders, report.models, strict=False):
+        root = open_predictions(folder).root
+        notes = [note.replace(root, model.model) for note in notes]
+    return notes
 
 
 def _lead(report: Report) -> str:

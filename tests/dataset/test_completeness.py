@@ -8,8 +8,8 @@ import pytest
 from robustgen.errors import RobustgenError
 from robustgen.files.storage import open_store
 from robustgen.inspection.verify import verify
-from tests.crashing import count_writes, die
-from tests.helpers import cli, findings, manifest, put_photo, whole
+from tests.crashing import count_writes, die, list_unit_ends
+from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole, words
 from tests.servers import BUCKET
 
 SMALL = ("--edition", "imagenet@32", "--corruptions", "contrast", "--severities", "1", "--jobs", "1")
@@ -80,7 +80,7 @@ def hold(root, begin, act, want, first=0):
 def test_verify_accepts_no_set_whose_run_died_while_finishing(form, source, tmp_path):
     make = maker(form, source)
     writes = count_writes(lambda: make(tmp_path / "whole"))
-    last = max(number for number, write in enumerate(writes) if "put records/00" in write)
+    last = list_unit_ends(writes)[-1]
     hold(tmp_path / "dead", lambda output: None, make, whole(tmp_path / "whole"), first=last)
 
 
@@ -96,7 +96,7 @@ def copy_of(made):
     return lambda output: shutil.copytree(made, output)
 
 
-@pytest.mark.parametrize("form", ["mirror", "webdataset", "npy"])
+@pytest.mark.parametrize("form", slow_after(3, "many runs", [*words("mirror webdataset npy npz parquet")]))
 def test_verify_accepts_no_set_whose_extension_died(form, source, tmp_path):
     make, more = maker(form, source), ("--severities", "1,2")
     make(tmp_path / "whole", *more)
@@ -104,6 +104,18 @@ def test_verify_accepts_no_set_whose_extension_died(form, source, tmp_path):
     # Before the first write, the set is still the finished smaller one.
     begin, want = copy_of(tmp_path / "begun"), whole(tmp_path / "whole")
     hold(tmp_path / "dead", begin, lambda output: make(output, *more), want, first=1)
+
+
+@pytest.mark.parametrize("form", slow_after(1, "many runs", ["npy", "npz", "webdataset", "parquet", "jpeg"]))
+def test_verify_accepts_no_united_outputs_whose_run_died(form, source, tmp_path):
+    make = maker(form, source)
+    for name in ("pixelate", "brightness"):
+        make(tmp_path / name, "--corruptions", f"{name},contrast")
+        shutil.copytree(tmp_path / name, tmp_path / "begun", dirs_exist_ok=True)
+    union = ("--corruptions", "brightness,contrast,pixelate")
+    make(tmp_path / "whole", *union)
+    begin, want = copy_of(tmp_path / "begun"), whole(tmp_path / "whole")
+    hold(tmp_path / "dead", begin, lambda output: make(output, *union), want)
 
 
 @pytest.mark.parametrize("form", ["jpeg", "webdataset"])

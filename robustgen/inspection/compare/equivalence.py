@@ -21,6 +21,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.display.text import format_signed
+
 ALPHA: Final = 0.01
 # Minimal number of pairs for any test.
 FEWEST: Final = 5
@@ -138,7 +140,9 @@ class Effect:
         metric = self.metric
         unit = f" {metric.unit}" if metric.unit else ""
         if self.p_paired <= self.p_ks:
-            return f"{metric.title} {self.difference:+.{metric.digits}f}{unit} (± {self.error:.2g})"
+            return (
+                f"{metric.title} {format_signed(self.difference, metric.digits)}{unit} (± {self.error:.2g})"
+            )
         return f"distribution of {metric.title} (distance {self.ks:.2f})"
 
     def describe_doubt(self) -> str:
@@ -147,7 +151,7 @@ class Effect:
         unit = f" {metric.unit}" if metric.unit else ""
         if self.images < FEWEST_EQUIVALENT:
             return f"{self.images} images, of at least {FEWEST_EQUIVALENT}"
-        difference = f"{self.difference:+.{metric.digits}f} ± {self.error:.2g}{unit}"
+        difference = f"{format_signed(self.difference, metric.digits)} ± {self.error:.2g}{unit}"
         return f"{metric.title} {difference}, not certainly within {self.margin:g}{unit}"
 
 

@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from robustgen.display.tables import Table, as_csv, format_tables
-from robustgen.display.text import escape, format_count, format_json
+from robustgen.display.text import escape, format_count, format_json, format_signed
 from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.inspection.compare.pairing import Name, Side
@@ -95,9 +95,9 @@ def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[st
     known, pixels = [variant for variant in operation.variants if variant.pairs], "-"
     if known:
         offset, spread = fmean(each.offset for each in known), fmean(each.spread for each in known)
-        pixels = f"{offset:+.2f} ± {spread:.1f}"
-    overall = [(operation.overall(each.key), f".{each.digits}f") for each in metrics]
-    cells = [f"{e.difference:+{digits}} ({e.detectable:{digits}})" if e else "-" for e, digits in overall]
+        pixels = f"{format_signed(offset, 2)} ± {spread:.1f}"
+    overall = [(operation.overall(each.key), each.digits) for each in metrics]
+    cells = [f"{format_signed(e.difference, n)} ({e.detectable:.{n}f})" if e else "-" for e, n in overall]
     return [operation.name, operation.verdict, equal, pixels, *cells]
 
 

@@ -73,6 +73,7 @@ def write_explorer(previewed: Previewed, path: Path) -> int:
             data=data,
             note=previewed.note,
             size=f"{previewed.clean.shape[1]} x {previewed.clean.shape[0]}",
+            ratio=f"{previewed.clean.shape[1] / previewed.clean.shape[0]:.4f}",
             small=previewed.clean.shape[0] * previewed.clean.shape[1] <= _LOSSLESS_PIXELS,
         )
         if len(page) <= MOST_BYTES:

@@ -9,7 +9,7 @@ from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.manifest import read_errors
 from robustgen.dataset.names import ERRORS
 from robustgen.dataset.opening import EQUALISED
-from robustgen.display.text import format_constant
+from robustgen.display.text import format_constant, format_name
 from robustgen.errors import SourceError
 from robustgen.files.storage import Store
 from robustgen.formats import FORMATS
@@ -56,7 +56,7 @@ def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]
     if "seed" in settings:
         yield "Seed", str(settings["seed"])
     if own := sorted(get_part(manifest, "config", "parameters")):
-        yield "Own constants", ", ".join(own)
+        yield "Own constants", ", ".join(map(format_name, own))
     yield "Made by", f"robustgen {get_part(settings, 'versions').get('robustgen', '')}"
 
 
@@ -99,7 +99,11 @@ def describe_coverage(dataset: Dataset) -> Iterator[str]:
         wanted = {name: {f"{name}{level}" for level in levels} for name in names}
         whole = [name for name, folders in wanted.items() if folders <= there]
         parts = [name for name, folders in wanted.items() if folders & there and name not in whole]
-        yield f"{len(whole)} of {len(names)} {group}" + "; in part " * bool(parts) + ", ".join(parts)
+        yield (
+            f"{len(whole)} of {len(names)} {group}"
+            + "; in part " * bool(parts)
+            + ", ".join(map(format_name, parts))
+        )
 
 
 _GROUPS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {

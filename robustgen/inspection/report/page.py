@@ -114,6 +114,13 @@ class SetSummary:
         return max(0.0, math.floor(5 * min(values, default=0)) / 5) if self.kind == "p" else 0.0
 
     @property
+    def is_elastic(self) -> bool:
+        """Return whether elastic transform was found to be strongest at severity 2, as published."""
+        curves = (curve for category in self.categories for curve in category.curves)
+        found = (curve for curve in curves if curve.name == "elastic_transform")
+        return any(curve.x[curve.mean.index(min(curve.mean))] == 2 for curve in found)
+
+    @property
     def has_curves(self) -> bool:
         """Return whether any similarity was measured."""
         return any(category.curves for category in self.categories)
@@ -194,5 +201,6 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
 def _name_set(kind: str, folder: str, dataset: str | None) -> str:
     """Return ``"ImageNet-C of cifar-10"``; a folder that is named after the benchmark by its name alone."""
     if dataset in _UNNAMED:
-        return folder if kind.lower() in folder.lower() else f"{kind} of {folder}"
+        letter = kind[-2:].lower()
+        return folder if kind.lower() in folder.lower() else f"{kind} of {folder.removesuffix(letter)}"
     return f"{kind} of {dataset}"
