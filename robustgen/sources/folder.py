@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 from robustgen.errors import SourceError
 from robustgen.imaging.decode import Location, name_image_in_errors
+from robustgen.imaging.jpeg import Libjpeg
 from robustgen.sources import SourceKind
 from robustgen.sources.base import DEFAULTS, Options, class_of, sort_classes
 from robustgen.sources.files import EncodedSource
@@ -142,6 +143,29 @@ def put_into_classes(
             yield f"{label}/{name}", name, reason
         else:
             yield name, name, reason or f"no label in {where}"
+
+
+class LoneImage(EncodedSource):
+    """A file of one image, whose key is ``<name of its folder>/<its own name>``."""
+
+    def __init__(self, path: Path, libjpeg: Libjpeg) -> None:
+        super().__init__(str(path.absolute()))
+        self.libjpeg = libjpeg
+
+    @cached_property
+    def listing(self) -> SourceListing:
+        """Return the image."""
+        path = Path(self.location)
+        return SourceListing({f"{path.parent.name}/{path.name}": path}, classes=[path.parent.name])
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file."""
+        data: bytes = self._place(key).read_bytes()
+        return data
+
+    def size(self, key: str) -> int:
+        """Return the size of the file in bytes."""
+        return len(self.read_bytes(key))
 
 
 LABELLED: Final = SourceKind(lambda _: False, LabelledFolder)
