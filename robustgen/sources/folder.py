@@ -175,6 +175,8 @@ FOLDER: Final = SourceKind(lambda _: True, ImageFolder, has_split_folders=True)
 class Photographs(FileSource):
     """The photographs in scikit-image's wheel, for a demonstration without downloads.
 
+    The keys of JPEG files end in ``.JPEG``, like the outputs of the PNG files.
+
     Raises
     ------
     SourceError
@@ -205,4 +207,4 @@ class Photographs(FileSource):
 
     def _scan(self) -> Iterator[Named]:
         for name in self.NAMES:
-            yield f"{Path(name).stem}/{name}", name, None
+            yield f"{Path(name).stem}/{name.replace('.jpg', '.JPEG')}", name, None
