@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shutil
 import tarfile
 import tempfile
 import zipfile
@@ -43,12 +44,13 @@ def put_everything(root):
 
 
 def put_photographs(root):
-    for folder in ("photos", "val", "data/imagenet/val", "data/imagenet/train", "train", "slides", "kitti"):
+    for folder in ("photos", "val", "data/imagenet/val", "data/imagenet/train", "train", "kitti"):
         for seed, key in enumerate(map("/".join, zip(CLASSES, NAMES, strict=True))):
             put_photo(root / folder / key, 120, 150, seed)
     for number in range(6):
         put_photo(root / "candidates" / CLASSES[number % 2] / f"{number}.jpg", 80, 90, number)
     put_photo(root / "photo.jpg", 120, 150)
+    put_photo(root / "slides" / "a" / "b.jpg", 224, 224)
     put_photo(root / "images384" / "a" / "b.jpg", 400, 400)
     put_photo(root / "data" / "validation" / "a" / "b.jpg", 64, 64)
     put_photo(root / "data" / "imagenet22k" / "n01530575" / "n01530575_10.JPEG", 64, 64)
@@ -113,6 +115,7 @@ def put_arrays(root):
     cifar_folder(root, 4)
     with tarfile.open(root / "cifar-10-python.tar.gz", "w:gz") as tar:
         tar.add(root / "cifar-10-batches-py", "cifar-10-batches-py")
+    shutil.copytree(root / "cifar-10-batches-py", root / "data" / "cifar-10-batches-py")
     images = [photo(28, 28, seed) for seed in range(3)]
     source_writers.write_mnist(root / "MNIST" / "raw", images)
     for path in (root / "MNIST" / "raw").iterdir():
@@ -167,7 +170,8 @@ def put_ingredients(root):
 
 def put_network(path, classes, side):
     """Write a network with random weights that takes the mean colours of an image."""
-    weights = np.random.default_rng(0).normal(size=(3, classes)).astype(np.float32)
+    # It is sure of itself: `filter-a` keeps what it takes for another class.
+    weights = 20 * np.random.default_rng(0).normal(size=(3, classes)).astype(np.float32)
     nodes = [
         helper.make_node("ReduceMean", ["images", "axes"], ["means"], keepdims=0),
         helper.make_node("MatMul", ["means", "weights"], ["logits"]),
@@ -187,6 +191,7 @@ def put_network(path, classes, side):
 def put_models(root):
     for name, classes, side in (
         ("resnet50", 2, 224),
+        ("vit", 1000, 224),
         ("finetuned", 2, 224),
         ("tuned", 2, 224),
         ("net", 3, 224),
@@ -199,6 +204,8 @@ def put_lists(root):
     for name in ("wnids", "wnids200", "wnids1000"):
         (root / f"{name}.txt").write_text("".join(f"{each}\n" for each in sorted(CLASSES)))
     keys = "".join(f"{'/'.join(key)}\n" for key in zip(CLASSES, NAMES, strict=True))
+    (root / "vit.txt").write_text("".join(f"{name}\n" for name in imagenet_classes()))
+    (root / "accepted.txt").write_text(f"{CLASSES[0]}/0.jpg\n")
     (root / "ids.txt").write_text(keys)
     (root / "imagenet_test_image_ids.txt").write_text(keys)
 
