@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import pickle
 import shutil
 import tarfile
 import tempfile
@@ -43,10 +44,16 @@ def put_everything(root):
     put_packages(root)
 
 
+def put_smooth(path, seed):
+    """Put a photograph without texture, which x264 encodes in half of the time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(photo(12, 15, seed)).resize((150, 120)).save(path)
+
+
 def put_photographs(root):
     for folder in ("photos", "val", "data/imagenet/val", "data/imagenet/train", "train", "kitti"):
         for seed, key in enumerate(map("/".join, zip(CLASSES, NAMES, strict=True))):
-            put_photo(root / folder / key, 120, 150, seed)
+            put_smooth(root / folder / key, seed)
     for number in range(6):
         put_photo(root / "candidates" / CLASSES[number % 2] / f"{number}.jpg", 80, 90, number)
     put_photo(root / "photo.jpg", 120, 150)
@@ -83,6 +90,12 @@ def put_archives(root):
             archive.writestr(name, data)
     put_tar(root / "ILSVRC2012_img_val.tar", flat)
     put_devkit(root)
+    lines = ["ImageId,PredictionString"]
+    for (name, data), each in zip(flat.items(), CLASSES, strict=True):
+        (root / "ILSVRC2012_img_val").mkdir(exist_ok=True)
+        (root / "ILSVRC2012_img_val" / name).write_bytes(data)
+        lines.append(f"{Path(name).stem},{each} 1 1 9 9")
+    (root / "LOC_val_solution.csv").write_text("\n".join(lines) + "\n")
     for number in range(64):
         sample = {f"{number}.jpg": jpeg(number), f"{number}.cls": str(number % 2).encode()}
         put_tar(root / f"val-{number:06d}.tar", sample)
@@ -105,16 +118,25 @@ def put_devkit(root):
     rows = [(i, name, name, 0) for i, name in enumerate(imagenet_classes(), 1)]
     data.mkdir(parents=True)
     savemat(data / "meta.mat", {"synsets": np.array(rows, fields)[:, None]})
-    numbers = "".join(f"{i % 1000 + 1}\n" for i in range(50_000))
-    (data / "ILSVRC2012_validation_ground_truth.txt").write_text(numbers)
+    numbers = ["1"] * 50_000
+    for name, each in zip(NAMES, CLASSES, strict=True):
+        numbers[int(Path(name).stem[-8:]) - 1] = str(imagenet_classes().index(each) + 1)
+    (data / "ILSVRC2012_validation_ground_truth.txt").write_text("\n".join(numbers) + "\n")
     with tarfile.open(kit, "w:gz") as tar:
         tar.add(data.parent, data.parent.name)
 
 
 def put_arrays(root):
     cifar_folder(root, 4)
-    with tarfile.open(root / "cifar-10-python.tar.gz", "w:gz") as tar:
-        tar.add(root / "cifar-10-batches-py", "cifar-10-batches-py")
+    (root / "cifar-100-python").mkdir()
+    images = pickle.loads((root / "cifar-10-batches-py" / "test_batch").read_bytes())[b"data"]
+    batch = {b"data": images, b"fine_labels": [0, 1, 2, 99], b"coarse_labels": [0] * 4}
+    (root / "cifar-100-python" / "test").write_bytes(pickle.dumps(batch, protocol=2))
+    names = {b"fine_label_names": [b"class%d" % i for i in range(100)]}
+    (root / "cifar-100-python" / "meta").write_bytes(pickle.dumps(names, protocol=2))
+    for name, folder in (("cifar-10", "cifar-10-batches-py"), ("cifar-100", "cifar-100-python")):
+        with tarfile.open(root / f"{name}-python.tar.gz", "w:gz") as tar:
+            tar.add(root / folder, folder)
     shutil.copytree(root / "cifar-10-batches-py", root / "data" / "cifar-10-batches-py")
     images = [photo(28, 28, seed) for seed in range(3)]
     source_writers.write_mnist(root / "MNIST" / "raw", images)

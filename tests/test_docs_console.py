@@ -209,7 +209,9 @@ def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, w
             problem = environment.run(command, folder, variables)
             if "--overwrite" in problem and page != README:
                 # Such a page lists commands of which a reader gives one.
-                problem = environment.run(re.sub(r"(make-\w|filter-\w)", r"\1 --overwrite", command), folder, variables)
+                problem = environment.run(
+                    re.sub(r"(make-\w|filter-\w)", r"\1 --overwrite", command), folder, variables
+                )
             failed += [problem] * bool(problem)
     if failed and os.environ.get("CONSOLE_DEBUG"):
         Path(os.environ["CONSOLE_DEBUG"]).open("a").write(f"== {page}\n" + "\n".join(failed))
