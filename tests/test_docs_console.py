@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from robustgen.imaging.third_party_files import EVERYTHING
+from robustgen.imaging.third_party_files import EVERYTHING, FROST
 from tests.helpers import PATIENCE, cli
 from tests.servers import describe_s3
 from tests.stand_ins import put_everything
@@ -29,10 +29,9 @@ ROOT = Path(__file__).parent.parent
 README = "README.md"
 GUIDES = ("start", "use", "benchmarks")
 INSTALL = re.compile(r"pip install '(?:\.|robustgen)\[([\w,]+)\]'")
-# What a reader of any other page has done.
+# What a reader of any other page has done, after README's installation.
 BEFORE = (
     "pip install '.[opencv,video]'",
-    "robustgen fetch",
     "export IMAGENET_VAL=/data/imagenet/val",
     "export CIFAR_10=/data/cifar-10-batches-py",
 )
@@ -190,6 +189,8 @@ def bucket(s3_server, stand_ins, sets):
 def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, wheels, tmp_path, request):
     environment, folder = Environment(tmp_path / "environment"), tmp_path / "reader"
     shutil.copytree(stand_ins, folder, symlinks=True)
+    if page != README:
+        shutil.copytree(FROST.find(), tmp_path / "environment" / "share" / "robustgen" / "frost")
     for place, name in HELD.get(page, {}).items():
         shutil.copytree(sets(name), folder / place)
     variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PYTHONUSERBASE": str(tmp_path / "user")}
@@ -209,9 +210,8 @@ def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, w
             problem = environment.run(command, folder, variables)
             if "--overwrite" in problem and page != README:
                 # Such a page lists commands of which a reader gives one.
-                problem = environment.run(
-                    re.sub(r"(make-\w|filter-\w)", r"\1 --overwrite", command), folder, variables
-                )
+                again = re.sub(r"(make|filter)-\w", r"\g<0> --overwrite", command)
+                problem = environment.run(again, folder, variables)
             failed += [problem] * bool(problem)
     if failed and os.environ.get("CONSOLE_DEBUG"):
         Path(os.environ["CONSOLE_DEBUG"]).open("a").write(f"== {page}\n" + "\n".join(failed))

@@ -39,12 +39,11 @@ def test_a_corruption_that_fails_is_named_and_its_time_left_out(monkeypatch):
 @pytest.mark.parametrize(("torch", "extras"), [("", "test"), ("cuda", "test,timm")])
 def test_without_its_wheels_for_processors_pytorch_is_left_out(tmp_path, torch, extras):
     """The stub of an interpreter refuses to import torch, and to install it from another index."""
+    refusal = 'case "$*" in "-c import torch"*|*index-url*) exit 1 ;; esac'
     (tmp_path / "bin").mkdir()
     for name in ("python", "robustgen"):
         stub = tmp_path / "bin" / name
-        stub.write_text(
-            f'#!/bin/sh\necho "$@" >>{tmp_path}/asked\ncase "$*" in "-c import torch"*|*index-url*) exit 1 ;; esac\n'
-        )
+        stub.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/asked\n{refusal}\n')
         stub.chmod(0o755)
     environment = {**os.environ, "VENV": str(tmp_path), "TORCH": torch}
     done = subprocess.run(
