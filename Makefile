@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# How many of the eight photographs `make demo` turns into sequences: under a minute on two cores.
+# How many of the eight photographs `make demo` turns into sequences, ten of each: under a minute on two cores.
 SEQUENCES ?= 6
 
 export PYTHON VENV
@@ -23,6 +23,9 @@ help: ## List the targets
 demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photographs
 	$(BIN)/robustgen make-c --dataset demo
 	$(BIN)/robustgen make-p --dataset demo --limit $(SEQUENCES)
+	@$(BIN)/robustgen report out/demo-c >/dev/null
+	@$(BIN)/robustgen report out/demo-p >/dev/null
+	@echo "Open out/demo-c-report.html and out/demo-p-report.html in a browser."
 
 demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C and P sets of twenty photographs
 	$(SCORE)/bin/python scripts/demo_score.py

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Usage: [PYTHON=python3] [VENV=.venv] scripts/setup.sh [EXTRA,EXTRA]
+# Usage: [PYTHON=python3] [VENV=.venv] [TORCH=cuda] scripts/setup.sh [EXTRA,EXTRA]
 # Installs this checkout, editable, into a virtual environment that it makes where there is none.
+# TORCH=cuda takes PyTorch's builds with CUDA, of 5 GB, where those without it cannot be downloaded.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -25,23 +26,28 @@ pip() {
     "$venv/bin/python" -m pip --disable-pip-version-check --quiet "$@"
 }
 
-echo "setup: installing robustgen$extras into $venv"
-# Without a GPU, PyTorch's builds without CUDA, of a twentieth of the size; where they do not fit, the usual builds.
+# Without a GPU, PyTorch's builds without CUDA, of a twentieth of the size.
 works() {
     "$venv/bin/python" -c 'import torch, torchvision' 2>/dev/null
 }
 case "$(uname) $extras" in
 Linux*torch* | Linux*timm*)
     if ! [ -e /proc/driver/nvidia ] && ! works; then
+        echo "setup: installing PyTorch without CUDA into $venv"
         pip install --retries 0 --index-url https://download.pytorch.org/whl/cpu torch torchvision || true
         # Other indexes that pip is told of may mix both kinds of build.
-        works || {
-            echo "setup: PyTorch's builds without CUDA cannot be installed; installing those with CUDA"
+        if ! works; then
             pip uninstall --yes torch torchvision
-        }
+            if [ "${TORCH:-}" != cuda ]; then
+                echo "setup: PyTorch without CUDA cannot be installed: going on without PyTorch and timm;" \
+                    "the tests that need them are skipped. To install the builds with CUDA, 5 GB: TORCH=cuda"
+                extras=$(echo "$extras" | sed 's/,torch//; s/,timm//')
+            fi
+        fi
     fi
     ;;
 esac
+echo "setup: installing robustgen$extras into $venv"
 pip install --editable ".$extras"
 
 # The photographs of frost, and what the tests need besides: the masks of ink of medmnist-c:stain_deposit.

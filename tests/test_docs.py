@@ -111,7 +111,8 @@ def test_the_index_names_every_page():
 
 
 def test_the_first_page_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+    """Three minutes of reading."""
+    assert len((ROOT / "README.md").read_bytes()) < 6500
 
 
 def test_the_architecture_names_files_that_are_there():

@@ -35,9 +35,9 @@ def make_c(source, *flags):
     cli("make-c", "--source", source, "--corruptions", "fog", "--severities", 3, "--jobs", 1, *flags)
 
 
-def test_the_readme(folder):
+def test_functions_of_images(folder):
     put_photo(folder / "photo.jpg", 300, 400)
-    made = run("README.md")
+    made = run("docs/use/python.md", 6)
     assert made["image"].shape == made["foggy"].shape == (224, 224, 3)
     assert made["frames"].shape == (31, 224, 224, 3)
     assert made["snowy"].shape == (300, 400, 3) and not np.array_equal(made["snowy"], made["large"])

@@ -129,6 +129,13 @@ def test_images_need_no_video_library(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_file_is_previewed_without_the_photographs_of_the_demo(tmp_path):
+    photo = put_photo(tmp_path / "photo.jpg")
+    few = ("--corruptions", "contrast", "--severities", "1", "--output", tmp_path / "sheet.png")
+    done = without("skimage", "preview", photo, *few)
+    assert done.returncode == 0 and (tmp_path / "sheet.png").exists(), done.stderr
+
+
 TYPED = """\
 import numpy as np
 import robustgen

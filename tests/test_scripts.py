@@ -1,7 +1,8 @@
-"""Scripts that measure, and that nothing else runs."""
+"""Scripts: those that measure, which nothing else runs, and the one that installs."""
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,3 +31,24 @@ def test_a_corruption_that_fails_is_named_and_its_time_left_out(monkeypatch):
     found = script.measure("imagecorruptions", "photograph.png", 3)
     assert [*found["seconds"]] == ["fog/1"] and len(found["seconds"]["fog/1"]) == 3
     assert found["failures"] == {"glass_blur/1": "ZeroDivisionError: division by zero"}
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or Path("/proc/driver/nvidia").exists(), reason="concerns Linux without a GPU"
+)
+@pytest.mark.parametrize(("torch", "extras"), [("", "test"), ("cuda", "test,timm")])
+def test_without_its_wheels_for_processors_pytorch_is_left_out(tmp_path, torch, extras):
+    """The stub of an interpreter refuses to import torch, and to install it from another index."""
+    refusal = 'case "$*" in "-c import torch"*|*index-url*) exit 1 ;; esac'
+    (tmp_path / "bin").mkdir()
+    for name in ("python", "robustgen"):
+        stub = tmp_path / "bin" / name
+        stub.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/asked\n{refusal}\n')
+        stub.chmod(0o755)
+    environment = {**os.environ, "VENV": str(tmp_path), "TORCH": torch}
+    done = subprocess.run(
+        [SCRIPTS / "setup.sh", "test,timm"], env=environment, capture_output=True, text=True, check=True
+    )
+    asked = (tmp_path / "asked").read_text()
+    assert f"--editable .[opencv,video,demo,{extras}]\n" in asked and "fetch frost ink" in asked
+    assert ("the tests that need them are skipped" in done.stdout) == (not torch)

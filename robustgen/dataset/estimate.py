@@ -176,7 +176,7 @@ def _measure(plan: Plan, key: str, scratch: Store | None) -> _Cost:
             size += pixels.nbytes
             continue
         files = [*plan.writer.encoder.encode(variant, key, pixels)]
-        size += sum(len(file.data) for file in files)
+        size += sum(map(plan.writer.measure, files))
         if scratch and not plan.writer.joint:
             before = time.process_time()
             with name_output_in_errors(plan.store):

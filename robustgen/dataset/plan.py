@@ -152,7 +152,12 @@ def resolve_paths(choices: Choices) -> dict[str, Any]:
 # The run counts the warnings of decoders.
 @collect_complaints()
 def plan_benchmark(
-    config: Config, kind: Kind, *, overwrite: bool = False, store: Store | None = None
+    config: Config,
+    kind: Kind,
+    *,
+    overwrite: bool = False,
+    store: Store | None = None,
+    source: Source | None = None,
 ) -> Plan:
     """Turn a config into the plan of a C or a P set.
 
@@ -164,6 +169,8 @@ def plan_benchmark(
         Whether to ignore existing variants of the output.
     store : Store, optional
         Output to use instead of the one in the config.
+    source : Source, optional
+        Images to use instead of those in the config.
 
     Raises
     ------
@@ -174,7 +181,7 @@ def plan_benchmark(
     recipe = _open_recipe(config, kind, variants)
     store = store or open_store(config.resolve_output(kind))
     refuse_files(store)
-    source = open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
+    source = source or open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
     config, remarks = _select_pictures(config, source)

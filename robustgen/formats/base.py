@@ -235,6 +235,10 @@ class Writer(ABC):
         """Return the name of the output for the source image `key`, as `Encoder.output_name`."""
         return self.encoder.output_name(key)
 
+    def measure(self, encoded: Encoded) -> int:
+        """Return the number of bytes of an output in the files of this format, for estimates."""
+        return len(encoded.data)
+
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield the work units of a plan; they depend on the plan alone."""
         return cut_by_images(keys, variants)

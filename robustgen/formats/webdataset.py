@@ -40,12 +40,14 @@ class WebDatasetWriter(ShardWriter):
         """Begin an archive with two members per sample: the file, and its label in decimal."""
 
         def add(key: str, label: int, sample: Encoded) -> None:
-            stem, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
-            image = member_bytes(f"{stem}.{_SUFFIXES.get(suffix, suffix)}", sample.data)
-            file.write(image + member_bytes(f"{stem}.cls", b"%d" % label))
+            file.write(_pack(sample, label))
 
         yield add
         file.write(END)
+
+    def measure(self, encoded: Encoded) -> int:
+        """Return the number of bytes of both members."""
+        return len(_pack(encoded, 0))
 
     def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the files that name samples and classes, and that count and describe the shards."""
@@ -69,6 +71,13 @@ class WebDatasetWriter(ShardWriter):
                 "shard_lengths": lengths,
             }
         return json.dumps({"splits": splits}, indent=1).encode() + b"\n"
+
+
+def _pack(sample: Encoded, label: int) -> bytes:
+    """Return the members of a sample: the file, and its label."""
+    stem, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
+    image = member_bytes(f"{stem}.{_SUFFIXES.get(suffix, suffix)}", sample.data)
+    return image + member_bytes(f"{stem}.cls", b"%d" % label)
 
 
 # --- reading -------------------------------------------------------------------------------------

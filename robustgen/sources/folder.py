@@ -134,14 +134,14 @@ class ImageFolder(FileSource):
 
 
 class OneImage(FileSource):
-    """A single image; its key is the name of its file. Parameters are those of `FileSource`."""
+    """A single image; its key is `key`, or the name of its file. Other parameters are those of `FileSource`."""
 
-    def __init__(self, image: Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, image: Place, options: Options = DEFAULTS, key: str | None = None) -> None:
         super().__init__(Place(image.store.location), options)
-        self.location, self._name = image.location, image.name
+        self.location, self._name, self._key = image.location, image.name, key or image.name
 
     def _scan(self) -> Iterator[Named]:
-        yield self._name, self._name, None
+        yield self._key, self._name, None
 
 
 class ShardFolders(FileSource):
@@ -216,6 +216,8 @@ FOLDER: Final = SourceKind(lambda _: True, _open_images, has_split_folders=True)
 class Photographs(FileSource):
     """The photographs in scikit-image's wheel, for a demonstration without downloads.
 
+    The keys of JPEG files end in ``.JPEG``, like the outputs of the PNG files.
+
     Raises
     ------
     SourceError
@@ -246,4 +248,4 @@ class Photographs(FileSource):
 
     def _scan(self) -> Iterator[Named]:
         for name in self.NAMES:
-            yield f"{Path(name).stem}/{name}", name, None
+            yield f"{Path(name).stem}/{name.replace('.jpg', '.JPEG')}", name, None

@@ -266,7 +266,8 @@ def test_an_image_is_prepared_as_for_imagenet_unless_an_edition_or_a_config_says
     # The images of the config need not be there.
     by_config = drawn(tmp_path, image, "--dataset", "tiny-imagenet", "--corruptions", "fog").read_bytes()
     assert by_config == notes["tiny-imagenet"] != notes["imagenet"]
-    laion = (image, "--corruptions", "laion-c:mosaic", "--severities", 1)
+    tiles = ("--with", f"tiles={put_photo(tmp_path / 'tiles' / 'b.jpg').parent}")
+    laion = (image, "--corruptions", "laion-c:mosaic", "--severities", 1, *tiles)
     assert (
         drawn(tmp_path, *laion).read_bytes() == drawn(tmp_path, *laion, "--edition", "laion-c").read_bytes()
     )

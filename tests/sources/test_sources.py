@@ -991,7 +991,7 @@ def test_photographs_without_importing_scikit_image() -> None:
 def test_photographs() -> None:
     source = open_source(None, "demo")
     assert labels_of(source) == list(range(8))
-    assert source.load("rocket/rocket.jpg").shape == (427, 640, 3)
+    assert source.load("rocket/rocket.JPEG").shape == (427, 640, 3)
 
 
 def test_missing_photographs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,11 @@ from robustgen.errors import (
     explain_failure,
 )
 from robustgen.files.storage import is_url
-from robustgen.imaging.decode import decode_to_pillow
-from robustgen.imaging.pixels import Decoded, Rgb
+from robustgen.imaging.pixels import Rgb
 from robustgen.settings.config import Config
+from robustgen.sources.base import Options, Source
+from robustgen.sources.folder import OneImage
+from robustgen.sources.places import find_place
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,7 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Pr
     plan = _plan(config, kind, output)
     if not 0 <= index < len(plan.keys):
         raise ConfigError(f"--index {index}: must be from 0 to {len(plan.keys) - 1}")
-    key = plan.keys[index]
-    return _prepare(config, kind, plan, key, plan.source.open(key))
+    return _prepare(config, kind, plan, index)
 
 
 def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Previewed:
@@ -117,14 +118,14 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     recipe = CorruptionRecipe(config.edition)
     if kind == "c" and (needed := find_fitting(recipe, config.variants(kind))):
         raise ConfigError(f"--with {needed.name} needs --source: {needed.sentence}")
-    own = Path(path.absolute().parent.name) / path.name
-    nowhere = {"source": None, "source_kind": "demo", "labels": None, "subset": None, "limit": None}
-    plan = _plan(config.model_copy(update=nowhere), kind, output)
-    source = decode_to_pillow(path, library=config.libjpeg, levels=config.levels)
-    return _prepare(config, kind, plan, own.as_posix(), source)
+    nowhere = dict.fromkeys(("source", "labels", "subset", "sample", "limit")) | {"require_classes": False}
+    own = f"{path.absolute().parent.name}/{path.name}"
+    image = OneImage(find_place(path), Options(libjpeg=config.libjpeg, levels=config.levels), own)
+    plan = _plan(config.model_copy(update=nowhere), kind, output, image)
+    return _prepare(config, kind, plan)
 
 
-def _plan(config: Config, kind: Kind, output: Path) -> Plan:
+def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None) -> Plan:
     # The folder of the sheet replaces the output folder; PNG frames need no checks in advance.
     folder = output.absolute().parent
     source = config.source and not is_url(config.source) and Path(config.source).resolve()
@@ -134,10 +135,12 @@ def _plan(config: Config, kind: Kind, output: Path) -> Plan:
         folder /= f"{output.name}.files"
     needs_classes = config.require_classes and not config.mirror
     changed = {"output": str(folder), "format": "png", "mirror": None, "require_classes": needs_classes}
-    return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True)
+    return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
 
 
-def _prepare(config: Config, kind: Kind, plan: Plan, key: str, source: Decoded) -> Previewed:
+def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewed:
+    key = plan.keys[index]
+    source = plan.source.open(key)
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:

@@ -1,0 +1,246 @@
+"""Stand-ins for what a reader of the guides has: photographs, data sets as published, models, predictions."""
+
+import gzip
+import io
+import json
+import pickle
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pyarrow
+from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
+from pyarrow import parquet
+from scipy.io import savemat
+
+from robustgen.benchmarks.kinds import IMAGENET_C
+from robustgen.settings.class_lists import imagenet_classes
+from tests import source_writers
+from tests.helpers import cifar_folder, photo, put_photo
+from tests.related.test_icons import NAMES as ICONS
+from tests.related.test_icons import datasource, fluent
+
+# Two of the classes of ImageNet, as the models have, and one image of each.
+CLASSES = ("n01440764", "n01443537")
+NAMES = ("ILSVRC2012_val_00000293.JPEG", "ILSVRC2012_val_00000236.JPEG")
+STREET = "frankfurt/frankfurt_000000_000294"
+
+
+def put_everything(root):
+    """Put all of them into `root`; the absolute paths of the guides, such as /data/imagenet, are below it."""
+    put_photographs(root)
+    put_archives(root)
+    put_arrays(root)
+    put_tables(root)
+    put_annotated(root)
+    put_ingredients(root)
+    put_models(root)
+    put_lists(root)
+    put_packages(root)
+
+
+def put_smooth(path, seed):
+    """Put a photograph without texture, which x264 encodes in half of the time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(photo(12, 15, seed)).resize((150, 120)).save(path)
+
+
+def put_photographs(root):
+    for folder in ("photos", "val", "data/imagenet/val", "data/imagenet/train", "train", "kitti"):
+        for seed, key in enumerate(map("/".join, zip(CLASSES, NAMES, strict=True))):
+            put_smooth(root / folder / key, seed)
+    for number in range(6):
+        put_photo(root / "candidates" / CLASSES[number % 2] / f"{number}.jpg", 80, 90, number)
+    put_photo(root / "photo.jpg", 120, 150)
+    put_photo(root / "slides" / "a" / "b.jpg", 224, 224)
+    put_photo(root / "images384" / "a" / "b.jpg", 400, 400)
+    put_photo(root / "data" / "validation" / "a" / "b.jpg", 64, 64)
+    put_photo(root / "data" / "imagenet22k" / "n01530575" / "n01530575_10.JPEG", 64, 64)
+    for number in range(2):
+        put_photo(root / "digits" / str(number) / "a.png", 28, 28, number)
+    (root / "imagenet-100").mkdir()
+    for name in CLASSES:
+        (root / "imagenet-100" / name).symlink_to(Path("..", "data", "imagenet", "val", name))
+
+
+def jpeg(seed=0, side=64):
+    """The bytes of a JPEG file."""
+    file = io.BytesIO()
+    Image.fromarray(photo(side, side, seed)).save(file, "JPEG")
+    return file.getvalue()
+
+
+def put_tar(path, files, mode="w"):
+    source_writers.write_tar(path.parent / "tar", (), mode, files=files).rename(path)
+    (path.parent / "tar").rmdir()
+
+
+def put_archives(root):
+    flat = {name: jpeg(seed) for seed, name in enumerate(NAMES)}
+    classes = dict(zip(("cat/a.jpg", "dog/b.jpg"), flat.values(), strict=True))
+    put_tar(root / "photos.tar", classes)
+    put_tar(root / "photos.tar.gz", classes, "w:gz")
+    with zipfile.ZipFile(root / "photos.zip", "w") as archive:
+        for name, data in classes.items():
+            archive.writestr(name, data)
+    put_tar(root / "ILSVRC2012_img_val.tar", flat)
+    put_devkit(root)
+    lines = ["ImageId,PredictionString"]
+    for (name, data), each in zip(flat.items(), CLASSES, strict=True):
+        (root / "ILSVRC2012_img_val").mkdir(exist_ok=True)
+        (root / "ILSVRC2012_img_val" / name).write_bytes(data)
+        lines.append(f"{Path(name).stem},{each} 1 1 9 9")
+    (root / "LOC_val_solution.csv").write_text("\n".join(lines) + "\n")
+    for number in range(64):
+        sample = {f"{number}.jpg": jpeg(number), f"{number}.cls": str(number % 2).encode()}
+        put_tar(root / f"val-{number:06d}.tar", sample)
+        if number < 10:
+            put_tar(root / f"laion-{number:03d}.tar", sample)
+    (root / "shards").mkdir()
+    (root / "shards" / "000000.tar").write_bytes((root / "val-000000.tar").read_bytes())
+    images = [photo(64, 64, seed) for seed in range(2)]
+    folder = source_writers.write_tiny_imagenet(root / "data", images)
+    (folder / "wnids.txt").write_text("n00\nn01\n")
+    with zipfile.ZipFile(root / "tiny-imagenet-200.zip", "w") as archive:
+        for path in folder.rglob("*.*"):
+            archive.write(path, path.relative_to(folder.parent))
+
+
+def put_devkit(root):
+    """A devkit that knows as many classes and images as the published one."""
+    kit, data = root / "ILSVRC2012_devkit_t12.tar.gz", root / "ILSVRC2012_devkit_t12" / "data"
+    fields = [("ILSVRC2012_ID", object), ("WNID", object), ("words", object), ("num_children", object)]
+    rows = [(i, name, name, 0) for i, name in enumerate(imagenet_classes(), 1)]
+    data.mkdir(parents=True)
+    savemat(data / "meta.mat", {"synsets": np.array(rows, fields)[:, None]})
+    numbers = ["1"] * 50_000
+    for name, each in zip(NAMES, CLASSES, strict=True):
+        numbers[int(Path(name).stem[-8:]) - 1] = str(imagenet_classes().index(each) + 1)
+    (data / "ILSVRC2012_validation_ground_truth.txt").write_text("\n".join(numbers) + "\n")
+    with tarfile.open(kit, "w:gz") as tar:
+        tar.add(data.parent, data.parent.name)
+
+
+def put_arrays(root):
+    cifar_folder(root, 4)
+    (root / "cifar-100-python").mkdir()
+    images = pickle.loads((root / "cifar-10-batches-py" / "test_batch").read_bytes())[b"data"]
+    batch = {b"data": images, b"fine_labels": [0, 1, 2, 99], b"coarse_labels": [0] * 4}
+    (root / "cifar-100-python" / "test").write_bytes(pickle.dumps(batch, protocol=2))
+    names = {b"fine_label_names": [b"class%d" % i for i in range(100)]}
+    (root / "cifar-100-python" / "meta").write_bytes(pickle.dumps(names, protocol=2))
+    for name, folder in (("cifar-10", "cifar-10-batches-py"), ("cifar-100", "cifar-100-python")):
+        with tarfile.open(root / f"{name}-python.tar.gz", "w:gz") as tar:
+            tar.add(root / folder, folder)
+    shutil.copytree(root / "cifar-10-batches-py", root / "data" / "cifar-10-batches-py")
+    images = [photo(28, 28, seed) for seed in range(3)]
+    source_writers.write_mnist(root / "MNIST" / "raw", images)
+    for path in (root / "MNIST" / "raw").iterdir():
+        (root / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    pictures = [photo(224, 224, seed) for seed in range(3)]
+    source_writers.write_medmnist(root / "medmnist", pictures).rename(root / "pathmnist_224.npz")
+
+
+def put_tables(root):
+    images = [photo(64, 64, seed) for seed in range(4)]
+    source_writers.write_tsv(root / "tsv", images).rename(root / "MMBench_DEV_EN.tsv")
+    cells = [{"bytes": jpeg(number), "path": None} for number in range(2)]
+    columns = dict.fromkeys(("image", "decoded_image", "image_1", "image_2"), cells)
+    table = pyarrow.table({**columns, "label": [0, 1]})
+    (root / "bench").mkdir()
+    for name in ("bench/test", "data/validation", "data/testmini"):
+        parquet.write_table(table, root / f"{name}-00000.parquet")
+    row = {"question": 1, "image": "cat.jpg"}
+    put_photo(root / "coco/val2014/cat.jpg", 64, 64)
+    (root / "llava").mkdir()
+    (root / "llava" / "questions.jsonl").write_text(f"{json.dumps(row)}\n")
+
+
+def put_annotated(root):
+    put_photo(root / "coco/val2017/000000000139.jpg", 64, 80)
+    image = {"id": 139, "file_name": "000000000139.jpg", "height": 64, "width": 80}
+    box = {"id": 1, "image_id": 139, "category_id": 1, "bbox": [8, 8, 30, 30], "area": 900, "iscrowd": 0}
+    annotations = {"images": [image], "annotations": [box], "categories": [{"id": 1, "name": "person"}]}
+    (root / "coco/annotations").mkdir(parents=True)
+    for path in (root / "coco/annotations/instances_val2017.json", root / "instances_val2017.json"):
+        path.write_text(json.dumps(annotations))
+    result = json.dumps([{"image_id": 139, "category_id": 1, "bbox": [8, 8, 30, 30], "score": 0.9}])
+    put_photo(root / f"cityscapes/leftImg8bit/val/{STREET}_leftImg8bit.png", 64, 96)
+    truth = root / f"cityscapes/gtFine/val/{STREET}_gtFine_labelTrainIds.png"
+    labels = np.arange(64 * 96, dtype=np.uint8).reshape(64, 96) % 19
+    for folder in ("clean", *(f"{name}/{level}" for name in IMAGENET_C.common for level in range(1, 6))):
+        for path in (truth, root / "preds" / folder / f"{STREET.rpartition('/')[2]}.png"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(labels).save(path)
+        (root / "preds" / f"{folder}.json").write_text(result)
+
+
+def put_ingredients(root):
+    depth = (0.05 + 0.01 * np.arange(120)[:, None] / 120 + np.zeros(150)).astype(np.float32)
+    for key in map("/".join, zip(CLASSES, NAMES, strict=True)):
+        path = (root / "maps" / key).with_suffix(".npy")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, depth)
+    for number in range(4):
+        put_photo(root / "pictures" / f"{number}.jpg", 64, 64, number)
+
+
+def put_network(path, classes, side):
+    """Write a network with random weights that takes the mean colours of an image."""
+    # It is sure of itself: `filter-a` keeps what it takes for another class.
+    weights = 20 * np.random.default_rng(0).normal(size=(3, classes)).astype(np.float32)
+    nodes = [
+        helper.make_node("ReduceMean", ["images", "axes"], ["means"], keepdims=0),
+        helper.make_node("MatMul", ["means", "weights"], ["logits"]),
+    ]
+    images, logits = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("images", ["n", 3, side, side]), ("logits", ["n", classes]))
+    )
+    constants = [
+        numpy_helper.from_array(weights, "weights"),
+        numpy_helper.from_array(np.array([2, 3]), "axes"),
+    ]
+    graph = helper.make_graph(nodes, "colours", [images], [logits], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path)
+
+
+def put_models(root):
+    for name, classes, side in (
+        ("resnet50", 2, 224),
+        ("vit", 1000, 224),
+        ("finetuned", 2, 224),
+        ("tuned", 2, 224),
+        ("net", 3, 224),
+        ("wrn", 10, 32),
+    ):
+        put_network(root / f"{name}.onnx", classes, side)
+
+
+def put_lists(root):
+    for name in ("wnids", "wnids200", "wnids1000"):
+        (root / f"{name}.txt").write_text("".join(f"{each}\n" for each in sorted(CLASSES)))
+    keys = "".join(f"{'/'.join(key)}\n" for key in zip(CLASSES, NAMES, strict=True))
+    (root / "vit.txt").write_text("".join(f"{name}\n" for name in imagenet_classes()))
+    (root / "accepted.txt").write_text(f"{CLASSES[0]}/0.jpg\n")
+    (root / "ids.txt").write_text(keys)
+    (root / "imagenet_test_image_ids.txt").write_text(keys)
+
+
+def put_packages(root):
+    """The archives of emoji that `npm pack` leaves."""
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        packages = {
+            "emoji-datasource-google-16.0.0": datasource(place / "google", "google", ICONS, 10),
+            "emoji-datasource-twitter-16.0.0": datasource(place / "twitter", "twitter", ICONS, 20),
+            "lobehub-fluent-emoji-3d-1.1.0": fluent(place / "fluent", ICONS, 30),
+        }
+        for name, folder in packages.items():
+            with tarfile.open(root / f"{name}.tgz", "w:gz") as tar:
+                tar.add(folder, "package")
