@@ -3,12 +3,14 @@
 import importlib.util
 import posixpath
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final
 
 from robustgen.errors import SourceError
+from robustgen.files.json_files import MOST_BYTES, parse_object
 from robustgen.imaging.decode import Location, name_image_in_errors
 from robustgen.sources import SourceKind
 from robustgen.sources.base import DEFAULTS, Options, class_of
@@ -20,6 +22,7 @@ from robustgen.sources.trees import FolderTree, open_tree
 from robustgen.sources.walk import UNREAD, describe_unread, is_image
 
 _SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
+_RECORD: Final = "dataset.json"
 
 Named = tuple[str, str, str | None]
 """Key of an image, name of its file below the prefix, and the reason for refusing it, or None."""
@@ -41,7 +44,6 @@ class FileSource(EncodedSource):
     """
 
     has_class_folders: ClassVar[bool] = True
-    _have_numbers = False
 
     def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
         self._tree, self.libjpeg, self.levels = open_tree(root, options), options.libjpeg, options.levels
@@ -72,8 +74,14 @@ class FileSource(EncodedSource):
             else:
                 listing.add(key, self._prefix + name, reason)
         listing.remarks = [describe_unread(sorted(unread))] if unread else []
-        listing.order_classes(are_numbers=self._have_numbers)
+        recorded, are_numbers = self._read_record()
+        held = {class_of(key) for key in listing.places} <= {*recorded}
+        listing.order_classes(recorded if held else (), are_numbers=are_numbers)
         return listing
+
+    def _read_record(self) -> tuple[Sequence[str], bool]:
+        """Return the recorded classes, if there are any, and whether the classes are numbers."""
+        return (), False
 
     def read_bytes(self, key: str) -> bytes:
         """Read the file of one image."""
@@ -128,13 +136,27 @@ class ImageFolder(FileSource):
         for name, reason in self._tree.find(self._prefix):
             yield name, name, reason
 
+    def _read_record(self) -> tuple[Sequence[str], bool]:
+        """Return the classes in the `dataset.json` of a set of which this folder is a variant: ``fog/3``."""
+        place, variant = Place(self.location), ""
+        for _ in range(2 if isinstance(self._tree, FolderTree) else 0):
+            variant = f"{place.name}/{variant}".rstrip("/")
+            place = Place(place.store.location)
+            # The file may be that of another program.
+            with suppress(OSError, ValueError):
+                content = parse_object(place.folder.read(_RECORD, size=MOST_BYTES + 1))
+                names, variants = content.get("classes"), content.get("variants")
+                if isinstance(names, list) and isinstance(variants, list) and variant in variants:
+                    return [str(name) for name in names], content.get("class_count") is None
+        return (), False
+
     def _place(self, key: str) -> str:
         # Worker processes need no listing of a large folder.
         return self._prefix + key
 
 
 class OneImage(FileSource):
-    """A single image; its key is `key`, or the name of its file. Other parameters are those of `FileSource`."""
+    """A single image, whose key is `key`, or the name of its file; other parameters as for `FileSource`."""
 
     def __init__(self, image: Place, options: Options = DEFAULTS, key: str | None = None) -> None:
         super().__init__(Place(image.store.location), options)
@@ -175,7 +197,9 @@ class LabelledFolder(FileSource):
     def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
         super().__init__(root, options)
         self._labels, self._are_classes = find_place(options.labels or ""), options.labels_are_classes
-        self._have_numbers = not options.labels_are_classes
+
+    def _read_record(self) -> tuple[Sequence[str], bool]:
+        return (), not self._are_classes
 
     def _scan(self) -> Iterator[Named]:
         found = dict(self._tree.find(self._prefix, deep=False))

@@ -188,12 +188,14 @@ SOURCES = {
         11,
         11,
     ),
+    "a finished tree": (finished("png", two_files), {}, 10, 10),
+    "a finished tree of numbers": (finished("png", medmnist), {}, None, 10),
     "a finished WebDataset": (finished("webdataset", two_files), {}, 10, 10),
     "a finished Parquet set": (finished("parquet", two_files), {}, 10, 10),
 }
 
 
-@pytest.fixture(params=slow_after(len(SOURCES) - 2, "a set first", [*SOURCES]))
+@pytest.fixture(params=slow_after(len(SOURCES) - 4, "a set first", [*SOURCES]))
 def case(request, tmp_path):
     """A source, the keys to open it, its number of classes, and a model that is always right."""
     build, keys, count, outputs = SOURCES[request.param]
