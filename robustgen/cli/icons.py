@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @command("make-icons")
 @takes(
-    hide=("dataset", "config", "source", "split", "labels", "limit", "sample", "subset", "seed"),
+    hide=("dataset", "config", "source", "split", "labels", "levels", "limit", "sample", "subset", "seed"),
     choices=IconChoices,
     running=Running,
 )

@@ -23,7 +23,7 @@ def preprocess() -> None:
     places=ClaheCommand,
     choices=ClaheChoices,
     running=Running,
-    hide=("_", "source", "split", "labels", "sample", "subset", "seed", "output"),
+    hide=("_", "source", "split", "labels", "levels", "sample", "subset", "seed", "output"),
 )
 def clahe(places: ClaheCommand, choices: ClaheChoices, running: Running) -> None:
     """Apply CLAHE to all images of SRC and write them to DST, under the same names.

@@ -25,7 +25,7 @@ _OF_SETS = ("output", "quality", "format", "clean", "perturbations", "difficulty
 
 
 @group("stream", invoke_without_command=True)
-@takes("c", hide=(*_OF_SETS, "jobs"), config=Config, drawing=Drawing)
+@takes("c", hide=(*_OF_SETS, "levels", "jobs"), config=Config, drawing=Drawing)
 def stream(config: Config, drawing: Drawing) -> None:
     """Draw a stream for test-time adaptation.
 

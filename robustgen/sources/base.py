@@ -101,9 +101,12 @@ class Items(Reusable, ABC, Generic[Loaded]):
     ----------
     location : str
         Absolute path or URL.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits in its files that become 0 and 255.
     """
 
     location: str
+    levels: Levels | None = None
 
     def __init__(self, location: str) -> None:
         self.location = location

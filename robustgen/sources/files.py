@@ -11,7 +11,6 @@ from typing import Any
 from robustgen.errors import ImageError, SourceError
 from robustgen.imaging.decode import (
     FORMATS,
-    Levels,
     Location,
     decode,
     decode_to_pillow,
@@ -33,12 +32,9 @@ class EncodedSource(Source):
     ----------
     libjpeg : {"turbo", "ijg"}
         Decoder of its JPEG files.
-    levels : (float, float), optional
-        The two values of its greys of more than 8 bits that become 0 and 255.
     """
 
     libjpeg: Libjpeg = "turbo"
-    levels: Levels | None = None
 
     @property
     @abstractmethod

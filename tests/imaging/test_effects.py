@@ -348,6 +348,13 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         corrupt(np.zeros((16385, 32, 3), np.uint8), "fog", 3, rng=1)
 
 
+@pytest.mark.parametrize("edition", ["folder", "coco-c"])
+def test_frost_of_a_strip_that_would_fill_memory_is_refused(edition):
+    strip = np.zeros((40000, 32, 3), np.uint8)
+    with pytest.raises(ImageError, match=r"enlarged to \d+ x \d+ pixels, \d+\.\d GB, for 32 x 40000 pixels"):
+        corrupt(strip, "frost", 1, edition=edition, rng=1)
+
+
 # --- what severities share -----------------------------------------------------------------------
 
 

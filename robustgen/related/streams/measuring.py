@@ -130,6 +130,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
         "images": len(keys),
         "keys": digest_of(keys),
         "seed": config.seed,
+        **({"levels": [*config.levels]} if config.levels else {}),
     }
     wanted = Measurements(made_of, options.baseline, options.grid, {})
     found = _open(output, wanted, overwrite=options.overwrite)

@@ -187,6 +187,7 @@ def write_shards(
         walk = hashlib.sha256(repr(stream.cells).encode()).hexdigest()
         run = {"kind": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}
         settings = {"output": run, "source": manifest["source"], "versions": list_versions()}
+        settings |= {"levels": [*source.levels]} if source.levels else {}
         try:
             state.agree(settings)
         except OutputError:
