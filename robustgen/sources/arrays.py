@@ -15,6 +15,7 @@ from robustgen.imaging.pixels import Rgb
 from robustgen.sources import SourceKind
 from robustgen.sources.array_files import ArrayFile, NpyFiles, open_array_file
 from robustgen.sources.base import DEFAULTS, Options, class_of, name_source_in_errors
+from robustgen.sources.classes import sort_classes
 from robustgen.sources.labels import parse_labels
 from robustgen.sources.numbered import Rows, UnpackedSource, number_rows
 from robustgen.sources.places import ARRAYS, Place, find_place
