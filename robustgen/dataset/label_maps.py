@@ -64,12 +64,20 @@ def find_maps(read: Callable[[str], bytes], keys: Sequence[str]) -> frozenset[st
     maps, doubts = _judge_named(judge, owners)
     own, pairs = _judge_pairs(judge, others)
     maps |= own | _list_lone(named - owners.keys(), maps, others)
-    for key, picture in (doubts | pairs).items():
+    doubts |= pairs
+    # Names of depth maps may be times of their own.
+    lone = defaultdict[str, list[str]](list)
+    for key in sorted(named - owners.keys() - maps):
+        lone[_folder(key)].append(key)
+    for members in lone.values() if others else ():
+        if {look for _, look in judge.sample(members)} == {"map"}:
+            doubts[members[0]] = others[0]
+    for key, picture in doubts.items():
         pictures = [each for each in keys if each not in maps and each not in doubts]
         pattern = find_pattern(pictures, [key]) or f"{glob.escape(_folder(picture))}/*"
         raise ConfigError(
-            f"{key!r} may be a label map of {picture!r}: select the pictures with --subset, for instance "
-            f"--subset '{pattern}' (--subset '*' for all)"
+            f"{key!r} may be a label map, unlike {picture!r}: select the pictures with --subset, for "
+            f"instance --subset '{pattern}' (--subset '*' for all)"
         )
     return maps
 

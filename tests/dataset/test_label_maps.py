@@ -193,8 +193,9 @@ def test_maps_are_left_out_without_mirror(tmp_path):
             "b/0.png",
             "images/*",
         ),
+        (lambda root: put(root, "depth/17.png", depth()), "depth/17.png", "images/*"),
     ],
-    ids=["depth", "mixed"],
+    ids=["depth in colours", "mixed", "depth of other times"],
 )
 def test_what_is_uncertain_is_refused(tmp_path, put_other, key, pattern):
     put_picture(tmp_path / "source", "images/0.png")
@@ -202,7 +203,7 @@ def test_what_is_uncertain_is_refused(tmp_path, put_other, key, pattern):
     picture = "images/0.png"
     message = cli_error("make-c", "--source", tmp_path / "source", *FEW, "--output", tmp_path / "out")
     assert message == (
-        f"{key!r} may be a label map of {picture!r}: select the pictures with --subset, for instance "
+        f"{key!r} may be a label map, unlike {picture!r}: select the pictures with --subset, for instance "
         f"--subset '{pattern}' (--subset '*' for all)"
     )
     cli("make-c", "--source", tmp_path / "source", *FEW, "--output", tmp_path / "out", "--subset", pattern)
