@@ -284,20 +284,29 @@ def _load_weights(module: Any, weights: Mapping[str, Any], path: Path, name: str
     module.load_state_dict(weights)
 
 
-def _build_for(
-    weights: Mapping[str, Any], build: Callable[..., Any], find_layer: Callable[[Any], str | None]
-) -> tuple[Any, Mapping[str, Any]]:
-    """Return a network for the number of classes in `weights`, and the weights without a prefix.
+def _build_with(
+    checkpoint: str, name: str, build: Callable[..., Any], find_layer: Callable[[Any], Any]
+) -> Any:
+    """Return a network with the weights of a checkpoint, for their number of classes.
 
-    `build` returns the network, also for a given ``num_classes``; `find_layer` names its last layer.
+    `build` returns the network called `name`, also for a given ``num_classes``; `find_layer` names its last
+    layer.
     """
-    torch = import_torch()
-    with torch.device("meta"):
-        usual = build()
-    own, layer = usual.state_dict(), find_layer(usual)
-    weights = _strip_prefix(weights, own)
-    counts = [len(each) for key, each in weights.items() if key in own and key.rpartition(".")[0] == layer]
-    return build(**({"num_classes": counts[0]} if counts else {})), weights
+    path, torch = Path(checkpoint), import_torch()
+    weights: Mapping[str, Any] = read_weights(path)
+    try:
+        with torch.device("meta"):
+            usual = build()
+        own, layer = usual.state_dict(), find_layer(usual)
+        weights = _strip_prefix(weights, own)
+        counts = [
+            len(each) for key, each in weights.items() if key in own and key.rpartition(".")[0] == layer
+        ]
+        module = build(**({"num_classes": counts[0]} if counts else {}))
+    except Exception as error:
+        raise ConfigError(f"--model {name}@{checkpoint}: {first_line(error)}") from error
+    _load_weights(module, weights, path, name)
+    return module
 
 
 def _suggest(name: str, known: Sequence[str]) -> str:
@@ -398,17 +407,15 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
     if known.partition(".")[0] not in timm.list_models():
         hint = _suggest(known, timm.list_models())
         raise ConfigError(f"--model timm:{known}: timm {timm.__version__} has no such model{hint}")
-    weights = read_weights(Path(checkpoint)) if checkpoint else None
-    try:
-        if weights is None:
+    if checkpoint:
+        build = partial(timm.create_model, known)
+        module = _build_with(checkpoint, f"timm:{known}", build, _find_timm_classifier)
+    else:
+        try:
             module = timm.create_model(known, pretrained=True)
-        else:
-            module, weights = _build_for(weights, partial(timm.create_model, known), _find_timm_classifier)
-    except Exception as error:
-        hint = "" if checkpoint else f" (timm:{known}@FILE loads your own weights)"
-        raise ConfigError(f"--model timm:{name}: {first_line(error)}{hint}") from error
-    if weights is not None:
-        _load_weights(module, weights, Path(checkpoint), f"timm:{known}")
+        except Exception as error:
+            hint = f"timm:{known}@FILE loads your own weights"
+            raise ConfigError(f"--model timm:{known}: {first_line(error)} ({hint})") from error
     own = timm.data.resolve_model_data_config(module)
     interpolation = own.get("interpolation")
     preprocessing = Preprocessing(
@@ -420,7 +427,7 @@ def open_timm(name: str, runtime: Runtime) -> TorchModel:
     return TorchModel(f"timm:{name}", module.eval(), runtime, preprocessing)
 
 
-def _find_timm_classifier(module: Any) -> str | None:
+def _find_timm_classifier(module: Any) -> Any:
     """Return the name of the last layer of a network of timm; the first one of several."""
     found = module.pretrained_cfg.get("classifier")
     return found[0] if isinstance(found, (tuple, list)) else found
@@ -436,15 +443,10 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
         raise ConfigError(f"--model torchvision:{known}: torchvision has no such classifier{hint}")
     if not checkpoint:
         raise ConfigError(f"--model torchvision:{known}: name its weights: torchvision:{known}@FILE")
-    weights = read_weights(Path(checkpoint))
     build = partial(torchvision.models.get_model, known, weights=None)
-    try:
-        module, weights = _build_for(
-            weights, build, lambda usual: [*usual.state_dict()][-1].rpartition(".")[0]
-        )
-    except Exception as error:
-        raise ConfigError(f"--model torchvision:{name}: {first_line(error)}") from error
-    _load_weights(module, weights, Path(checkpoint), f"torchvision:{known}")
+    module = _build_with(
+        checkpoint, f"torchvision:{known}", build, lambda usual: [*usual.state_dict()][-1].rpartition(".")[0]
+    )
     own = torchvision.models.get_model_weights(known).DEFAULT.transforms()
     side = own.crop_size[0]
     preprocessing = Preprocessing(

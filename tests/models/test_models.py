@@ -270,23 +270,21 @@ def test_networks_of_timm_bring_their_preprocessing(refusal, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("library", "name"),
+    "model",
     slow_after(
         1,
         "networks of up to six million weights",
-        [("timm", "resnet10t"), ("timm", "vit_tiny_patch16_224"), ("torchvision", "mobilenet_v3_small")],
+        ["timm:resnet10t", "timm:vit_tiny_patch16_224", "torchvision:mobilenet_v3_small"],
     ),
 )
-def test_weights_are_those_of_their_network_in_any_order_and_wrapping(tmp_path, library, name):
-    pytest.importorskip(library)
+def test_weights_are_those_of_their_network_in_any_order_and_wrapping(tmp_path, model):
+    library, _, name = model.partition(":")
+    place = pytest.importorskip(library)
     from safetensors.torch import save_file
 
-    build = {
-        "timm": lambda timm: timm.create_model(name, num_classes=7),
-        "torchvision": lambda torchvision: torchvision.models.get_model(name, num_classes=7),
-    }
+    build = place.create_model if library == "timm" else place.models.get_model
     torch.manual_seed(0)
-    module = build[library](pytest.importorskip(library)).eval()
+    module = build(name, num_classes=7).eval()
     own = module.state_dict()
     # In this format, names are sorted.
     save_file({key: each.contiguous() for key, each in own.items()}, tmp_path / "w.safetensors")
@@ -303,7 +301,7 @@ def test_weights_are_those_of_their_network_in_any_order_and_wrapping(tmp_path, 
     with torch.inference_mode():
         expected = module(torch.from_numpy(images)).numpy()
     for file in ("w.safetensors", "last.ckpt", "net.pth", "ema.pth"):
-        opened = open_model(f"{library}:{name}@{tmp_path / file}", Runtime(device="cpu"))
+        opened = open_model(f"{model}@{tmp_path / file}", Runtime(device="cpu"))
         np.testing.assert_allclose(opened(images), expected, atol=1e-3)
 
 
