@@ -189,6 +189,8 @@ class MatFile(ArrayFile):
 def open_array_file(store: Store, name: str) -> ArrayFile:
     """Open the file `name`, whose suffix tells its kind."""
     kinds: dict[str, type[ArrayFile]] = {".npy": NpyFiles, ".npz": NpzFile, ".mat": MatFile}
+    if name[-4:].lower() not in kinds:
+        raise ValueError(f"not a file of arrays ({', '.join(kinds)})")
     return kinds[name[-4:].lower()](store, name)
 
 

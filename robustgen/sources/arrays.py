@@ -70,7 +70,7 @@ class Arrays(UnpackedSource):
         of_split = [name for name in files if self._split in _list_words(name)]
         chosen = of_split or ([] if self._asked else files)
         if len(chosen) != 1:
-            raise ValueError(f"contains {', '.join(files)}; name one of them with --source")
+            raise ValueError(f"contains {', '.join(files) or 'no arrays'}; name one file with --source")
         return open_array_file(place.folder, chosen[0])
 
     @cached_property
@@ -136,6 +136,9 @@ class Arrays(UnpackedSource):
         if not (isinstance(file, NpyFiles) and file.store.exists(KEYS)):
             return ()
         names = split_names(file.store.read(KEYS))
+        for name in names:
+            if "\0" in name or {*name.split("/")} & {"", ".", ".."}:
+                raise ValueError(f"{KEYS}: {name!r} cannot be the name of an image")
         return tuple(names) if len(names) == len({*names}) == count else ()
 
     def _read_classes(self, keys: tuple[str, ...], labels: NDArray[np.int64]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from robustgen.sources.opening import open_source
 class SourceDataset:
     """A map-style data set of the source images that `make-c --source` finds: ``(image, label)``.
 
-    Images are decoded on each access, to Pillow images; those of CIFAR, MNIST and MedMNIST are arrays,
-    uint8 (H, W, 3).
+    Images are decoded on each access, to Pillow images; those of CIFAR, MNIST, MedMNIST and arrays are
+    arrays, uint8 (H, W, 3).
 
     Parameters
     ----------

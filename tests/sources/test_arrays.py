@@ -149,5 +149,7 @@ def test_a_set_of_arrays_gives_the_bytes_of_its_source(tmp_path):
     make_c(tmp_path / "set/clean.npy", tmp_path / "again", *flags, "--format", "png")
     for path in (tmp_path / "files").rglob("*.png"):
         assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "files")).read_bytes()
-    # An array of several severities has more rows than names.
     assert read(tmp_path / "set/gaussian_noise.npy")[2].keys() == ("cat/a.png", "cat/b.png", "owl/c.png")
+    (tmp_path / "set/keys.txt").write_text("cat/a.png\n../b.png\nowl/c.png\n")
+    with pytest.raises(SourceError, match=r"keys\.txt: '\.\./b\.png' cannot be the name of an image"):
+        read(tmp_path / "set")
