@@ -213,6 +213,7 @@ def put_network(path, classes, side):
 def put_models(root):
     for name, classes, side in (
         ("resnet50", 2, 224),
+        ("model", 2, 224),
         ("vit", 1000, 224),
         ("finetuned", 2, 224),
         ("tuned", 2, 224),

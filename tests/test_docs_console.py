@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import urllib.request
 import venv
 import zipfile
 from functools import cache
@@ -61,7 +60,7 @@ HELD = {
 SETS = {
     "imagenet-c": "make-c --dataset imagenet --source data/imagenet/val",
     "CIFAR-10-C": "make-c --dataset cifar-10 --source cifar-10-python.tar.gz",
-    "model": "evaluate --edition imagenet --source val --model resnet50.onnx --name model",
+    "model": "evaluate --edition imagenet --source val --model model.onnx",
 }
 
 
@@ -175,13 +174,13 @@ def wheels(tmp_path_factory):
 @pytest.fixture(scope="module")
 def bucket(s3_server, stand_ins, sets):
     """The environment in which s3://bucket holds shards and a set."""
+    import s3fs
+
     endpoint, _ = s3_server
-    files = {path.name: path for path in stand_ins.glob("val-*.tar")}
-    made = sets("imagenet-c")
-    files |= {f"imagenet-c/{path.relative_to(made)}": path for path in made.rglob("*") if path.is_file()}
-    for name, data in {"": b"", **{name: path.read_bytes() for name, path in files.items()}}.items():
-        request = urllib.request.Request(f"{endpoint}/bucket/{name}".rstrip("/"), data, method="PUT")
-        urllib.request.urlopen(request).close()
+    files = s3fs.S3FileSystem(key="testing", secret="testing", endpoint_url=endpoint)
+    files.mkdir("bucket")
+    files.put([str(path) for path in stand_ins.glob("val-*.tar")], "bucket/")
+    files.put(str(sets("imagenet-c")), "bucket/imagenet-c", recursive=True)
     return describe_s3(endpoint)
 
 
