@@ -35,5 +35,12 @@ def unescape(code):
 
 
 def on_page_content(html, page, config, files):
-    """Leave to the search of each table only the cells that are one name."""
-    return re.sub(r"<t[hd](?=[ >])(?![^>]*><code>[^<]*</code></td>)", r"\g<0> data-search-exclude", html)
+    """Leave to the search of each row of a table only the first cell that is one name."""
+    return re.sub(r"<tr>.*?</tr>", hide_from_search, html, flags=re.DOTALL)
+
+
+def hide_from_search(row):
+    before, name, after = re.split(r"(<td[^>]*><code>[^<]*</code></td>|$)", row[0], maxsplit=1)
+    return name.join(
+        re.sub(r"<t[hd](?=[ >])", r"\g<0> data-search-exclude", part) for part in (before, after)
+    )

@@ -3,9 +3,11 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +22,19 @@ def test_a_run_on_a_finished_set_reads_each_record_once():
     assert figures["finish_requests"]["read"] < figures["units"] + 100
     assert figures["nothing_to_do_requests"]["read"] < figures["units"] + 20
     assert figures["requests_per_image"] < 0.1
+
+
+def test_the_site_shows_no_backslash_in_tables_and_its_search_quotes_no_table():
+    spec = importlib.util.spec_from_file_location("site_links", SCRIPTS / "site_links.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="reference/commands.md"))
+    table = "| flag | meaning |\n|---|---|\n| `--on A\\|B` | a \\| b |\n\n`a\\|b`"
+    shown = script.on_page_markdown(table, page, {"repo_url": ""}, None)
+    assert shown == table.replace("A\\|B", "A|B")
+    row = '<tr>\n<td>Source</td>\n<td style="x"><code>--on A</code></td>\n<td><code>0</code></td>\n</tr>'
+    cells = re.findall(r"<td[^>]*>", script.on_page_content(row, page, {}, None))
+    assert ["data-search-exclude" in cell for cell in cells] == [True, False, True]
 
 
 def test_a_corruption_that_fails_is_named_and_its_time_left_out(monkeypatch):

@@ -113,3 +113,21 @@ def test_the_page_fits_and_has_the_corruptions_beside_the_image_where_there_is_r
         assert browser.run("document.documentElement.scrollWidth <= innerWidth")
         (left, _), (start, end) = browser.run(places)
         assert left < 0.1 and begins <= start < begins + 0.1 and end > 0.9
+
+
+@NO_BROWSER
+def test_the_picture_and_its_constants_stay_in_sight(browser, page):
+    place = "(({{top, bottom}}) => [top, bottom])(document.getElementById('{}').getBoundingClientRect())"
+    resize(browser, 1280, 900)
+    browser.open(page)
+    assert browser.run(place.format("constants"))[1] <= 900
+    for width, height in ((1280, 900), (390, 844)):
+        resize(browser, width, height)
+        browser.open(page)
+        browser.run("scrollTo(0, document.documentElement.scrollHeight)")
+        browser.run("buttons.at(-1).click()")
+        top, bottom = browser.run(place.format("stage"))
+        assert 0 <= top < bottom <= height
+        assert browser.run("buttons.at(-1).getBoundingClientRect().top") > bottom or width > 390
+    # White pictures have an edge.
+    assert browser.run("getComputedStyle(document.querySelector('.picks img')).outlineStyle") == "solid"

@@ -14,6 +14,9 @@ WIDE = (
     "(document.documentElement.scrollWidth <= innerWidth) && [...document.querySelectorAll('.scroll')].every("
 )
 WIDE += "(each) => each.scrollWidth <= each.clientWidth)"
+# The smallest letters of all charts, in pixels of the window.
+LETTERS = """Math.min(...[...document.querySelectorAll("svg text")].filter((each) => each.getClientRects().length).map(
+  (each) => parseFloat(getComputedStyle(each).fontSize) * each.ownerSVGElement.getScreenCTM().a))"""
 OPEN = "document.getElementById('larger').open"
 
 
@@ -45,12 +48,23 @@ def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp
         "[...document.querySelector('.charts svg').querySelectorAll('.name')].map((each) => each.textContent)"
     )
     assert browser.run(names) == ["mean grey level", "severity"]
+    assert browser.run(LETTERS) >= 10
+    assert browser.run("document.querySelector('.answer').textContent").startswith(
+        "B is not equivalent to A ("
+    )
+    assert not re.search(r"[-−]0\.?0*\b(?![.\d])", browser.run("document.querySelector('table').textContent"))
     browser.run("document.querySelector('.trio img').click()")
     assert browser.run(OPEN)
     browser.run("new Promise((done) => setTimeout(done, 100))")
     assert browser.run("document.querySelector('#larger img').clientHeight") > 600
     browser.run("document.getElementById('larger').click()")
     assert not browser.run(OPEN)
+    resize(browser, 390, 844)
+    browser.open(tmp_path / "page.html")
+    assert browser.run("document.querySelectorAll('.section[open]').length") == 1
+    reasons = "[...document.querySelectorAll('.reason')].map((each) => each.getBoundingClientRect().right)"
+    assert 0 < max(browser.run(reasons)) <= 390
+    assert browser.run(LETTERS) >= 10
 
 
 @NO_BROWSER
@@ -71,6 +85,24 @@ def test_the_page_of_a_set_caps_tall_images_and_opens_them_larger(browser, tmp_p
         assert browser.run(OPEN)
         assert browser.run("document.querySelector('#larger img').src.startsWith('data:image/jpeg')")
         browser.run("document.getElementById('larger').close()")
+
+
+@NO_BROWSER
+def test_the_page_of_a_set_tells_images_apart_and_why_one_curve_is_not_ordered(browser, tmp_path):
+    for number in (1, 2):
+        put_photo(tmp_path / "in" / "n01440764" / f"ILSVRC2012_val_{number:08d}.JPEG", 224, 224, number)
+    flags = ("--source", tmp_path / "in", "--edition", "imagenet", "--jobs", 1, "--set", "dataset=custom")
+    cli("make-c", *flags, "--corruptions", "elastic_transform", "--output", tmp_path / "photos-c")
+    cli("report", tmp_path / "photos-c", "--output", tmp_path / "page.html")
+    for width in (1280, 390):
+        resize(browser, width, 844)
+        browser.open(tmp_path / "page.html")
+        names = browser.run("[...document.querySelectorAll('.picker bdi')].map((each) => each.innerText)")
+        assert [name.replace("\n", "")[-13:] for name in names] == ["00000001.JPEG", "00000002.JPEG"]
+        assert browser.run(LETTERS) >= 10
+    assert browser.run("document.querySelector('h1').textContent") == "ImageNet-C of photos"
+    text = browser.run("document.body.textContent")
+    assert "Elastic transform is strongest at severity 2: " in text and "elastic_transform" not in text
 
 
 def test_the_page_of_a_set_says_what_it_is_and_shows_no_picture_twice(tmp_path):

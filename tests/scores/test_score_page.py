@@ -20,7 +20,7 @@ from robustgen.scores.score_page import write_page
 from robustgen.scores.scoring import choose_published
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
-from tests.inspection.test_pages import OPEN, page_data, resize
+from tests.inspection.test_pages import LETTERS, OPEN, page_data, resize
 from tests.scores.test_score import put_c, put_p, random_set
 
 ROWS = "[...document.querySelectorAll('#means tbody tr')].map((row) => row.querySelector('bdi').textContent)"
@@ -268,6 +268,51 @@ def test_labels_and_names_can_be_read(browser, tmp_path):
     names = browser.run(ROWS)
     assert len({*names}) == len(names) == 5 + 18 and [name.lower() for name in names].count("alexnet") == 1
     assert browser.run("document.querySelectorAll('#means tr.own').length") == 5
+
+
+COVERED = """[...document.querySelectorAll('#gain text')].filter((text) => {
+  const a = text.getBoundingClientRect();
+  return [...document.querySelectorAll('#gain rect')].some((bar) => {
+    const b = bar.getBoundingClientRect();
+    return b.width > 0 && a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  });
+}).length"""
+STRUCK = """[...document.querySelectorAll('#scatter text')].filter((text) => {
+  const a = text.getBoundingClientRect(), left = document.querySelector('#scatter .rule').getBoundingClientRect().left;
+  return a.right > left && [...document.querySelectorAll('#scatter .rule')].some((each) => {
+    const y = each.getBoundingClientRect().top;
+    return !text.classList.contains('strong') && a.top < y && y < a.bottom && a.left > left - 40 && a.right > left + 5;
+  });
+}).length"""
+
+
+@NO_BROWSER
+def test_charts_are_legible_on_every_screen(browser, tmp_path):
+    """The second model is better and worse; the third has more clean errors than any published one."""
+    models = fake_scores(3, 200)
+    models[2].mistakes["clean"][:] = True
+    worse = models[1].mistakes
+    worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
+    note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
+    report = Report(models, ALEXNET, 1, [note], intervals=False)
+    write_page(report, tmp_path / "page.html", [])
+    for width in (1280, 390):
+        resize(browser, width, 844)
+        browser.open(tmp_path / "page.html")
+        assert browser.run(COVERED) == browser.run(STRUCK) == 0
+        assert browser.run(LETTERS) >= 10
+        wide = "[...document.querySelectorAll('.wide')].every((each) => each.scrollWidth <= each.clientWidth)"
+        assert browser.run(wide)
+    titles = browser.run(
+        "[...document.querySelectorAll('#scatter circle title')].map((each) => each.textContent)"
+    )
+    assert ["effective robustness" in title for title in titles] == [True, True, False]
+
+
+def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
+    models = [evaluated / "preds" / name for name in ("middle", "good")]
+    cli("score", *models, "--partial", "--output", tmp_path / "page.html")
+    assert str(evaluated) not in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.slow("a page of fifty models")
