@@ -249,8 +249,12 @@ def is_finished(state: OutputState, *, exactly: bool = False) -> bool:
     """
     if not state.is_finished(exactly=exactly):
         return False
+    store = state.root
     with suppress(FileNotFoundError, OutputError):
-        return next(check_about(state.root, read_manifest(state.root)), None) is None
+        manifest = read_manifest(store)
+        listed = manifest["digest"], manifest.get("frames_digest")
+        is_listed = (dataset_digest(store), frames_digest(store)) == listed
+        return is_listed and next(check_about(store, manifest), None) is None
     return False
 
 

@@ -25,6 +25,7 @@ from tests.helpers import (
     put_photo,
     slow_after,
     spawn,
+    whole,
     without_beginning,
 )
 
@@ -223,7 +224,7 @@ def videos(photos, tmp_path_factory):
 
 @pytest.mark.parametrize("damage", ["missing", "emptied", "changed"])
 @pytest.mark.parametrize("with_state", [True, False])
-def test_damaged_digests_of_frames(videos, tmp_path, damage, with_state):
+def test_damaged_digests_of_frames(photos, videos, tmp_path, damage, with_state):
     root = Path(shutil.copytree(videos, tmp_path / "p"))
     if not with_state:
         shutil.rmtree(root / ".robustgen")
@@ -233,6 +234,19 @@ def test_damaged_digests_of_frames(videos, tmp_path, damage, with_state):
     if damage == "missing":
         frames.unlink()
     assert any("FRAMES.SHA256" in line or "frames_digest" in line for line in findings(root))
+    if with_state:
+        flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1")
+        cli("make-p", "--source", photos, "--output", root, *flags)
+        assert whole(root) == whole(videos)
+
+
+@pytest.mark.parametrize("damage", ["missing", "", "no checksum\n", "\udcff\0\n"])
+def test_damaged_checksums_are_written_again(photos, copied, output, damage):
+    for sums in copied.glob("*/**/SHA256SUMS"):
+        sums.unlink() if damage == "missing" else sums.write_bytes(damage.encode("utf-8", "surrogateescape"))
+    make_c(photos, copied, *FEW)
+    assert whole(copied) == whole(output)
+    assert not findings(copied, status=0)
 
 
 @pytest.mark.parametrize(

@@ -505,10 +505,14 @@ def test_each_unit_that_is_made_is_a_line_of_json(copied, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_without_a_terminal_a_line_a_minute_tells_how_far_it_is(photos, tmp_path, monkeypatch):
+def test_without_a_terminal_lines_tell_how_far_it_is(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "SECONDS_BEFORE_LINES", 0)
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0)
     lines = make_c(photos, tmp_path / "out", *FEW).stderr.splitlines()
     assert re.fullmatch(r"35 of 35 images, [\d.]+/s, 0 s left", lines[-1])
+    few = ("--perturbations", "translate", "--limit", 2, "--jobs", 1)
+    lines = cli("make-p", "--source", photos, "--output", tmp_path / "p", *few).stderr.splitlines()
+    assert re.fullmatch(r"2 of 2 sequences, [\d.]+/s, 0 s left", lines[-1])
 
 
 # --- where an output may lie, and what is left of a run that could not begin ------------------------
