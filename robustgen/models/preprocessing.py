@@ -191,7 +191,8 @@ def check_fields(given: Any, where: str) -> Preprocessing:
 
 def _originate(own: Preprocessing, origin: str) -> Preprocessing:
     """Return `own` with `origin` for everything that has none yet."""
-    return replace(own, origins=dict.fromkeys(_DESCRIBED, origin) | {**own.origins})
+    scale = "default" if own.pixel_scale == Preprocessing.pixel_scale else origin
+    return replace(own, origins={**dict.fromkeys(_DESCRIBED, origin), "pixel_scale": scale, **own.origins})
 
 
 def _override(base: Preprocessing, keys: InputKeys, origins: Mapping[str, str]) -> Preprocessing:

@@ -276,9 +276,14 @@ def test_the_default_is_that_of_the_edition(folder_c, cifar_c, model, tmp_path):
     for dataset, preset in ((folder_c, "imagenet"), (cifar_c, "cifar-10")):
         common = ("predict", dataset, "--model", model, "--output")
         (line,) = cli(*common, tmp_path / preset / "a").stderr.splitlines()
-        assert line.startswith("input of digits: mean 0.4") and line.count(f"(default {preset})") == 3
+        assert line.startswith("input of digits: mean 0.4") and line.count(f"(default {preset})") == 2
         (line,) = cli(*common, tmp_path / preset / "b", "--preprocessing", preset).stderr.splitlines()
-        assert line.count(f"({preset})") == 3
+        assert line.count(f"({preset})") == 2 and line.endswith("scale 1/255 (default), size of the images")
+        (line,) = cli(*common, tmp_path / preset / "c", *PLAIN).stderr.splitlines()
+        assert (
+            line
+            == "input of digits: mean 0 (given), std 1 (given), scale 1/255 (default), size of the images"
+        )
         a, b = (held(tmp_path / preset / name, "clean")["logits"] for name in "ab")
         np.testing.assert_array_equal(a, b)
 
