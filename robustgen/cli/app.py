@@ -105,7 +105,7 @@ class _App(click.Group):
             _echo_error(f"{error}{_explain_variable(str(error))}")
             sys.exit(error.exit_code)
         except click.UsageError as error:
-            error.message = _redden(error.message)
+            error.message = _redden(error.message)  # type: ignore[misc]
             raise
         except OSError as error:
             # For a path that the system cannot look up: too long, or in a closed folder.
