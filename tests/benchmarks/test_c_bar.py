@@ -66,7 +66,8 @@ def test_ten_corruptions_have_a_strength_and_all_are_covered(scale):
 )
 def test_a_name_without_a_published_strength_is_refused_with_the_reason(name, edition, where, nearest):
     line = cli_error("make-c", "--dataset", "demo", "--edition", edition, "--corruptions", name, "--dry-run")
-    assert f"{name} has no published strength" in line and line.endswith(f"at {where}); set constants_for={nearest}")
+    assert f"{name} has no published strength" in line
+    assert line.endswith(f"at {where}); set constants_for={nearest}")
 
 
 def test_the_set_holds_the_ten_of_its_edition(tmp_path):
