@@ -94,7 +94,7 @@ def test_the_signatures_have_every_keyword_and_default():
 
 def test_verify_and_score_take_the_fields_of_their_models():
     verified = inspect.signature(robustgen.verify).parameters
-    assert verified.keys() == Verifying.model_fields.keys() - {"allow_failures", "as_json"}
+    assert verified.keys() == Verifying.model_fields.keys() - {"allow_failures", "format"}
     scored = inspect.signature(robustgen.score).parameters
     shown = {name for name in Scoring.model_fields if flag_of(Scoring, name).group == Group.OUTPUT}
     assert scored.keys() - {"others"} == Scoring.model_fields.keys() - shown - {"plan"}

@@ -100,7 +100,7 @@ class _App(click.Group):
             _echo_error(f"{error}{_explain_variable(str(error))}")
             sys.exit(error.exit_code)
         except click.UsageError as error:
-            error.message = _redden(error.message)
+            error.message = _redden(error.message)  # type: ignore[misc]
             raise
         except KeyboardInterrupt:
             resumable = str(ctx.invoked_subcommand).startswith(_RESUMABLE)

@@ -39,15 +39,17 @@ class _Loader(yaml.SafeLoader):
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        problem, mark = "", event.start_mark
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(None, None, "aliases are not allowed", event.start_mark)
-        if event.tag:
+            problem = "aliases are not allowed"
+        elif event.tag:
             # The constructors of YAML 1.1 raise errors of any kind.
             problem = f"tags such as {quote(event.tag)} are not allowed"
-            raise yaml.MarkedYAMLError(None, None, problem, event.start_mark)
-        if re.search("[\ud800-\udfff]", getattr(event, "value", "")):
-            raise yaml.MarkedYAMLError(None, None, "half a surrogate pair is no text", event.start_mark)
+        elif re.search("[\ud800-\udfff]", getattr(event, "value", "")):
+            problem = "half a surrogate pair is no text"
+        if problem:
+            raise yaml.MarkedYAMLError(None, None, problem, mark)
         return super().compose_node(parent, index)
 
     def construct_int(self, node: yaml.ScalarNode) -> int:

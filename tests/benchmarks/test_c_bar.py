@@ -57,16 +57,17 @@ def test_ten_corruptions_have_a_strength_and_all_are_covered(scale):
 
 
 @pytest.mark.parametrize(
-    ("name", "edition", "where"),
+    ("name", "edition", "where", "nearest"),
     [
-        ("lines", "imagenet", "32"),
-        ("perlin_noise", "cifar-10", "224"),
-        ("sparkles", "imagenet-64", "32 and 224"),
+        ("lines", "imagenet", "32", 32),
+        ("perlin_noise", "cifar-10", "224", 224),
+        ("sparkles", "imagenet-64", "32 and 224", 32),
     ],
 )
-def test_a_name_without_a_published_strength_is_refused_with_the_reason(name, edition, where):
+def test_a_name_without_a_published_strength_is_refused_with_the_reason(name, edition, where, nearest):
     line = cli_error("make-c", "--dataset", "demo", "--edition", edition, "--corruptions", name, "--dry-run")
-    assert f"{name} has no published strength" in line and f"at {where})" in line
+    assert f"{name} has no published strength" in line
+    assert line.endswith(f"at {where}); set constants_for={nearest}")
 
 
 def test_the_set_holds_the_ten_of_its_edition(tmp_path):
