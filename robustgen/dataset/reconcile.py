@@ -17,7 +17,7 @@ from robustgen.formats.units import WorkUnit, digest_content
 
 @dataclass(frozen=True)
 class Pending:
-    """What an output lacks, and what it has in excess.
+    """Difference between an output and a plan: missing units, and records in excess.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ def find_lacking(plan: Plan, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
 
 
 class _PlanView:
-    """What records are compared with: a plan, and the `sizes` of its source images."""
+    """Plan, and the `sizes` of its source images, with which records are compared."""
 
     def __init__(self, plan: Plan, sizes: Mapping[str, int]) -> None:
         self._plan, self._sizes, self.units = plan, sizes, [*plan.cut()]

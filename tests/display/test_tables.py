@@ -6,6 +6,7 @@ import re
 import pytest
 
 from robustgen.display.tables import Cell, Table, as_csv, format_tables, render
+from robustgen.display.text import format_signed
 
 HEADS = ("Model", "Clean", "Mean", "a heading of many words")
 ROWS = (
@@ -95,3 +96,7 @@ def test_a_report_computes_only_the_layout_that_is_wanted():
     assert render("json", fail, fail, lambda: {"x": float("nan")}) == json.dumps({"x": None}, indent=1)
     assert render("csv", fail, lambda: [{"x": 1}], fail) == "x\n1"
     assert render("table", lambda: [TABLE], fail, fail, 20).startswith("Errors in %\n")
+
+
+def test_zero_has_no_minus():
+    assert [format_signed(value, 2) for value in (-0.001, 0.0, 0.001, -0.5)] == ["+0.00"] * 3 + ["-0.50"]

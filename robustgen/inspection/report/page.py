@@ -114,11 +114,11 @@ class SetSummary:
         return max(0.0, math.floor(5 * min(values, default=0)) / 5) if self.kind == "p" else 0.0
 
     @property
-    def is_elastic(self) -> bool:
-        """Return whether elastic transform was found to be strongest at severity 2, as published."""
+    def elastic_peak(self) -> float:
+        """Return the severity at which elastic transform was found to be strongest; 0 without it."""
         curves = (curve for category in self.categories for curve in category.curves)
         found = (curve for curve in curves if curve.name == "elastic_transform")
-        return any(curve.x[curve.mean.index(min(curve.mean))] == 2 for curve in found)
+        return next((curve.x[curve.mean.index(min(curve.mean))] for curve in found), 0)
 
     @property
     def has_curves(self) -> bool:
