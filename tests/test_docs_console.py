@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from robustgen.imaging.third_party_files import EVERYTHING, FROST
 from tests.helpers import PATIENCE, cli
@@ -87,7 +88,7 @@ def close(name, extras, found):
         found.add((name, extras))
         for needed in map(Requirement, importlib.metadata.requires(name) or ()):
             if not needed.marker or any(needed.marker.evaluate({"extra": each}) for each in ("", *extras)):
-                close(needed.name, frozenset(needed.extras), found)
+                close(canonicalize_name(needed.name), frozenset(needed.extras), found)
 
 
 class Environment:
@@ -212,8 +213,6 @@ def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, w
                 again = re.sub(r"(make|filter)-\w", r"\g<0> --overwrite", command)
                 problem = environment.run(again, folder, variables)
             failed += [problem] * bool(problem)
-    if failed and os.environ.get("CONSOLE_DEBUG"):
-        Path(os.environ["CONSOLE_DEBUG"]).open("a").write(f"== {page}\n" + "\n".join(failed))
     assert not failed, "\n".join(failed)
 
 
