@@ -20,7 +20,7 @@ from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.execution import interruption
 from robustgen.files.name_lists import escape_name
-from robustgen.files.storage.host import explain_refusal, find_task_limit, open_closed_streams
+from robustgen.files.storage.host import explain_refusal, find_task_limit, open_closed_streams, use_utf8
 from robustgen.files.storage.memory import collect_garbage_rarely
 from robustgen.files.version import __version__
 from robustgen.settings.fields import Group
@@ -83,6 +83,8 @@ class _App(click.Group):
                 formatter.write_dl(_summarise(self, ctx, names), col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
+        if not args and "args" not in settings:
+            use_utf8()
         open_closed_streams()
         try:
             return super().main(*args, **settings)

@@ -79,6 +79,9 @@ class Meter:
 
     def show(self, done: int) -> None:
         """Set the number of finished things to `done`."""
+        if done and not self.done:
+            # The first ones also took the start of workers.
+            self._restart(done)
         self._bar.update(done - self.done)
         self.done = done
         self._print_line()
@@ -86,12 +89,15 @@ class Meter:
     def pause(self, reason: str) -> None:
         """Show a `reason` instead of a rate, until it is empty; no rate includes that time."""
         if reason or self._pause:
-            self._started, self._before = time.monotonic(), self.done
-            self._bar.unpause()
+            self._restart(self.done)
         if reason != self._pause:
             self._pause, self._bar.bar_format = reason, _PAUSED.format(reason) if reason else None
             self._bar.refresh()
         self._print_line()
+
+    def _restart(self, done: int) -> None:
+        self._started, self._before = time.monotonic(), done
+        self._bar.unpause()
 
     def _print_line(self) -> None:
         now = time.monotonic()
@@ -101,7 +107,8 @@ class Meter:
         line = f"{self.done} of {self.total} {self._unit}"
         if self._pause:
             line += f", {self._pause}"
-        elif rate := (self.done - self._before) / (now - self._started):
+        elif self.done > self._before:
+            rate = (self.done - self._before) / (now - self._started)
             left = format_time((self.total - self.done) / rate)
             line += f", {rate:.{2 if rate < 10 else 0}f}/s, {left} left"
         print_line(line)

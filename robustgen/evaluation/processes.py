@@ -3,8 +3,11 @@
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any, TypeVar
+
+from robustgen.errors import WriteError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -27,6 +30,8 @@ def map_files(work: Callable[[_Item], _Result], items: Sequence[_Item], jobs: in
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise WriteError("a worker died (killed, or out of memory): try fewer --jobs") from error
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -95,14 +95,16 @@ class _Worker:
             self._process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, env={**os.environ, **_ONE_THREAD}
             )
+        assert self._process.stdin and self._process.stdout
+        self._jobs, self._results = self._process.stdin, self._process.stdout
 
     def call(self, job: Job[Any], reporter: Reporter) -> Any:
         """Return the result of a job."""
         packed = pickle.dumps((job, reporter))
         try:
-            pickle.dump(packed, self._process.stdin)
-            self._process.stdin.flush()
-            result, error, trace = pickle.load(self._process.stdout)
+            pickle.dump(packed, self._jobs)
+            self._jobs.flush()
+            result, error, trace = pickle.load(self._results)
         except (OSError, EOFError, pickle.UnpicklingError) as lost:
             raise WorkersLostError("a worker died (killed, or out of memory)") from lost
         if error:
@@ -114,8 +116,8 @@ class _Worker:
         self._process.kill()
         self._process.wait()
         with suppress(OSError):
-            self._process.stdin.close()
-        self._process.stdout.close()
+            self._jobs.close()
+        self._results.close()
 
 
 _idle = list[_Worker]()

@@ -3,7 +3,6 @@
 import os
 import pickle
 import signal
-import sys
 import threading
 import traceback
 from contextlib import suppress
@@ -11,6 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, NoReturn
 
 from robustgen.execution.base import run_job
+from robustgen.files.storage.host import take_streams
 from robustgen.files.storage.memory import collect_garbage_rarely, keep_freed_memory
 
 _SECONDS_IDLE: Final = 300
@@ -19,12 +19,7 @@ _SECONDS_IDLE: Final = 300
 def serve() -> NoReturn:
     """Run jobs until the parent process has ended, or has sent none for five minutes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    received, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    # What plug-ins read and print must not mix with jobs and results.
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(nothing, 1)
-    sys.stdout = sys.stderr
+    received, answers = take_streams()
     collect_garbage_rarely()
     keep_freed_memory()
     jobs = SimpleQueue[bytes]()

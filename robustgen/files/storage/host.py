@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 HOST: Final = socket.gethostname()
 """Name of this machine, for messages."""
@@ -181,6 +181,13 @@ def lock(path: str) -> Iterator[None]:
         yield
 
 
+def use_utf8() -> None:
+    """Start this process again in Python's UTF-8 mode, if its locale gives file names another encoding."""
+    if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
 def open_closed_streams() -> None:
     """Open the null device for standard streams that the caller has closed, for instance with ``2>&-``.
 
@@ -192,3 +199,13 @@ def open_closed_streams() -> None:
             stream = open(os.devnull, "w" if number else "r")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)
             setattr(sys, name, stream)
+
+
+def take_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Return standard input and output, which nothing else in this process reads or prints to from now on."""
+    taken = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    sys.stdout = sys.stderr
+    return taken
