@@ -337,7 +337,7 @@ def empty(path):
 @pytest.mark.parametrize("suffix", ["json", "npy"])
 def test_what_was_lost_is_predicted_again(digits, model, written, tmp_path, monkeypatch, suffix, damage):
     evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *FOG, "--no-clean")
-    (path,) = (tmp_path / "p" / "digits" / ".robustgen").rglob(f"0*.{suffix}")
+    (path,) = (tmp_path / "p" / "digits" / ".robustgen").rglob(f"{16 * '?'}.{suffix}")
     damage(path)
     result = evaluate(digits, model, tmp_path / "p", *FOG, "--no-clean")
     assert f"{IMAGES} images predicted" in result.stdout

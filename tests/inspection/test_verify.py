@@ -552,7 +552,7 @@ def test_verify_tells_of_damaged_state(copied, name, says):
             "changed .robustgen: plans or records have changed since the set was finished; ",
         ),
         (
-            ".robustgen/records/000002-*.json",
+            f".robustgen/records/{16 * '?'}.json",
             "unfinished dataset.json: not all of the 6 images have all files",
         ),
         (
@@ -562,7 +562,7 @@ def test_verify_tells_of_damaged_state(copied, name, says):
     ],
 )
 def test_verify_misses_each_file_that_describes_the_set(failed, name, says):
-    (path,) = failed[0].glob(name)
+    path = min(failed[0].glob(name))
     path.unlink()
     assert [line for line in findings(failed[0], "--allow-failures") if line.startswith(says)]
     make_c(failed[1], failed[0], *FEW, status=2 if "settings" in name else 1)
