@@ -212,7 +212,10 @@ def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, w
                 # Such a page lists commands of which a reader gives one.
                 again = re.sub(r"(make|filter)-\w", r"\g<0> --overwrite", command)
                 problem = environment.run(again, folder, variables)
-            failed += [problem] * bool(problem)
+            # `verify` of a damaged set prints the findings that the page shows.
+            shown = re.search(r"^\d+ files checked, \d+ findings; digest \w+$", problem, re.MULTILINE)
+            if problem and not (shown and shown[0] in (ROOT / page).read_text(encoding="utf-8")):
+                failed.append(problem)
     assert not failed, "\n".join(failed)
 
 
