@@ -1,5 +1,6 @@
 """The Python functions as guests in a process of somebody else: a script, a thread, a child process."""
 
+import shlex
 import subprocess
 import sys
 import threading
@@ -8,7 +9,7 @@ import pytest
 from joblib import Parallel, delayed
 
 import robustgen
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, put_photo
 
 # Without a guard around what they do, as in a notebook.
 BEGINNING = """
@@ -91,3 +92,20 @@ def test_joblib_and_hooks_of_the_caller_stay_as_they_are(many, tmp_path):
     )
     assert (threading.excepthook, sys.excepthook) == before
     assert Parallel(2)(delayed(abs)(each) for each in (-1, -2)) == [1, 2]
+
+
+@pytest.mark.slow("processes with workers of their own")
+@pytest.mark.skipif(sys.platform != "linux", reason="sets limits and locales of Linux")
+@pytest.mark.parametrize("limit", ["ulimit -n 16", "export LC_ALL=C PYTHONCOERCECLOCALE=0 PYTHONUTF8=0"])
+def test_a_shell_with_few_open_files_or_another_locale(tmp_path, limit):
+    put_photo(tmp_path / "photos" / "straße" / "日.JPEG")
+    few = ("--corruptions", "contrast", "--severities", "1", "--jobs", "2", "--quiet")
+    output = tmp_path / "ausgäbe"
+    for command in (
+        ("make-c", "--source", tmp_path / "photos", "--output", output, *few),
+        ("verify", output),
+    ):
+        text = shlex.join([sys.executable, "-m", "robustgen", *map(str, command)])
+        done = subprocess.run(["bash", "-c", f"{limit}; {text}"], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert (output / "contrast" / "1" / "straße" / "日.JPEG").is_file()
