@@ -6,7 +6,7 @@ from typing import Final
 
 from robustgen.errors import SourceError
 from robustgen.sources.base import Source
-from robustgen.sources.folder import ImageFolder
+from robustgen.sources.folder import ImageFolder, Photographs
 from robustgen.sources.places import ARCHIVES
 
 _WORDNET_ID: Final = re.compile(r"n\d{8}")
@@ -49,7 +49,8 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
             f"ImageNet's devkit with --labels, or {remedy}"
         )
     others = [name for name in source.classes if name not in known and not _NUMBER.fullmatch(name)]
-    if is_imagenet and others:
+    # A preview shows the demo's photographs as a data set would have them.
+    if is_imagenet and others and not isinstance(source, Photographs):
         strays = (key for key in source.keys() if source.classes[source.label(key)] in others)  # noqa: SIM118
         stray = next(strays, None) if in_folders else None
         what = f"class {others[0]!r} is not" if stray is None else f"{stray!r} is not in"
