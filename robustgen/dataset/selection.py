@@ -132,7 +132,7 @@ def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
         matching = tuple(key for key in keys if any(fnmatchcase(part, pattern) for part in key.split("/")))
     if not matching:
         store, name = locate(pattern)
-        file = f", or did you mean --subset @{pattern}, a file of keys?" if store.exists(name) else ""
+        file = f", or did you mean @{pattern}, a file of keys?" if store.exists(name) else ""
         raise ConfigError(f"subset: no key matches {pattern!r}; the first is {keys[0]!r}{file}")
     return matching
 

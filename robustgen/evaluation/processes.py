@@ -31,7 +31,7 @@ def map_files(work: Callable[[_Item], _Result], items: Sequence[_Item], jobs: in
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool as error:
-        raise WriteError("a worker died (killed, or out of memory): try fewer --jobs") from error
+        raise WriteError("a worker died (killed, or out of memory): use fewer jobs") from error
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -71,7 +71,7 @@ def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
         ends, scale = f"{depth.min():.3g} to {depth.max():.3g}", _FARTHEST / depth.max()
         raise ImageError(
             f"the fog hides the whole image, because its depths are {ends}, those of ImageNet at most "
-            f"{_FARTHEST}: scale them, for instance with --with depth=PLACE,scale={scale:.1g}"
+            f"{_FARTHEST}: scale them, for instance with scale={scale:.1g}"
         )
     out, units = np.empty(image.shape, np.uint8), UNITS.astype(np.float32)
     counts = np.zeros((256, 3), np.int64)

@@ -199,7 +199,7 @@ def _check_labels(first: Predictions, other: Predictions) -> None:
         if label != there:
             raise SourceError(
                 f"{other.root}: {key!r} is of class {label}, in {first.root} of class {there}; predict both "
-                "on the same set, and list the classes of each model with --classes"
+                "on the same set, and list the classes of each model with predict --classes"
             )
 
 

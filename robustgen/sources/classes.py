@@ -40,7 +40,7 @@ def describe_order(names: Sequence[str]) -> list[str]:
     return [
         f"classes {names[0]} to {names[-1]} are ordered as numbers, by torchvision's ImageFolder as text ("
         f"{', '.join(as_text[: first + 1][-3:])}, ...); if the model has that order, list its classes with "
-        "--classes"
+        "predict --classes or evaluate --classes"
     ]
 
 

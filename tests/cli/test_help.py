@@ -78,8 +78,11 @@ SPEAKERS = {
     "cli/make": _OF_SETS,
     "cli/stream": "stream",
     "dataset": "make-c make-p make-augmix make-icons run preprocess_clahe",
+    # evaluate has no --split, only --set split=NAME.
+    "dataset/selection": _OF_SOURCES.replace(" evaluate", ""),
+    "dataset/label_maps": _OF_SETS,
+    "dataset/plan": _OF_SETS,
     "dataset/ingredients": f"{_OF_SETS} evaluate preview calibrate",
-    "dataset/selection": _OF_SOURCES,
     "display/charts": "score calibrate",
     "evaluation": "predict evaluate",
     "evaluation/detection": "evaluate",
@@ -171,7 +174,7 @@ def test_examples_do_what_the_defaults_do_not(name):
 
 def test_help_marks_required_flags_and_cuts_no_summary():
     assert re.search(
-        r"--output DIR +Folder or URL for the .npz files. Required.", cli("predict", "--help").stdout
+        r"--output DIR +Folder or URL; one subfolder per model. Required.", cli("predict", "--help").stdout
     )
     assert "score [OPTIONS] PREDICTIONS..." in cli("score", "--help").stdout
     for name in ("stream", "preprocess"):

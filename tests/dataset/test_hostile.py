@@ -350,7 +350,7 @@ def refused_without_trace(home, *args):
 YAML = {
     "bomb": ("source: &a [x, x]\nlabels: [*a, *a]", "line 2, column 10: aliases are not allowed"),
     "bomb of mappings": ("video: &v {preset: fast}\nparameters: {<<: *v}", "aliases are not allowed"),
-    "tag": ("seed: !!python/object/apply:os.system ['touch owned']", "line 1, column 7: could not determine"),
+    "tag": ("seed: !!python/object/apply:os.system ['touch owned']", "line 1, column 7: tags such as"),
     "twice below": ("video:\n  preset: fast\n  preset: slow", "line 3, column 3: 'preset' occurs twice"),
     "nested": ("[" * 5000, "my.yaml: "),
     "binary": ("seed: \0", "my.yaml: "),

@@ -474,8 +474,8 @@ def test_the_page_is_self_contained_and_shows_what_differs(make, own_copy, tmp_p
     assert text.count("data:image/jpeg;base64,") >= 2 * 3 * 5
     outside = [part for part in ("http:", "https:", 'src="/', "url(") if part in text]
     assert not outside
-    # The page's own script, which enlarges pictures, and not the name of a set.
-    assert text.count("<script") == 1 and "<script>alert" not in text
+    # The own scripts of the page, and not the name of a set.
+    assert text.count("<script") == 2 and "<script>alert" not in text
     again = tmp_path / "again.html"
     cli("compare", a, b, "--output", again, status=1)
     assert again.read_bytes() == page.read_bytes()

@@ -228,7 +228,8 @@ def test_names_cannot_become_markup(tmp_path):
     change_manifest(tmp_path / "set", dataset="<script>alert(1)</script>")
     page = report(tmp_path / "set", "--images", "12")
     assert len([tag for tag, _ in page.tags if tag == "script"]) == 2  # the page's own
-    for shown in (*names[:3], r"two\nlines", r"turned\u202e"):
+    # Tabs show the beginning and the end of a long name.
+    for shown in ("<img src", *names[1:3], r"two\nlines", r"turned\u202e"):
         assert shown in page.text
     assert "\u202e" not in page.text
 

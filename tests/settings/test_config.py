@@ -96,7 +96,7 @@ WRONG = {
     "with: frost": "with: must be a valid dictionary, not 'frost'",
     "with: [frost]": "with: must be NAME=PLACE[,KEY=VALUE], not 'frost'",
     'output: "a\\0b"': "output: contains a NUL character",
-    "dataset: ../../evil": "dataset: must be a name without slashes, not '../../evil'",
+    "dataset: ../../evil": "dataset: must be a name without slashes, and without a dot at its beginning, not '../../evil'",
     # what YAML 1.1 reads as 90, 8, 16, 1000, False and a date
     "limit: 1:30": "limit: must be a valid integer, not '1:30'",
     "seed: 010": "seed: must be a valid integer, not '010'",
@@ -142,7 +142,7 @@ WRONG = {
     # values that are not quoted whole
     f"seed: {'x' * 900_000}": "seed: must be a valid integer, not 'xxxx",
     f"corruptions: {'x ' * 90_000}": "corruptions[0]: unknown corruption 'x x ",
-    f"dataset: {'/' * 90_000}": "dataset: must be a name without slashes, not '////",
+    f"dataset: {'/' * 90_000}": "dataset: must be a name without slashes, and without a dot at its beginning, not '////",
     f"source: /{'s' * 90_000}": "",
     b"seed: \xe9": "",
     b"\xff\xfes\x00": "",
@@ -511,7 +511,7 @@ def test_a_list_of_imagenets_images_fits_a_flat_folder_too(tmp_path):
     ("text", "message"),
     [
         ("cat/a.png\n\ncat/b.png\n", "keys.txt, line 3: the source has no image 'cat/b.png'"),
-        ("cat/a.png\na.png\n", "keys.txt, line 2: the source has no image 'a.png'"),
+        ("cat/a.png\nd.png\n", "keys.txt, line 2: the source has no image 'd.png'"),
         ("# nothing\n\n", "keys.txt: lists no image"),
         ("", "keys.txt: lists no image"),
     ],
@@ -541,7 +541,7 @@ def test_wrong_sources():
     for source, says in (
         ("nowhere", "nowhere"),
         ("empty", "empty: no images"),
-        ("text.txt", "text.txt: neither a folder nor an archive"),
+        ("text.txt", "text.txt: neither a folder, an image nor an archive"),
     ):
         assert says in cli_error("make-c", "--source", source, "--output", "out")
 
