@@ -24,9 +24,10 @@ from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.dataset.records import Record
 from robustgen.dataset.run import run
 from robustgen.dataset.state import OutputState
+from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Entry, Store
 from robustgen.formats import FORMATS
-from robustgen.formats.base import WriterSpec, WrittenFile
+from robustgen.formats.base import WriterSpec
 from robustgen.sources.base import Items
 
 

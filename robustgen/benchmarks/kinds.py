@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from robustgen.errors import SourceError
+
 if TYPE_CHECKING:
     from robustgen.benchmarks.registry import Operation
 
@@ -240,3 +242,23 @@ IMAGENET_P: Final = Benchmark(
 BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C, "p": IMAGENET_P})
 TITLES: Final[Mapping[str, Benchmark]] = MappingProxyType({b.title: b for b in BENCHMARKS.values()})
 """Names of the kinds of set in `dataset.json`, and the benchmark of each."""
+
+
+def parse_variant(folder: str, kind: Kind) -> Variant:
+    """Return the variant of a `folder`: ``fog/3``, ``clean``, ``tilt`` or ``shot_noise_2``.
+
+    Raises
+    ------
+    SourceError
+        A set of this kind has no such folder.
+    """
+    variant = BENCHMARKS[kind].variant_in(folder)
+    if variant is None:
+        most = BENCHMARKS["c"].levels[-1]
+        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {most}")
+    return variant
+
+
+def name_contents(kind: Kind) -> str:
+    """Return the plural noun for the content of a set of this kind: images or sequences."""
+    return f"{BENCHMARKS[kind].noun}s"

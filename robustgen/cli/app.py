@@ -18,8 +18,8 @@ import click
 
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
-from robustgen.execution import interruption
 from robustgen.files.name_lists import escape_name
+from robustgen.files.storage import interruption
 from robustgen.files.storage.host import explain_refusal, find_task_limit, open_closed_streams, use_utf8
 from robustgen.files.storage.memory import collect_garbage_rarely
 from robustgen.files.version import __version__

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from robustgen.cli.app import echo, echo_text
 from robustgen.display.text import format_count, format_path, format_size, format_time
-from robustgen.execution import interruption
+from robustgen.files.storage import interruption
 from robustgen.settings.running import Running
 
 if TYPE_CHECKING:

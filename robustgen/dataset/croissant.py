@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.dataset.names import SUMS
 from robustgen.errors import ConfigError
 from robustgen.files.name_lists import read_sums
+from robustgen.files.set_files import SUMS
 from robustgen.files.storage import Store
 from robustgen.formats.card import config_name
 from robustgen.formats.parquet import FOLDER

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.dataset.croissant import CROISSANT, encode_croissant, make_croissant
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SUMS
 from robustgen.dataset.records import (
     COMPANIONS,
     Coverage,
@@ -25,10 +24,11 @@ from robustgen.dataset.records import (
     identify,
     name_mirror,
 )
-from robustgen.dataset.state import SCHEMA, OutputState, find_largest, read_described
+from robustgen.dataset.state import OutputState, find_largest
 from robustgen.errors import OutputError, WriteError
 from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import escape_name, read_sums
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
 from robustgen.files.storage import Store
 from robustgen.formats.card import CARD, write_card
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from robustgen.dataset.label_maps import find_owner, identify
-from robustgen.dataset.names import FRAMES, SUMS
 from robustgen.dataset.outputs import measure_file
 from robustgen.dataset.records import Failure, Record
 from robustgen.display.text import format_count
+from robustgen.files.set_files import FRAMES, SUMS, WrittenFile
 from robustgen.files.storage import Store
-from robustgen.formats.base import WrittenFile
 
 _TEXTS: Final = (
     *(".txt", ".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".lst", ".list", ".data", ".cfg"),

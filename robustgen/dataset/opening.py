@@ -4,16 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, parse_variant
 from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.dataset.manifest import read_manifest
-from robustgen.dataset.names import MANIFEST, STATE
 from robustgen.dataset.state import OutputState
 from robustgen.errors import OutputError, SourceError
+from robustgen.files.set_files import MANIFEST, STATE
 from robustgen.files.storage import Store, open_store
 from robustgen.formats import FORMATS
 from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
-from robustgen.formats.base import Dataset, parse_variant
+from robustgen.formats.base import Dataset
 from robustgen.formats.parquet import FOLDER, ParquetShards
 from robustgen.formats.shards import Shards
 from robustgen.formats.trees import Tree

@@ -19,7 +19,6 @@ from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption
 from robustgen.dataset.ingredients import open_ingredients
 from robustgen.dataset.label_maps import find_maps, find_maps_of, find_pattern
 from robustgen.dataset.mirror import Mirror
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.dataset.outputs import refuse_files
 from robustgen.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, CorruptionRecipe, Recipe
 from robustgen.dataset.selection import (
@@ -33,6 +32,7 @@ from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.formats.base import Writer, WriterSpec

@@ -12,7 +12,7 @@ from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.records import Failure, Origin, Record
-from robustgen.dataset.state import START_OVER, AnotherSetError, OutputState
+from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.errors import (
     ImageError,
@@ -24,11 +24,12 @@ from robustgen.errors import (
     explain_failure,
     name_error,
 )
-from robustgen.execution import interruption
 from robustgen.execution.progress import Reporter
+from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
+from robustgen.files.storage import interruption
 from robustgen.files.storage.host import HOST
 from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
-from robustgen.formats.base import UnitWriter, Writer, WrittenFile
+from robustgen.formats.base import UnitWriter, Writer
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.decode import Complaint, collect_complaints, find_used_bits
 from robustgen.imaging.pixels import Rgb

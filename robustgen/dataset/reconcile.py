@@ -10,8 +10,7 @@ from functools import cached_property
 
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.records import Coverage, Failure, Record
-from robustgen.dataset.state import START_OVER, AnotherSetError
-from robustgen.formats.base import WrittenFile
+from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.formats.units import WorkUnit, digest_content
 
 

@@ -17,7 +17,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from robustgen.formats.base import WrittenFile
+from robustgen.files.set_files import WrittenFile
 
 Failure = dict[str, str]
 """An entry of `errors.jsonl`: ``key``, ``variant`` if only one variant failed, ``reason``."""

@@ -10,7 +10,6 @@ from functools import cached_property, partial
 
 from robustgen.dataset.estimate import check_space
 from robustgen.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE
 from robustgen.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.produce import (
@@ -24,13 +23,22 @@ from robustgen.dataset.produce import (
 from robustgen.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
 from robustgen.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
 from robustgen.dataset.sharing import share_units
-from robustgen.dataset.state import AnotherSetError, OutputState
+from robustgen.dataset.state import OutputState
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.execution import Executor, carry_out, count_cores
 from robustgen.execution.progress import Progress
 from robustgen.files.name_lists import read_sums
-from robustgen.formats.base import SetListing, WrittenFile
+from robustgen.files.set_files import (
+    ERRORS,
+    FRAMES,
+    MANIFEST,
+    MANIFEST_SUMS,
+    STATE,
+    AnotherSetError,
+    WrittenFile,
+)
+from robustgen.formats.base import SetListing
 from robustgen.formats.units import WorkUnit
 from robustgen.imaging.decode import Complaint, collect_complaints
 from robustgen.sources.walk import describe_complaints

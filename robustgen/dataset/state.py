@@ -17,48 +17,15 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
-from robustgen.dataset.names import STATE
 from robustgen.dataset.records import Record, from_bytes, to_bytes
 from robustgen.errors import OutputError
-from robustgen.files.json_files import parse_object
+from robustgen.files.set_files import SCHEMA, START_OVER, STATE, AnotherSetError, read_described
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.host import HOST_ID, is_alive
 
-SCHEMA: Final = 1
-"""Number of the schemas in `robustgen/files/schemas`; any change that older readers misread increases it."""
-START_OVER: Final = "Choose another output, or start over with --overwrite"
 _READERS = 32
-
-
-class AnotherSetError(OutputError):
-    """Error: the output was created with other settings, from other images, or by another version."""
-
-
-def read_described(store: Store, path: str) -> dict[str, Any]:
-    """Read the JSON object with a schema number that robustgen wrote at `path`.
-
-    Raises
-    ------
-    FileNotFoundError, NotADirectoryError
-        There is no such file.
-    AnotherSetError
-        The file is damaged, or has another schema number.
-    """
-    try:
-        content = parse_object(store.read(path))
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except (OSError, ValueError) as error:
-        raise AnotherSetError(f"{store.location}/{path}: cannot be read ({error}). {START_OVER}") from error
-    if content.get("schema") != SCHEMA:
-        found = f"schema {content['schema']!r}" if "schema" in content else "no schema number"
-        raise AnotherSetError(
-            f"{store.location}/{path}: has {found}, and this version of robustgen reads schema {SCHEMA}: "
-            f"another version or program wrote it. {START_OVER}"
-        )
-    return content
 
 
 class OutputState:

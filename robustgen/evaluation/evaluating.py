@@ -26,7 +26,6 @@ from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.produce import describe_used_bits
 from robustgen.dataset.records import Failure
 from robustgen.dataset.sharing import share_units
-from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.predicting import Predictor, check_single_labels, choose_saved
@@ -39,12 +38,13 @@ from robustgen.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.execution import count_cores
+from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
 from robustgen.formats import FORMATS
-from robustgen.formats.base import stack_images
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import cut
 from robustgen.imaging.decode import Complaint
+from robustgen.imaging.pixels import stack_images
 from robustgen.models.base import Model
 from robustgen.models.classifier import Classifier
 from robustgen.models.preprocessing import PRESETS, Preprocessing, load_preprocessing

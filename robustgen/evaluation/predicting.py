@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import Kind, Variant
+from robustgen.benchmarks.kinds import Kind, Variant, name_contents
 from robustgen.dataset.opening import EQUALISED, open_dataset
 from robustgen.dataset.sharing import share_unit_by_unit
 from robustgen.display.progress import Meter, print_note
@@ -25,7 +25,7 @@ from robustgen.evaluation.store import (
     name_folders,
     open_prediction_store,
 )
-from robustgen.formats.base import Dataset, name_contents
+from robustgen.formats.base import Dataset
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.metrics import top_classes
 from robustgen.models import preprocessing as presets

@@ -27,13 +27,12 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
-from robustgen.dataset.names import STATE
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, parse_variant
 from robustgen.dataset.opening import check_folder
-from robustgen.dataset.state import read_described
 from robustgen.errors import ArgumentError, OutputError, SourceError, UnfinishedError
+from robustgen.files.name_lists import describe_difference
+from robustgen.files.set_files import STATE, WrittenFile, read_described
 from robustgen.files.storage import Store, measure, open_store
-from robustgen.formats.base import WrittenFile, describe_difference, parse_variant
 from robustgen.metrics import top_classes
 
 # Names of files that are no folder of severities.

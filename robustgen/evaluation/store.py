@@ -22,16 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmarks.kinds import Kind, Variant
-from robustgen.dataset.names import STATE
 from robustgen.dataset.outputs import file_digest, open_output
 from robustgen.dataset.records import Failure, Origin, Record
 from robustgen.dataset.sharing import share_unit_by_unit
-from robustgen.dataset.state import SCHEMA, OutputState, read_described
+from robustgen.dataset.state import OutputState
 from robustgen.errors import ArgumentError, ConfigError, OutputError, SourceError
 from robustgen.evaluation import predictions
 from robustgen.evaluation.predictions import ABOUT, Pieces, PredictionFile
+from robustgen.files.name_lists import describe_difference
+from robustgen.files.set_files import SCHEMA, STATE, WrittenFile, read_described
 from robustgen.files.storage import Store, open_store
-from robustgen.formats.base import WrittenFile, describe_difference
 from robustgen.formats.units import WorkUnit
 from robustgen.settings.fields import check_name
 

@@ -1,7 +1,7 @@
 """Lists with one name per line, in which names with line breaks are escaped as in `sha256sum`."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
 
@@ -45,3 +45,14 @@ def read_sums(text: bytes) -> dict[str, str]:
         if name:
             sums[unescape_name(name) if digest.startswith("\\") else name] = digest.removeprefix("\\")
     return sums
+
+
+def describe_difference(own: Sequence[str], others: Sequence[str], what: str) -> str:
+    """Describe in a few words how the keys `own` differ from `others`."""
+    missing, more = sorted(set(others) - set(own)), sorted(set(own) - set(others))
+    parts = []
+    if missing:
+        parts.append(f"{len(missing)} of {len(others)} {what} are missing, for instance {missing[0]!r}")
+    if more:
+        parts.append(f"{len(more)} {what} too many, for instance {more[0]!r}")
+    return " and ".join(parts) or f"the {what} are in another order"

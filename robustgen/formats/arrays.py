@@ -12,11 +12,12 @@ from typing import Any, BinaryIO, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import BENCHMARKS, Variant
+from robustgen.benchmarks.kinds import BENCHMARKS, Variant, name_contents
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.files.containers import npz
 from robustgen.files.containers.npy import StoredArray, header_bytes
 from robustgen.files.name_lists import join_names, split_names
+from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.formats import Format
 from robustgen.formats.base import (
@@ -24,16 +25,13 @@ from robustgen.formats.base import (
     Encoded,
     Encoder,
     Labels,
-    Pixels,
     SetListing,
     Writer,
     WriterSpec,
-    WrittenFile,
     keep_grey,
-    name_contents,
 )
 from robustgen.formats.units import WorkUnit
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Pixels, Rgb
 from robustgen.sources.base import name_source_in_errors
 from robustgen.sources.medmnist import MedMnist
 from robustgen.sources.sample_names import KEYS

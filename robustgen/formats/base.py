@@ -12,18 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import SourceError
+from robustgen.files.name_lists import describe_difference
+from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
 from robustgen.formats.prefetch import prefetch
 from robustgen.formats.units import WorkUnit, cut_by_images
 from robustgen.imaging import video
 from robustgen.imaging.jpeg import Libjpeg, Subsampling
-from robustgen.imaging.pixels import Rgb
+from robustgen.imaging.pixels import Pixels, Rgb, stack_images
 from robustgen.sources.base import Items
 from robustgen.sources.classes import place_classes
 from robustgen.sources.numbered import NumberedSource
 
-Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 
 SHARD_SIZE: Final = 1000
@@ -77,27 +78,6 @@ class WriterSpec:
     sample_format: str | None = None
     shard_size: int = SHARD_SIZE
     grey: bool = False
-
-
-class WrittenFile(NamedTuple):
-    """A finished file.
-
-    Attributes
-    ----------
-    path : str
-        POSIX path below the output; for a file of one image, below the folder of the variant.
-    size : int
-        Bytes.
-    sha256 : str
-        Hexadecimal digest of the file.
-    frames : str
-        Digest of the decoded frames of a video; empty for other files.
-    """
-
-    path: str
-    size: int
-    sha256: str
-    frames: str = ""
 
 
 @dataclass(frozen=True)
@@ -340,51 +320,6 @@ def without_suffix(name: str) -> str:
 
 
 # --- reading -------------------------------------------------------------------------------------
-
-
-def parse_variant(folder: str, kind: Kind) -> Variant:
-    """Return the variant of a `folder`: ``fog/3``, ``clean``, ``tilt`` or ``shot_noise_2``.
-
-    Raises
-    ------
-    SourceError
-        A set of this kind has no such folder.
-    """
-    variant = BENCHMARKS[kind].variant_in(folder)
-    if variant is None:
-        most = BENCHMARKS["c"].levels[-1]
-        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {most}")
-    return variant
-
-
-def name_contents(kind: Kind) -> str:
-    """Return the plural noun for the content of a set of this kind: images or sequences."""
-    return f"{BENCHMARKS[kind].noun}s"
-
-
-def describe_difference(own: Sequence[str], others: Sequence[str], what: str) -> str:
-    """Describe in a few words how the keys `own` differ from `others`."""
-    missing, more = sorted(set(others) - set(own)), sorted(set(own) - set(others))
-    parts = []
-    if missing:
-        parts.append(f"{len(missing)} of {len(others)} {what} are missing, for instance {missing[0]!r}")
-    if more:
-        parts.append(f"{len(more)} {what} too many, for instance {more[0]!r}")
-    return " and ".join(parts) or f"the {what} are in another order"
-
-
-def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> Pixels:
-    """Stack images (or sequences) of one size into an array, uint8 (N, ...).
-
-    Raises
-    ------
-    ImageError
-        There are several sizes; the message names two of them, `where`, and the `remedy`.
-    """
-    if len({image.shape for image in images}) > 1:
-        sizes = " and ".join(sorted({"x".join(map(str, image.shape[:-1])) for image in images})[:2])
-        raise ImageError(f"{where}: images differ in size: {sizes}{remedy and f' ({remedy})'}")
-    return np.stack(images)
 
 
 @dataclass(eq=False)

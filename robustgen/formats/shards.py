@@ -13,20 +13,12 @@ import numpy as np
 from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.name_lists import join_names
+from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
-from robustgen.formats.base import (
-    Dataset,
-    Encoded,
-    Encoder,
-    Labels,
-    Pixels,
-    SetListing,
-    Writer,
-    WriterSpec,
-    WrittenFile,
-)
+from robustgen.formats.base import Dataset, Encoded, Encoder, Labels, SetListing, Writer, WriterSpec
 from robustgen.formats.units import WorkUnit, cut
 from robustgen.imaging import decode, video
+from robustgen.imaging.pixels import Pixels
 from robustgen.sources.files import IndexedSource
 from robustgen.sources.sample_names import KEYS
 

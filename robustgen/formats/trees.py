@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmarks.kinds import Variant
+from robustgen.benchmarks.kinds import Variant, name_contents
 from robustgen.errors import ImageError, SourceError
-from robustgen.formats.base import Dataset, Labels, Pixels, name_contents
+from robustgen.formats.base import Dataset, Labels
 from robustgen.imaging import decode, video
+from robustgen.imaging.pixels import Pixels
 from robustgen.sources.base import class_of
 from robustgen.sources.classes import describe_order, sort_classes
 

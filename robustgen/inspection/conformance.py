@@ -23,7 +23,6 @@ from unittest.mock import patch
 import numpy as np
 
 from robustgen.benchmarks.kinds import Kind
-from robustgen.dataset.names import STATE
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.run import run
@@ -31,6 +30,7 @@ from robustgen.dataset.state import OutputState
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.execution import Executor, Job, Launcher, carry_out, parse_executor
 from robustgen.execution.progress import NOBODY, Progress, Reporter
+from robustgen.files.set_files import STATE
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.temporary import TemporaryFolder
 from robustgen.formats import FORMATS, parse_format

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant
+from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant, parse_variant
 from robustgen.display.sheets import fit_picture
-from robustgen.formats.base import Dataset, parse_variant
+from robustgen.formats.base import Dataset
 from robustgen.imaging.pixels import Rgb
 from robustgen.scores.results import ModelScores
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen import metrics
-from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C, Kind
+from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C, Kind, parse_variant
 from robustgen.evaluation.predictions import PredictionFile, Predictions, prefix_errors
-from robustgen.formats.base import parse_variant
 from robustgen.metrics.checks import Floats
 from robustgen.metrics.flips import frame_pairs
 from robustgen.metrics.formulas import Formula

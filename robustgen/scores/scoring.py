@@ -20,8 +20,8 @@ from robustgen.evaluation.predictions import (
     map_labels,
     open_predictions,
 )
+from robustgen.files.name_lists import describe_difference
 from robustgen.files.storage import is_url
-from robustgen.formats.base import describe_difference
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.models.preprocessing import read_recorded
 from robustgen.scores.baselines import ALEXNET, Baseline, read_baseline, take_baseline

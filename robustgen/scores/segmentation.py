@@ -17,7 +17,7 @@ from robustgen.display import tables
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.evaluation.processes import map_files
 from robustgen.execution import count_cores
-from robustgen.formats.base import describe_difference
+from robustgen.files.name_lists import describe_difference
 from robustgen.imaging.label_maps import read_label_map
 from robustgen.metrics.bootstrap import draw_weights, percentile_interval
 from robustgen.metrics.checks import Floats

@@ -11,8 +11,8 @@ import pytest
 
 from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
+from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import open_store
-from robustgen.formats.base import WrittenFile
 from robustgen.inspection.verify import contents
 from tests.helpers import (
     FEW,

@@ -14,9 +14,8 @@ from robustgen.benchmarks.kinds import Variant
 from robustgen.dataset.reconcile import reconcile
 from robustgen.dataset.records import Record
 from robustgen.dataset.run import run
-from robustgen.dataset.state import AnotherSetError
 from robustgen.errors import OutputError
-from robustgen.formats.base import WrittenFile
+from robustgen.files.set_files import AnotherSetError, WrittenFile
 from robustgen.formats.units import WorkUnit
 from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from robustgen.dataset.names import STATE
+from robustgen.files.set_files import STATE
 from robustgen.files.storage import open_store
 from tests.helpers import (
     FEW,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from robustgen.dataset.state import SCHEMA
+from robustgen.files.set_files import SCHEMA
 from robustgen.formats import formats_of
 from robustgen.related.streams import ccc
 from tests.digits import PLAIN, put_folder

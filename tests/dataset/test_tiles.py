@@ -10,9 +10,9 @@ from PIL import Image
 
 import robustgen
 from robustgen.benchmarks.corruptions.laion_c import published_preparation
+from robustgen.benchmarks.kinds import parse_variant
 from robustgen.dataset.plan import plan_benchmark
 from robustgen.files.storage import open_store
-from robustgen.formats.base import parse_variant
 from robustgen.formats.jpeg import JpegEncoder
 from robustgen.imaging.tiles import TileBank
 from robustgen.settings.config import Config

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.benchmarks.kinds import parse_variant
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import CorruptionRecipe
 from robustgen.files.containers.tables import TabSeparated
-from robustgen.formats.base import parse_variant
 from robustgen.formats.original import OriginalEncoder
 from robustgen.sources.cells import Result, list_images, replace_images
 from tests.helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree

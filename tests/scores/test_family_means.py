@@ -10,8 +10,8 @@ import pytest
 
 from robustgen import metrics
 from robustgen.benchmarks.corruptions import FAMILIES
-from robustgen.dataset.state import SCHEMA
 from robustgen.evaluation.predictions import ABOUT, open_predictions, write
+from robustgen.files.set_files import SCHEMA
 from robustgen.metrics import ALEXNET_ERROR
 from robustgen.scores.family_means import compute_family_means
 from robustgen.scores.results import read_scores

@@ -14,14 +14,13 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, name_contents
 from robustgen.dataset.opening import open_dataset
 from robustgen.dataset.recipes import rank
 from robustgen.display import progress
 from robustgen.display.text import format_count
 from robustgen.errors import ConfigError, SourceError, UnknownNameError
 from robustgen.execution import count_cores
-from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import (
     FEWEST_EQUIVALENT,
     LEVEL_FACTOR,

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any, Final
 
+from robustgen.benchmarks.kinds import name_contents
 from robustgen.display.tables import Table, as_csv, format_tables
 from robustgen.display.text import escape, format_count, format_json, format_signed
-from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.inspection.compare.pairing import Name, Side
 from robustgen.inspection.compare.results import Comparison, OperationResult, VariantResult

@@ -15,9 +15,10 @@ from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT
 from robustgen.dataset.opening import check_folder, open_dataset
 from robustgen.errors import RobustgenError, SourceError
 from robustgen.files.storage import open_store
-from robustgen.formats.base import Dataset, Pixels
+from robustgen.formats.base import Dataset
 from robustgen.formats.trees import VIDEO, Tree
 from robustgen.imaging.opencv import cv2
+from robustgen.imaging.pixels import Pixels
 from robustgen.imaging.similarity import Alignment, Reference, mean_square
 
 Name = Literal["A", "B", "clean"]

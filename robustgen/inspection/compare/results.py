@@ -6,9 +6,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from robustgen.benchmarks.kinds import Kind, Variant
+from robustgen.benchmarks.kinds import Kind, Variant, name_contents
 from robustgen.display.text import format_count
-from robustgen.formats.base import name_contents
 from robustgen.inspection.compare.equivalence import Effect, find_quantiles
 from robustgen.inspection.compare.pairing import Name, Pair, Problem, Side
 from robustgen.settings.inspecting import Comparing

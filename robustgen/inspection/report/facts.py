@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 from robustgen import metrics
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.dataset.manifest import read_errors
-from robustgen.dataset.names import ERRORS
 from robustgen.dataset.opening import EQUALISED
 from robustgen.display.text import format_constant, format_name
 from robustgen.errors import SourceError
+from robustgen.files.set_files import ERRORS
 from robustgen.files.storage import Store
 from robustgen.formats import FORMATS
 from robustgen.formats.base import Dataset

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from robustgen.benchmarks.kinds import CLEAN, TITLES, Kind
-from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.opening import open_dataset
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
+from robustgen.files.set_files import MANIFEST
 from robustgen.files.storage import open_store, save
 from robustgen.inspection.report.facts import (
     ConstantsTable,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustgen.dataset.manifest import list_sums
-from robustgen.dataset.names import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
 from robustgen.dataset.outputs import file_digest, measure_file
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ArgumentError
 from robustgen.files.name_lists import read_sums
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
 from robustgen.files.storage import Store, open_store
 from robustgen.formats.prefetch import prefetch
 from robustgen.sources.sample_names import KEYS

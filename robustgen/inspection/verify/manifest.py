@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from robustgen.dataset.manifest import Summary, describe, frames_digest, hide_paths, read_errors
-from robustgen.dataset.names import ERRORS, MANIFEST, STATE
 from robustgen.dataset.opening import name_command
 from robustgen.dataset.state import OutputState
+from robustgen.files.set_files import ERRORS, MANIFEST, STATE
 from robustgen.files.storage import Store
 from robustgen.inspection.verify.contents import Counts, Finding
 

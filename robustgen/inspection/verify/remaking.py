@@ -9,9 +9,9 @@ from typing import Any
 
 from robustgen.benchmarks.kinds import CLEAN_VARIANT, IMAGENET_C, TITLES
 from robustgen.dataset.manifest import describe, read_errors
-from robustgen.dataset.names import MANIFEST
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ArgumentError, MissingDependencyError, explain_failure
+from robustgen.files.set_files import MANIFEST
 from robustgen.files.storage import Store, is_url
 from robustgen.imaging.decode import collect_complaints
 from robustgen.inspection.verify.contents import Finding

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.dataset.names import ERRORS
 from robustgen.dataset.outputs import open_output, read_object
 from robustgen.dataset.records import Failure, Origin, Record
 from robustgen.dataset.sharing import share_unit_by_unit
@@ -29,8 +28,8 @@ from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.evaluation.store import choose_unit_size
+from robustgen.files.set_files import ERRORS, WrittenFile
 from robustgen.files.storage import Store, measure
-from robustgen.formats.base import WrittenFile
 from robustgen.formats.prefetch import prefetch
 from robustgen.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.related.filtration import reviewing

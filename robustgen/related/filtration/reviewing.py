@@ -9,9 +9,9 @@ from typing import Any, Final
 from robustgen.display import html
 from robustgen.errors import ConfigError
 from robustgen.files.json_files import parse_json
+from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
 from robustgen.files.storage.regular import read_regular
-from robustgen.formats.base import WrittenFile
 from robustgen.imaging.geometry import resize
 from robustgen.imaging.pixels import Rgb
 

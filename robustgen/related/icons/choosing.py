@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustgen.dataset.names import SUMS
 from robustgen.errors import ConfigError, ImageError
+from robustgen.files.set_files import SUMS
 from robustgen.related.icons.packages import Style, order, parse_emoji, strip_tones
 from robustgen.settings.yaml_files import read_yaml
 

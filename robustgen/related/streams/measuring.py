@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from robustgen.benchmarks.editions import get_edition
 from robustgen.dataset.recipes import item_rng
 from robustgen.dataset.selection import open_chosen_source, select_keys
-from robustgen.dataset.state import START_OVER
 from robustgen.display.progress import Meter
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError, SourceError, explain_failure
 from robustgen.evaluation.predictions import digest_of
 from robustgen.execution import carry_out, count_cores
 from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.json_files import parse_object
+from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import locate, save
 from robustgen.files.storage.memory import keep_freed_memory
 from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg

@@ -21,12 +21,12 @@ from robustgen.dataset.state import OutputState
 from robustgen.dataset.versions import list_versions
 from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, OutputError, explain_failure
-from robustgen.execution import carry_out, count_cores, interruption
+from robustgen.execution import carry_out, count_cores
 from robustgen.execution.progress import Progress, Reporter
 from robustgen.files.containers.tar import END, member_bytes
-from robustgen.files.storage import measure
+from robustgen.files.set_files import WrittenFile
+from robustgen.files.storage import interruption, measure
 from robustgen.files.storage.memory import keep_freed_memory
-from robustgen.formats.base import WrittenFile
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.related.streams.ccc import (
     IMAGES_PER_FILE,

@@ -13,15 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from robustgen.dataset.names import STATE
 from robustgen.dataset.outputs import open_output
 from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
+from robustgen.files.set_files import STATE, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.storage.local import LocalStore
-from robustgen.formats.base import WrittenFile
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.related.subtypes.wordnet import WordNet, open_wordnet
 from robustgen.settings.yaml_files import read_yaml

@@ -1,0 +1,74 @@
+"""Files of a set: their names, finished files, and the JSON objects that describe it."""
+
+from typing import Any, Final, NamedTuple
+
+from robustgen.errors import OutputError
+from robustgen.files.json_files import parse_object
+from robustgen.files.storage import Store
+
+STATE: Final = ".robustgen"
+"""Folder of the output state."""
+
+
+SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
+
+
+MANIFEST_SUMS: Final = "MANIFEST.SHA256"
+"""Checksums of the manifest and of the other files that describe the set, which `SUMS` does not list."""
+
+
+SCHEMA: Final = 1
+"""Number of the schemas in `robustgen/files/schemas`; any change that older readers misread increases it."""
+
+
+START_OVER: Final = "Choose another output, or start over with --overwrite"
+
+
+class AnotherSetError(OutputError):
+    """Error: the output was created with other settings, from other images, or by another version."""
+
+
+def read_described(store: Store, path: str) -> dict[str, Any]:
+    """Read the JSON object with a schema number that robustgen wrote at `path`.
+
+    Raises
+    ------
+    FileNotFoundError, NotADirectoryError
+        There is no such file.
+    AnotherSetError
+        The file is damaged, or has another schema number.
+    """
+    try:
+        content = parse_object(store.read(path))
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except (OSError, ValueError) as error:
+        raise AnotherSetError(f"{store.location}/{path}: cannot be read ({error}). {START_OVER}") from error
+    if content.get("schema") != SCHEMA:
+        found = f"schema {content['schema']!r}" if "schema" in content else "no schema number"
+        raise AnotherSetError(
+            f"{store.location}/{path}: has {found}, and this version of robustgen reads schema {SCHEMA}: "
+            f"another version or program wrote it. {START_OVER}"
+        )
+    return content
+
+
+class WrittenFile(NamedTuple):
+    """A finished file.
+
+    Attributes
+    ----------
+    path : str
+        POSIX path below the output; for a file of one image, below the folder of the variant.
+    size : int
+        Bytes.
+    sha256 : str
+        Hexadecimal digest of the file.
+    frames : str
+        Digest of the decoded frames of a video; empty for other files.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    frames: str = ""
