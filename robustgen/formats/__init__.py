@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.files import rows
 from robustgen.files.registry import Registry
 
 if TYPE_CHECKING:
@@ -48,21 +49,7 @@ class Format:
 
 
 FORMATS: Final[Registry[Format]] = Registry(
-    "format",
-    "robustgen.formats",
-    Format,
-    {
-        "jpeg": "robustgen.formats.jpeg:JPEG",
-        "png": "robustgen.formats.lossless:PNG",
-        "webp": "robustgen.formats.lossless:WEBP",
-        "original": "robustgen.formats.original:ORIGINAL",
-        "mp4": "robustgen.formats.mp4:MP4",
-        "npy": "robustgen.formats.arrays:NPY",
-        "npz": "robustgen.formats.arrays:NPZ",
-        "webdataset": "robustgen.formats.webdataset:WEBDATASET",
-        "parquet": "robustgen.formats.parquet:PARQUET",
-        "table": "robustgen.formats.table:TABLE",
-    },
+    "format", "robustgen.formats", Format, {name: f"{__name__}.{row}" for name, row in rows.FORMATS.items()}
 )
 """Formats by their name for `--format`."""
 

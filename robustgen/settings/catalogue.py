@@ -3,6 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from robustgen.files import rows
+from robustgen.files.registry import Registry
+
 if TYPE_CHECKING:
     from robustgen.benchmarks.corruptions import Families
     from robustgen.benchmarks.editions import Edition
@@ -66,16 +69,12 @@ def find_edition(name: str) -> "Edition | None":
 
 def source_kinds() -> Collection[str]:
     """Return the kinds of sources."""
-    from robustgen.sources import list_kinds
-
-    return list_kinds()
+    return ["auto", *Registry("kind of source", "robustgen.sources", object, rows.SOURCES), "demo"]
 
 
 def formats() -> Collection[str]:
     """Return the names of the formats."""
-    from robustgen.formats import FORMATS
-
-    return FORMATS
+    return [*Registry("format", "robustgen.formats", object, rows.FORMATS)]
 
 
 def video_presets() -> Collection[str]:

@@ -122,9 +122,10 @@ def _check_edition(name: str) -> str:
 
 
 def _check_format(text: str) -> str:
-    from robustgen.formats import parse_format
-
-    parse_format(text)
+    # The writer knows whether it takes the encoding after a colon.
+    name = text.partition(":")[0]
+    if name not in catalogue.formats():
+        raise UnknownNameError("format", name, catalogue.formats())
     return text
 
 

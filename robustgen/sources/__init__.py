@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from robustgen.files import rows
 from robustgen.files.registry import Registry
 
 if TYPE_CHECKING:
@@ -39,19 +40,7 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
     "kind of source",
     "robustgen.sources",
     SourceKind,
-    {
-        "labelled": "robustgen.sources.folder:LABELLED",
-        "table": "robustgen.sources.table:KIND",
-        "img2dataset": "robustgen.sources.folder:SHARD_FOLDERS",
-        "parquet": "robustgen.sources.parquet:KIND",
-        "webdataset": "robustgen.sources.webdataset:KIND",
-        "mnist": "robustgen.sources.mnist:KIND",
-        "medmnist": "robustgen.sources.medmnist:KIND",
-        "cifar": "robustgen.sources.cifar:KIND",
-        "tiny-imagenet": "robustgen.sources.tiny_imagenet:KIND",
-        "arrays": "robustgen.sources.arrays:KIND",
-        "folder": "robustgen.sources.folder:FOLDER",
-    },
+    {name: f"{__name__}.{row}" for name, row in rows.SOURCES.items()},
     reserved=("auto", "demo"),
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""

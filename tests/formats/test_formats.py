@@ -138,9 +138,9 @@ def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, n
     ("form", "message"),
     [
         ("webdatset", "--format: unknown format 'webdatset' (did you mean 'webdataset'?)"),
-        ("webdataset:pgn", "--format: unknown encoding of webdataset 'pgn' (did you mean 'png'?)"),
-        ("webdataset:npy", "--format: unknown encoding of webdataset 'npy' (known: jpeg, png, webp, mp4)"),
-        ("jpeg:png", "--format: jpeg has no encodings; write jpeg, not jpeg:png"),
+        ("webdataset:pgn", "unknown encoding of webdataset 'pgn' (did you mean 'png'?)"),
+        ("webdataset:npy", "unknown encoding of webdataset 'npy' (known: jpeg, png, webp, mp4)"),
+        ("jpeg:png", "jpeg has no encodings; write jpeg, not jpeg:png"),
         ("webdataset:mp4", "format: make-c shards cannot be mp4 (known: jpeg, png, webp)"),
     ],
 )
