@@ -63,7 +63,7 @@ def test_only_those_who_ask_for_a_bad_package_are_refused(site, tmp_path):
     config = tmp_path / "my.yaml"
     config.write_text("source_kind: absent\n")
     for wrong, noun in (
-        (("--format", "absent"), "--format: format"),
+        (("--format", "absent"), "format"),
         (("--on", "absent:4"), "--on: executor"),
         (("--config", config), "kind of source"),
     ):
