@@ -11,10 +11,10 @@ from robustgen.benchmarks.parameters import replace_parameters
 from robustgen.benchmarks.perturbations import PERTURBATIONS
 from robustgen.benchmarks.registry import Operation, get_known
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
+from robustgen.imaging import augmix as mixing
 from robustgen.imaging.decode import as_grey, as_rgb
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng
-from robustgen.related.augmentation import augmix as mixing
 
 __all__ = ["CORRUPTIONS", "EDITIONS", "FAMILIES", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
 

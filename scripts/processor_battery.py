@@ -20,11 +20,11 @@ from robustgen.benchmarks.corruptions import FAMILIES, get_corruption
 from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.compat import imagecorruptions
 from robustgen.imaging import dirichlet
+from robustgen.imaging.augmix import OPERATIONS, AugMix, augmix
 from robustgen.imaging.clahe import Clahe, clahe
 from robustgen.imaging.jpeg import encode_jpeg
 from robustgen.imaging.similarity import Alignment, Reference
 from robustgen.imaging.tiles import TileBank
-from robustgen.related.augmentation.augmix import OPERATIONS, AugMix, augmix
 from robustgen.related.streams import ccc
 
 LATER = ("laion-c", "3dcc", "robodepth", "ccc", "medmnist-c")

@@ -19,7 +19,7 @@ from pyarrow import parquet
 from scipy.io import savemat
 
 from robustgen.benchmarks.kinds import IMAGENET_C
-from robustgen.sources.classes import imagenet_classes
+from robustgen.files.name_lists import imagenet_classes
 from tests import source_writers
 from tests.helpers import cifar_folder, photo, put_photo
 from tests.related.test_icons import NAMES as ICONS

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from robustgen.errors import ArgumentError
 
@@ -16,7 +16,21 @@ if TYPE_CHECKING:
     from robustgen.files.storage import Store
     from robustgen.imaging.jpeg import Libjpeg
     from robustgen.imaging.preparation import PreparationStep
-    from robustgen.sources.base import Source
+
+
+class Images(Protocol):
+    """The images of a set, as far as an ingredient reads them."""
+
+    location: str
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of all images."""
+
+    def open(self, key: str) -> Any:
+        """Return one image: uint8 (H, W, 3), or a Pillow image of any mode."""
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image in pixels."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +45,8 @@ class IngredientSpec:
         The user's settings, as the parsers of `Ingredient.settings` return them.
     parameters : sequence of dataclass object
         The parameters of every variant that needs the ingredient.
-    source : Source
-        Images of the set.
+    source : Images
+        The source of the set.
     keys : tuple of str
         Keys of all images of the source that may belong to the set.
     libjpeg : {"turbo", "ijg"}
@@ -44,7 +58,7 @@ class IngredientSpec:
     place: str | None
     settings: Mapping[str, Any]
     parameters: Sequence[Any]
-    source: "Source"
+    source: Images
     keys: tuple[str, ...]
     libjpeg: "Libjpeg"
     store: "Store"
@@ -109,15 +123,15 @@ class Ingredient(ABC):
     absent: ClassVar[Literal["refused", "installed", "own"]] = "refused"
     fits_image: ClassVar[bool] = False
 
-    @abstractmethod
     def open(self, spec: IngredientSpec) -> OpenedIngredient:
-        """Open the ingredient for a set.
+        """Open the ingredient for a set; `robustgen.ingredients.OPENERS` opens those that read sources.
 
         Raises
         ------
         ConfigError, MissingDependencyError
             It cannot be used.
         """
+        raise NotImplementedError(f"no function opens {self.name}")
 
     def take(self, value: Any, image: Any, corruption: str) -> Any:
         """Return the last argument of the function of `corruption`, from the `value` for an `image`.

@@ -262,3 +262,6 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
 def name_contents(kind: Kind) -> str:
     """Return the plural noun for the content of a set of this kind: images or sequences."""
     return f"{BENCHMARKS[kind].noun}s"
+
+
+USUAL_SCALE: Final = 224

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
-from robustgen.dataset.ingredients import find_fitting
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.plan import Plan
 from robustgen.dataset.recipes import rank
@@ -21,6 +20,7 @@ from robustgen.errors import ImageError, MissingDependencyError, OutputError, Wr
 from robustgen.execution import count_cores
 from robustgen.files.storage import Store
 from robustgen.imaging.geometry import centre_crop
+from robustgen.ingredients.opening import find_fitting
 
 SECONDS = 2.0
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 32, 200

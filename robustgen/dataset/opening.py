@@ -9,7 +9,7 @@ from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.dataset.manifest import read_manifest
 from robustgen.dataset.state import OutputState
 from robustgen.errors import OutputError, SourceError
-from robustgen.files.set_files import MANIFEST, STATE
+from robustgen.files.set_files import MANIFEST, STATE, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.formats import FORMATS
 from robustgen.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
@@ -67,15 +67,6 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
         shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
         layout = next((each for each in shards if any(path.endswith(each.suffix) for path in inside)), Tree)
     return layout(store, kind, variants, manifest, places, classes)
-
-
-def check_folder(store: Store) -> None:
-    """Raise a SourceError unless a local folder exists, or a remote one contains files."""
-    path = Path(store.location)
-    if store.is_local and not path.is_dir():
-        raise SourceError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
-    if not store.is_local and next(iter(store.list()), None) is None:
-        raise SourceError(f"{store.location}: contains no files")
 
 
 def read_manifest_of(store: Store) -> dict[str, Any]:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from robustgen.benchmarks.editions import EDITIONS, nearest_scale
-from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, Benchmark, Kind, Variant
+from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, USUAL_SCALE, Benchmark, Kind, Variant
 from robustgen.benchmarks.registry import SMALLEST_SIDE, Corruption
-from robustgen.dataset.ingredients import open_ingredients
 from robustgen.dataset.label_maps import find_maps, find_maps_of, find_pattern
 from robustgen.dataset.mirror import Mirror
 from robustgen.dataset.outputs import refuse_files
@@ -42,7 +41,8 @@ from robustgen.imaging import video
 from robustgen.imaging.decode import collect_complaints
 from robustgen.imaging.jpeg import load_ijg
 from robustgen.imaging.motion import check_imagemagick
-from robustgen.settings.config import USUAL_SCALE, Choices, Config
+from robustgen.ingredients.opening import open_ingredients
+from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 from robustgen.sources.base import Items, Loaded, Source
 from robustgen.sources.folder import FileSource

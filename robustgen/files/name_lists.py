@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
 
 _ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
 
@@ -56,3 +58,11 @@ def describe_difference(own: Sequence[str], others: Sequence[str], what: str) ->
     if more:
         parts.append(f"{len(more)} {what} too many, for instance {more[0]!r}")
     return " and ".join(parts) or f"the {what} are in another order"
+
+
+_IMAGENET: Final = Path(__file__).with_name("imagenet_classes.txt")
+
+
+def imagenet_classes() -> list[str]:
+    """Return the 1000 WordNet ids of ImageNet, in the order of nearly all published models."""
+    return _IMAGENET.read_text(encoding="ascii").split()

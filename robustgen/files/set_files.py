@@ -1,8 +1,9 @@
 """Files of a set: their names, finished files, and the JSON objects that describe it."""
 
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from robustgen.errors import OutputError
+from robustgen.errors import OutputError, SourceError
 from robustgen.files.json_files import parse_object
 from robustgen.files.storage import Store
 
@@ -72,3 +73,12 @@ class WrittenFile(NamedTuple):
     size: int
     sha256: str
     frames: str = ""
+
+
+def check_folder(store: Store) -> None:
+    """Raise a SourceError unless a local folder exists, or a remote one contains files."""
+    path = Path(store.location)
+    if store.is_local and not path.is_dir():
+        raise SourceError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
+    if not store.is_local and next(iter(store.list()), None) is None:
+        raise SourceError(f"{store.location}: contains no files")

@@ -7,9 +7,8 @@ from typing import Any
 
 from robustgen.dataset.croissant import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.dataset.manifest import encode_sums
-from robustgen.dataset.opening import check_folder
 from robustgen.files.name_lists import read_sums
-from robustgen.files.set_files import MANIFEST_SUMS
+from robustgen.files.set_files import MANIFEST_SUMS, check_folder
 from robustgen.files.storage import open_store
 from robustgen.inspection.verify import read_finished
 

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmarks.kinds import TITLES, Variant
-from robustgen.dataset.opening import EQUALISED, check_folder, open_dataset, read_manifest_of
+from robustgen.dataset.opening import EQUALISED, open_dataset, read_manifest_of
 from robustgen.dataset.plan import Plan, assemble_plan
 from robustgen.dataset.recipes import Recipe
 from robustgen.dataset.selection import select_keys
 from robustgen.errors import ImageError, SourceError
+from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.formats import open_writer
 from robustgen.formats.base import Dataset, TreeWriter, Writer, WriterSpec

@@ -6,7 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from robustgen.errors import ArgumentError, quote
+from robustgen.errors import ArgumentError
+from robustgen.files.name_lists import imagenet_classes, quote
 from robustgen.files.storage.regular import read_regular
 
 
@@ -22,9 +23,6 @@ def read_classes(value: Any) -> Any:
         The file cannot be read, contains something else, or lists a class twice.
     """
     if value == "imagenet":
-        # Help must not wait for NumPy.
-        from robustgen.sources.classes import imagenet_classes
-
         return imagenet_classes()
     names = _read_file(Path(value)) if isinstance(value, str) else value
     if not isinstance(names, (list, tuple)):

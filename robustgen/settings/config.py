@@ -4,7 +4,7 @@ A config contains choices, never the published constants, which are defined next
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -18,6 +18,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
+from robustgen.benchmarks.kinds import USUAL_SCALE
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
@@ -44,9 +45,8 @@ from robustgen.settings.fields import (
 
 if TYPE_CHECKING:
     from robustgen.benchmarks.kinds import Kind, Variant
-    from robustgen.benchmarks.registry import Operation, Scale
+    from robustgen.benchmarks.registry import Operation
 
-USUAL_SCALE: Final = 224
 # A higher quality enlarges the files and hardly improves any pixel.
 _MOST_QUALITY: Final = 95
 
@@ -77,31 +77,6 @@ def _check_corruption(name: str) -> str:
     ):
         raise UnknownNameError("corruption", name, catalogue.corruption_words())
     return name
-
-
-def expand_families(names: Any, scales: "Collection[Scale | None]") -> Any:
-    """Return `names` with ``family``, ``family:all`` and ``family:name`` replaced by corruption names.
-
-    A family expands to its corruptions with constants for one of the `scales`. Other names are unchanged.
-    """
-    parts = split_list(names)
-    if not isinstance(parts, (list, tuple)):
-        return names
-    return [name for part in parts for name in _expand_family(part, scales)]
-
-
-def _expand_family(part: Any, scales: "Collection[Scale | None]") -> Iterable[Any]:
-    name, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
-    try:
-        family = catalogue.families()[name]
-    except (KeyError, ArgumentError):  # The lookup of each name reports it.
-        return [part]
-    every = [each for each in family.corruptions.values() if each.common or colon]
-    if member in ("", "all"):
-        # If no member supports these scales, return all: the check of each one reports the reason.
-        found = [each.name for each in every if any(scale in each.table for scale in scales)]
-        return found or [each.name for each in every]
-    return [family.full_name(member)]
 
 
 def are_laion_c(corruptions: Any) -> bool:
@@ -349,7 +324,11 @@ class Config(Choices):
         scale = content.get("constants_for") or (edition and edition.scale) or USUAL_SCALE
         if "corruptions" in content and isinstance(scale, int):
             scales = (scale, edition.data_set if edition else None)
-            content["corruptions"] = expand_families(content["corruptions"], scales)
+            parts = split_list(content["corruptions"])
+            if isinstance(parts, (list, tuple)):
+                from robustgen.benchmarks.corruptions import expand_families
+
+                content["corruptions"] = expand_families(parts, scales)
         return content
 
     @property

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
+from robustgen.benchmarks.limits import ALPHAS, LEVELS, MOST_STEPS
 from robustgen.errors import ArgumentError, quote
 from robustgen.settings.catalogue import edition_names
 from robustgen.settings.config import Choices, EditionName
@@ -20,7 +21,6 @@ from robustgen.settings.fields import (
     Whole,
     make_absolute,
 )
-from robustgen.settings.limits import ALPHAS, LEVELS, MOST_STEPS
 from robustgen.settings.models import ClipLimit, ModelInput, Tiles
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING

@@ -3,24 +3,18 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import SourceError
+from robustgen.files.name_lists import imagenet_classes
 from robustgen.sources.base import Items
 
-_IMAGENET: Final = Path(__file__).with_name("imagenet_classes.txt")
 # Of the first words of ImageNet's class names, as hubs and torchvision have them, in the order of the ids.
 _NAMES_OF_IMAGENET: Final = "1acf7e1ce3ea84734a6a67d40d37f0c545457fa32f577976a23afb00ef8d131e"
 # Two cranes and two maillots, which lists of unique names tell apart in different ways.
 _AMBIGUOUS: Final = (134, 517, 638, 639)
 # With more digits, an integer is an identifier.
 _NUMBER: Final = re.compile(r"0|[1-9]\d{0,4}")
-
-
-def imagenet_classes() -> list[str]:
-    """Return the 1000 WordNet ids of ImageNet, in the order of nearly all published models."""
-    return _IMAGENET.read_text(encoding="ascii").split()
 
 
 def sort_classes(names: Iterable[str]) -> list[str]:

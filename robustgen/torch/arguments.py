@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Literal
 
+from robustgen.benchmarks.corruptions import expand_families
 from robustgen.benchmarks.editions import get_edition
-from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, Variant
+from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, USUAL_SCALE, Variant
 from robustgen.dataset.recipes import BenchmarkRecipe
 from robustgen.errors import ArgumentError, ArgumentTypeError
 
@@ -38,9 +39,6 @@ def expand_groups(names: Iterable[str], scale: int | None) -> tuple[str, ...]:
     scale : int or None
         Scale that members of a family must have constants for; None for the usual 224.
     """
-    # Names alone need no pydantic.
-    from robustgen.settings.config import USUAL_SCALE, expand_families
-
     groups = {"common": IMAGENET_C.common, "extra": IMAGENET_C.extra, "all": IMAGENET_C.names}
     found = expand_families([*names], (scale or USUAL_SCALE,))
     return tuple(dict.fromkeys(name for each in found for name in groups.get(each, (each,))))

@@ -18,9 +18,10 @@ from robustgen.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.dataset import open_dataset
 from robustgen.errors import ConfigError, RobustgenError, SourceError
 from robustgen.evaluation.predictions import write
+from robustgen.files.name_lists import imagenet_classes
 from robustgen.scores.scoring import score
 from robustgen.sources.base import Options
-from robustgen.sources.classes import imagenet_classes, name_folders
+from robustgen.sources.classes import name_folders
 from robustgen.sources.opening import open_source
 from tests.helpers import cli, cli_error, published, slow_after
 from tests.source_writers import write_mnist

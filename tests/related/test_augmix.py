@@ -11,16 +11,8 @@ from scipy import stats
 import robustgen
 from robustgen.dataset.recipes import item_rng
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
+from robustgen.imaging.augmix import OPERATION_SETS, OPERATIONS, AugMix, MixStep, Mixture, draw, mix
 from robustgen.imaging.jpeg import encode_jpeg
-from robustgen.related.augmentation.augmix import (
-    OPERATION_SETS,
-    OPERATIONS,
-    AugMix,
-    MixStep,
-    Mixture,
-    draw,
-    mix,
-)
 from tests.helpers import cifar_folder, cli, cli_error, photo, pictures, pixels_of, put_photo, tree
 
 # --- as published, written down plainly -----------------------------------------------------------

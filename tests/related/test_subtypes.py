@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from robustgen.errors import SourceError
+from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.storage.local import LocalStore
 from robustgen.related.subtypes.splitting import BroadType, Place, assign_places, broad_types
 from robustgen.related.subtypes.wordnet import open_wordnet
-from robustgen.sources.classes import imagenet_classes
 from tests.helpers import cli, cli_error, tree
 
 ROBIN, JAY, DOVE, GREAT_AUK = "n01558993", "n01580077", "n01812337", "n01812662"

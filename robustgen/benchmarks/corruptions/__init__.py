@@ -7,13 +7,13 @@ published scripts ``make_imagenet_c.py``, ``make_imagenet_c_inception.py``,
 ``make_imagenet_64_c.py`` and ``make_cifar_c.py``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from robustgen.benchmarks.corruptions import blur, digital, noise, plugins, weather
 from robustgen.benchmarks.corruptions.c_bar import C_BAR
 from robustgen.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
-from robustgen.benchmarks.registry import BENCHMARK_FAMILY, CATEGORIES, Corruption, Family, get_known
+from robustgen.benchmarks.registry import BENCHMARK_FAMILY, CATEGORIES, Corruption, Family, Scale, get_known
 from robustgen.errors import ArgumentError
 from robustgen.files.registry import Registry
 
@@ -117,3 +117,25 @@ def get_corruption(name: str, implementation: str | None = None) -> Corruption:
 def get_family(corruption: Corruption) -> Family:
     """Return the family that `corruption` belongs to."""
     return _IMPLEMENTATIONS.get(corruption.family) or FAMILIES[corruption.family]
+
+
+def expand_families(names: Iterable[Any], scales: Collection[Scale | None]) -> list[Any]:
+    """Return `names` with ``family``, ``family:all`` and ``family:name`` replaced by corruption names.
+
+    A family expands to its corruptions with constants for one of the `scales`. Other names are unchanged.
+    """
+    return [name for part in names for name in _expand_family(part, scales)]
+
+
+def _expand_family(part: Any, scales: Collection[Scale | None]) -> Iterable[Any]:
+    name, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
+    try:
+        family = FAMILIES[name]
+    except (KeyError, ArgumentError):  # The lookup of each name reports it.
+        return [part]
+    every = [each for each in family.corruptions.values() if each.common or colon]
+    if member in ("", "all"):
+        # If no member supports these scales, return all: the check of each one reports the reason.
+        found = [each.name for each in every if any(scale in each.table for scale in scales)]
+        return found or [each.name for each in every]
+    return [family.full_name(member)]

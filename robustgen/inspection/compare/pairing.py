@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT
-from robustgen.dataset.opening import check_folder, open_dataset
+from robustgen.dataset.opening import open_dataset
 from robustgen.errors import RobustgenError, SourceError
+from robustgen.files.set_files import check_folder
 from robustgen.files.storage import open_store
 from robustgen.formats.base import Dataset
 from robustgen.formats.trees import VIDEO, Tree

@@ -7,7 +7,6 @@ from typing import Any
 
 from robustgen.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.benchmarks.registry import CATEGORIES
-from robustgen.dataset.ingredients import find_fitting
 from robustgen.dataset.plan import Plan, plan_benchmark
 from robustgen.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.errors import (
@@ -20,6 +19,7 @@ from robustgen.errors import (
 )
 from robustgen.files.storage import is_url
 from robustgen.imaging.pixels import Rgb
+from robustgen.ingredients.opening import find_fitting
 from robustgen.settings.config import Config
 from robustgen.sources.base import Options, Source
 from robustgen.sources.folder import OneImage

@@ -14,11 +14,11 @@ from robustgen.dataset.manifest import (
     read_errors,
     read_manifest,
 )
-from robustgen.dataset.opening import check_folder, name_command
+from robustgen.dataset.opening import name_command
 from robustgen.dataset.outputs import name_output_in_errors
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, OutputError, SourceError
-from robustgen.files.set_files import MANIFEST
+from robustgen.files.set_files import MANIFEST, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.inspection.verify.contents import Finding as Finding
 from robustgen.inspection.verify.contents import Findings as Findings

@@ -14,9 +14,9 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import open_store
 from robustgen.formats.base import TreeWriter
 from robustgen.formats.jpeg import JpegEncoder
+from robustgen.imaging.augmix import AugMix, augmix
 from robustgen.imaging.pixels import Decoded, Rgb
 from robustgen.related.augmentation import TITLE
-from robustgen.related.augmentation.augmix import AugMix, augmix
 from robustgen.settings.related import AugMixChoices
 from robustgen.settings.yaml_files import config_folder
 from robustgen.sources.base import Source

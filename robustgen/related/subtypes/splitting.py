@@ -18,13 +18,13 @@ from robustgen.dataset.records import Record
 from robustgen.dataset.state import OutputState
 from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
+from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.set_files import STATE, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.storage.local import LocalStore
 from robustgen.imaging.decode import EXTENSIONS
 from robustgen.related.subtypes.wordnet import WordNet, open_wordnet
 from robustgen.settings.yaml_files import read_yaml
-from robustgen.sources.classes import imagenet_classes
 
 SEEN, UNSEEN = "seen", "unseen"
 SPLITS: Final = (SEEN, UNSEEN)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageEnhance
 
+from robustgen.benchmarks.limits import ALPHAS, LEVELS, MOST_STEPS
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
 from robustgen.imaging.colour import apply_table
 from robustgen.imaging.dirichlet import beta, dirichlet
@@ -23,7 +24,6 @@ from robustgen.imaging.kernels import elementwise, exact
 from robustgen.imaging.pixels import Rgb
 from robustgen.imaging.rng import Rng, integers
 from robustgen.imaging.warps import sample_affine
-from robustgen.settings.limits import ALPHAS, LEVELS, MOST_STEPS
 
 Table = npt.NDArray[np.uint8]
 

@@ -10,6 +10,7 @@ from robustgen.dataset.selection import match_keys
 from robustgen.dataset.state import OutputState
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files.storage import Store
+from robustgen.ingredients import OPENERS
 from robustgen.settings.config import Config
 from robustgen.sources.base import Source
 
@@ -48,7 +49,7 @@ def open_ingredients(
         parameters = [each.parameters(each.fixed_scale or next(iter(each.operation.table))) for each in users]
         every, cache = match_keys(source, config), OutputState(store).store
         spec = IngredientSpec(place, settings, parameters, source, every, config.libjpeg, cache)
-        opened[ingredient.name] = ingredient.open(spec)
+        opened[ingredient.name] = OPENERS.get(ingredient.name, ingredient.open)(spec)
         opened[ingredient.name].check(keys)
     return opened
 
