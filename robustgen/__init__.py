@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from robustgen.commands import make_p as make_p
     from robustgen.commands import score as score
     from robustgen.commands import verify as verify
-    from robustgen.imaging.video import read_sequence as read_sequence
+    from robustgen.pixels.imaging.video import read_sequence as read_sequence
 
 _PUBLIC = {
     "CORRUPTIONS": "robustgen.api",
@@ -36,7 +36,7 @@ _PUBLIC = {
     "make_p": "robustgen.commands",
     "score": "robustgen.commands",
     "verify": "robustgen.commands",
-    "read_sequence": "robustgen.imaging.video",
+    "read_sequence": "robustgen.pixels.imaging.video",
 }
 
 __all__ = ["__version__", *_PUBLIC]

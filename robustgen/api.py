@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.benchmarks.corruptions import CORRUPTIONS, FAMILIES, get_corruption
-from robustgen.benchmarks.editions import EDITIONS, check_size, get_edition, prepare
-from robustgen.benchmarks.parameters import replace_parameters
-from robustgen.benchmarks.perturbations import PERTURBATIONS
-from robustgen.benchmarks.registry import Operation, get_known
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
-from robustgen.imaging import augmix as mixing
-from robustgen.imaging.decode import as_grey, as_rgb
-from robustgen.imaging.pixels import Rgb
-from robustgen.imaging.rng import Rng
+from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, get_corruption
+from robustgen.pixels.benchmarks.editions import EDITIONS, check_size, get_edition, prepare
+from robustgen.pixels.benchmarks.parameters import replace_parameters
+from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
+from robustgen.pixels.benchmarks.registry import Operation, get_known
+from robustgen.pixels.imaging import augmix as mixing
+from robustgen.pixels.imaging.decode import as_grey, as_rgb
+from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.rng import Rng
 
 __all__ = ["CORRUPTIONS", "EDITIONS", "FAMILIES", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
 

@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from robustgen.benchmarks.kinds import Kind
-from robustgen.dataset.execution import execute, read_executor
-from robustgen.dataset.plan import plan_benchmark
-from robustgen.dataset.run import RunResult
 from robustgen.display import progress
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, WriteError
-from robustgen.evaluation import evaluating
-from robustgen.execution import Launcher
 from robustgen.files.storage.host import explain_refusal
 from robustgen.files.storage.temporary import TemporaryFolder
-from robustgen.inspection.verify import Findings
-from robustgen.inspection.verify import verify as check_output
-from robustgen.models.functions import FunctionModel
-from robustgen.models.opening import borrow_model
-from robustgen.scores import scoring
-from robustgen.scores.public import Row, Scores
+from robustgen.lab.evaluation import evaluating
+from robustgen.lab.inspection.verify import Findings
+from robustgen.lab.inspection.verify import verify as check_output
+from robustgen.lab.models.functions import FunctionModel
+from robustgen.lab.models.opening import borrow_model
+from robustgen.lab.scores import scoring
+from robustgen.lab.scores.public import Row, Scores
+from robustgen.pixels.benchmarks.kinds import Kind
+from robustgen.sets.dataset.execution import execute, read_executor
+from robustgen.sets.dataset.plan import plan_benchmark
+from robustgen.sets.dataset.run import RunResult
+from robustgen.sets.executors import Launcher
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Options
 from robustgen.settings.inspecting import Verifying

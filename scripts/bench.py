@@ -40,24 +40,24 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.benchmarks.kinds import IMAGENET_C, Kind
-from robustgen.dataset.plan import Plan, plan_benchmark
-from robustgen.dataset.produce import Production, produce
-from robustgen.dataset.run import run
-from robustgen.dataset.state import OutputState
-from robustgen.evaluation import evaluating
-from robustgen.execution.progress import NOBODY
 from robustgen.files.storage import open_store
 from robustgen.files.storage.memory import collect_garbage_rarely, keep_freed_memory
-from robustgen.formats.mp4 import Mp4Encoder
-from robustgen.imaging import video
-from robustgen.imaging.geometry import resize
-from robustgen.inspection.verify import verify
-from robustgen.models.base import Model
+from robustgen.lab.evaluation import evaluating
+from robustgen.lab.inspection.verify import verify
+from robustgen.lab.models.base import Model
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C, Kind
+from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.geometry import resize
+from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.produce import Production, produce
+from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.executors.progress import NOBODY
+from robustgen.sets.formats.mp4 import Mp4Encoder
+from robustgen.sets.sources.folder import Photographs
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.models import ModelInput, Outputs
-from robustgen.sources.folder import Photographs
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
 PUBLISHED = {

@@ -77,7 +77,7 @@ def open_robustgen(photograph: str) -> Corruptions:
     from PIL import Image
 
     import robustgen
-    from robustgen.benchmarks.kinds import IMAGENET_C
+    from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 
     image = np.asarray(Image.open(photograph))
     return {

@@ -26,7 +26,7 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.sources.folder import Photographs
+from robustgen.sets.sources.folder import Photographs
 
 OPERATIONS = (
     *("AutoContrast", "Equalize", "PosterizeIncreasing", "Rotate", "SolarizeIncreasing"),

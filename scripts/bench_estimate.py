@@ -17,10 +17,10 @@ from typing import Any
 
 from bench import cifar, photographs, planned  # type: ignore[import-not-found]
 
-from robustgen.benchmarks.kinds import Kind
-from robustgen.dataset.estimate import estimate
-from robustgen.dataset.run import run
 from robustgen.files.storage.memory import collect_garbage_rarely
+from robustgen.pixels.benchmarks.kinds import Kind
+from robustgen.sets.dataset.estimate import estimate
+from robustgen.sets.dataset.run import run
 
 # Name to kind, images for about a minute of two cores, and choices.
 CASES: dict[str, tuple[Kind, int, dict[str, Any]]] = {

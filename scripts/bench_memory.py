@@ -19,8 +19,8 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.benchmarks.corruptions import CORRUPTIONS, FAMILIES, get_corruption
-from robustgen.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
+from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, get_corruption
+from robustgen.pixels.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
 
 _WIDTH = 32
 # They are made of images of a few sizes only.

@@ -16,19 +16,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from robustgen.benchmarks.kinds import IMAGENET_C
-from robustgen.dataset.manifest import finish as write_manifest
-from robustgen.dataset.manifest import source_digest
-from robustgen.dataset.plan import Plan
-from robustgen.dataset.recipes import CorruptionRecipe
-from robustgen.dataset.records import Record
-from robustgen.dataset.run import run
-from robustgen.dataset.state import OutputState
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Entry, Store
-from robustgen.formats import FORMATS
-from robustgen.formats.base import WriterSpec
-from robustgen.sources.base import Items
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
+from robustgen.sets.dataset.manifest import finish as write_manifest
+from robustgen.sets.dataset.manifest import source_digest
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.recipes import CorruptionRecipe
+from robustgen.sets.dataset.records import Record
+from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.formats import FORMATS
+from robustgen.sets.formats.base import WriterSpec
+from robustgen.sets.sources.base import Items
 
 
 class SlowStore(Store):

@@ -5,7 +5,7 @@
 
 The sample is what everyone has: the eight photographs inside scikit-image. Each corruption and severity gets
 what `robustgen calibrate --dataset demo --corruptions all --for-size SIZE` finds: constants at which the mean
-MS-SSIM is that of the published ones at 224 pixels. Writes `robustgen/benchmarks/calibrated_constants.json`
+MS-SSIM is that of the published ones at 224 pixels. Writes `robustgen/pixels/benchmarks/calibrated_constants.json`
 and the table `docs/background/calibrated.md`; what cannot be reached to within 0.01 is named. With --check
 nothing is sought: what the package holds is measured, and the exit status is 1 if a severity is more
 than 0.01 off.
@@ -17,16 +17,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmarks.parameters import read_calibrated_constants
-from robustgen.benchmarks.registry import CALIBRATED_SCALES
-from robustgen.inspection.calibrate.matching import propose_constants, remeasure_constants
+from robustgen.lab.inspection.calibrate.matching import propose_constants, remeasure_constants
+from robustgen.pixels.benchmarks.parameters import read_calibrated_constants
+from robustgen.pixels.benchmarks.registry import CALIBRATED_SCALES
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.yaml_files import dataset_file
 
 ROOT = Path(__file__).parents[1]
 CONSTANTS, TABLE = (
-    ROOT / "robustgen" / "benchmarks" / "calibrated_constants.json",
+    ROOT / "robustgen" / "pixels" / "benchmarks" / "calibrated_constants.json",
     ROOT / "docs" / "background" / "calibrated.md",
 )
 TOLERANCE = 0.01

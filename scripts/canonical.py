@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Creates the canonical sets and writes their digests.
 
-They go into robustgen/benchmarks/canonical.json and docs/background/canonical.md. They also replace the old
+They go into robustgen/pixels/benchmarks/canonical.json and docs/background/canonical.md. They also replace the old
 digests in the examples of other pages.
 
     python scripts/canonical.py [--check] [--folder DIR] [SOURCE ...]
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 import robustgen
-from robustgen.benchmarks.canonical import PENDING, TABLE
+from robustgen.pixels.benchmarks.canonical import PENDING, TABLE
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "background" / "canonical.md"

@@ -15,10 +15,10 @@ import click
 from pydantic_core import PydanticUndefined
 
 from robustgen import files
-from robustgen.benchmarks.corruptions import CORRUPTIONS, FAMILIES, LATER
-from robustgen.benchmarks.ingredients import Ingredient
 from robustgen.cli import main
 from robustgen.cli.flags import FieldOption
+from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, LATER
+from robustgen.pixels.benchmarks.ingredients import Ingredient
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Group, Options, flag_of
 from robustgen.settings.schema import make_schema

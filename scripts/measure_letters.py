@@ -1,4 +1,4 @@
-"""Measures the small letters of OpenCV 5, for `robustgen/imaging/letters.npz`.
+"""Measures the small letters of OpenCV 5, for `robustgen/pixels/imaging/letters.npz`.
 
     python scripts/measure_letters.py
 
@@ -41,7 +41,7 @@ def main() -> None:
             # A bar after the letter shows where the next one begins.
             difference = draw(f"{letter}l", scale) != picture
             advances[size, number] = np.argwhere(difference)[:, 1].min() - mark
-    target = Path(__file__).parents[1] / "robustgen" / "imaging" / "letters.npz"
+    target = Path(__file__).parents[1] / "robustgen" / "pixels" / "imaging" / "letters.npz"
     np.savez(target, coverage=coverage, advances=advances)
 
 

@@ -3,7 +3,7 @@
 
     python scripts/processor_battery.py [--quick]
 
-tests/imaging/test_processors.py runs it with features of the processor switched off, scripts/test_aarch64.sh
+tests/pixels/imaging/test_processors.py runs it with features of the processor switched off, scripts/test_aarch64.sh
 on another architecture. Inputs are made from whole numbers only. Some are flat or white, because there the
 last bit of a weight decides whether 255 becomes 254.
 """
@@ -16,16 +16,16 @@ import numpy as np
 from PIL import Image
 
 import robustgen
-from robustgen.benchmarks.corruptions import FAMILIES, get_corruption
-from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.compat import imagecorruptions
-from robustgen.imaging import dirichlet
-from robustgen.imaging.augmix import OPERATIONS, AugMix, augmix
-from robustgen.imaging.clahe import Clahe, clahe
-from robustgen.imaging.jpeg import encode_jpeg
-from robustgen.imaging.similarity import Alignment, Reference
-from robustgen.imaging.tiles import TileBank
-from robustgen.related.streams import ccc
+from robustgen.lab.related.streams import ccc
+from robustgen.pixels.benchmarks.corruptions import FAMILIES, get_corruption
+from robustgen.pixels.benchmarks.registry import MEDMNIST
+from robustgen.pixels.imaging import dirichlet
+from robustgen.pixels.imaging.augmix import OPERATIONS, AugMix, augmix
+from robustgen.pixels.imaging.clahe import Clahe, clahe
+from robustgen.pixels.imaging.jpeg import encode_jpeg
+from robustgen.pixels.imaging.similarity import Alignment, Reference
+from robustgen.pixels.imaging.tiles import TileBank
 
 LATER = ("laion-c", "3dcc", "robodepth", "ccc", "medmnist-c")
 

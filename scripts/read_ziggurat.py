@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-FOLDER = Path(__file__).parents[1] / "robustgen" / "imaging"
+FOLDER = Path(__file__).parents[1] / "robustgen" / "pixels" / "imaging"
 STRIPS = 256
 # A word contains the strip, the sign (of normal deviates) and the size of the deviate. File to NumPy's
 # method, and within a word the position of the strip, and position and number of the bits of the size.

@@ -14,10 +14,10 @@ from PIL import Image
 from skimage import data
 
 import robustgen
-from robustgen.benchmarks.corruptions import FAMILIES, LATER
-from robustgen.benchmarks.kinds import IMAGENET_P
-from robustgen.benchmarks.registry import Corruption
-from robustgen.imaging.decode import as_grey
+from robustgen.pixels.benchmarks.corruptions import FAMILIES, LATER
+from robustgen.pixels.benchmarks.kinds import IMAGENET_P
+from robustgen.pixels.benchmarks.registry import Corruption
+from robustgen.pixels.imaging.decode import as_grey
 
 SIDE, SHOWN = 224, 150
 FRAMES = (1, 8, 15, 22, 29)

@@ -14,7 +14,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from robustgen.models.onnx import OnnxModel
+from robustgen.lab.models.onnx import OnnxModel
 
 SIDE = 32
 # The network sees pixels from 0 to 1.

@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from robustgen.formats.lossless import encode_lossless
-from robustgen.inspection.conformance import write_folder
+from robustgen.lab.inspection.conformance import write_folder
+from robustgen.sets.formats.lossless import encode_lossless
 
 
 def name_files(images):

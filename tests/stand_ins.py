@@ -18,12 +18,12 @@ from PIL import Image
 from pyarrow import parquet
 from scipy.io import savemat
 
-from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.files.name_lists import imagenet_classes
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from tests import source_writers
 from tests.helpers import cifar_folder, photo, put_photo
-from tests.related.test_icons import NAMES as ICONS
-from tests.related.test_icons import datasource, fluent
+from tests.lab.related.test_icons import NAMES as ICONS
+from tests.lab.related.test_icons import datasource, fluent
 
 # Two of the classes of ImageNet, as the models have, and one image of each.
 CLASSES = ("n01440764", "n01443537")

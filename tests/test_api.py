@@ -9,8 +9,8 @@ from PIL import Image
 
 import robustgen
 from robustgen import CORRUPTIONS, EDITIONS, PERTURBATIONS, corrupt, perturb, prepare
-from robustgen.benchmarks.registry import MEDMNIST
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, RobustgenError, UnknownNameError
+from robustgen.pixels.benchmarks.registry import MEDMNIST
 from tests.helpers import make_c, photo, pixels_of, put_photo
 
 COMMON_CORRUPTIONS = [
@@ -525,7 +525,7 @@ def test_large_images_are_processed_strip_by_strip(name, monkeypatch):
         calls.append(lambda: perturb(image, name, edition="folder"))
     whole = [call() for call in calls]
     # From now on an image 40 pixels wide is a large one, a strip of which has seven rows.
-    monkeypatch.setattr("robustgen.imaging.arrays._STRIP", 40 * 7)
-    monkeypatch.setattr("robustgen.imaging.colour._STRIP", 40 * 7)
-    monkeypatch.setattr("robustgen.imaging.colour._LARGE", 0)
+    monkeypatch.setattr("robustgen.pixels.imaging.arrays._STRIP", 40 * 7)
+    monkeypatch.setattr("robustgen.pixels.imaging.colour._STRIP", 40 * 7)
+    monkeypatch.setattr("robustgen.pixels.imaging.colour._LARGE", 0)
     assert all(np.array_equal(call(), expected) for call, expected in zip(calls, whole, strict=True))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import robustgen
-from robustgen.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.errors import ConfigError, OutputError, SourceError, UnknownNameError
-from robustgen.evaluation.predictions import write
+from robustgen.lab.evaluation.predictions import write
+from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Group, flag_of
 from robustgen.settings.inspecting import Verifying

@@ -11,7 +11,7 @@ import pytest
 import robustgen
 from tests.digits import put_cifar, put_model
 from tests.helpers import cli, photo, pixels_of, put_photo
-from tests.sources.test_array_sources import put_medmnist
+from tests.sets.sources.test_array_sources import put_medmnist
 
 ROOT = Path(__file__).parent.parent
 KEY = "n01440764/ILSVRC2012_val_00000293.JPEG"
@@ -96,8 +96,8 @@ def test_readers_of_shards(folder):
 @pytest.fixture
 def wrn(folder, monkeypatch):
     """The model and the images of the page on Python, for one process."""
-    monkeypatch.setattr("robustgen.evaluation.evaluating.count_cores", lambda: 1)
-    monkeypatch.setattr("robustgen.dataset.run.count_cores", lambda: 1)
+    monkeypatch.setattr("robustgen.lab.evaluation.evaluating.count_cores", lambda: 1)
+    monkeypatch.setattr("robustgen.sets.dataset.run.count_cores", lambda: 1)
     put_model(folder / "wrn.onnx")
     (folder / "wrn.yaml").write_text("{mean: 0, std: 1}")
     put_cifar(folder, 10)

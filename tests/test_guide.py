@@ -86,20 +86,24 @@ ADDED = {
 
 def test_a_family_added_by_the_guide_passes_the_tests(copy):
     module, row = read_examples("CONTRIBUTING.md", "How to add a corruption")
-    (copy / "robustgen" / "benchmarks" / "corruptions" / "shades.py").write_text(module, encoding="utf-8")
-    insert(copy / "robustgen" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
+    (copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "shades.py").write_text(
+        module, encoding="utf-8"
+    )
+    insert(copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
     assert "Leave few shades" in run(copy, "robustgen", "list", "shades:posterise")
     words = ("--source", "photos", "--corruptions", "shades", "--severities", "1", "--output", "out")
     run(copy, "robustgen", "make-c", *words, "--jobs", "1")
     assert (copy / "out" / "shades.posterise" / "1" / "a" / "b.JPEG").is_file()
     chosen = "posterise or each_family or number_of"
-    assert " passed" in run(copy, "pytest", "-q", "-k", chosen, "tests/benchmarks/test_families.py")
+    assert " passed" in run(copy, "pytest", "-q", "-k", chosen, "tests/pixels/benchmarks/test_families.py")
 
 
 def test_an_ingredient_added_by_the_guide_is_part_of_the_settings(copy):
     module, row = read_examples("docs/background/architecture.md", "How to add an ingredient")
-    (copy / "robustgen" / "benchmarks" / "corruptions" / "stamps.py").write_text(module, encoding="utf-8")
-    insert(copy / "robustgen" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
+    (copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "stamps.py").write_text(
+        module, encoding="utf-8"
+    )
+    insert(copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
     words = ("--source", "photos", "--corruptions", "stamps", "--severities", "5", "--format", "png")
     stamp = put_photo(copy / "stamp.png", 8, 50, seed=1)
     run(copy, "robustgen", "make-c", *words, "--with", "stamp=stamp.png", "--output", "out", "--jobs", "2")

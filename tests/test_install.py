@@ -13,8 +13,8 @@ import pytest
 
 import robustgen
 from robustgen.errors import MissingDependencyError
-from robustgen.imaging import third_party_files
-from robustgen.imaging.third_party_files import EVERYTHING, FROST
+from robustgen.pixels.imaging import third_party_files
+from robustgen.pixels.imaging.third_party_files import EVERYTHING, FROST
 from tests.helpers import FEW, cli, cli_error, put_photo
 
 
@@ -139,7 +139,7 @@ def test_a_file_is_previewed_without_the_photographs_of_the_demo(tmp_path):
 TYPED = """\
 import numpy as np
 import robustgen
-from robustgen.dataset import open_dataset
+from robustgen.sets.dataset import open_dataset
 
 image = np.zeros((224, 224, 3), np.uint8)
 robustgen.corrupt(image, "fog", 3, rng=0).shape

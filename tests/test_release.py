@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 import robustgen
-from robustgen.dataset import versions
+from robustgen.sets.dataset import versions
 from tests.helpers import make_c, manifest, tree
 
 ROOT = Path(__file__).parent.parent

@@ -12,8 +12,8 @@ import pytest
 
 import robustgen
 from robustgen import CORRUPTIONS, PERTURBATIONS
-from robustgen.benchmarks.registry import SCALES
 from robustgen.cli import main
+from robustgen.pixels.benchmarks.registry import SCALES
 
 PACKAGE = Path(robustgen.__file__).parent
 
@@ -168,7 +168,7 @@ def test_the_help_lists_every_command():
             "from robustgen.torch import AugMixDataset, CorruptedDataset, SourceDataset, StreamDataset",
             "numba cv2 scipy torch pydantic av",
         ),
-        ("import robustgen.settings.config, robustgen.dataset.run", "av joblib fsspec"),
+        ("import robustgen.settings.config, robustgen.sets.dataset.run", "av joblib fsspec"),
         (
             "import numpy, robustgen; robustgen.corrupt(numpy.zeros((32, 32, 3), 'uint8'), 'contrast', 1)\n"
             "assert 'numba' in sys.modules",

@@ -22,7 +22,7 @@ def make_augmix(choices: AugMixChoices, running: Running) -> None:
     robustgen make-augmix --source train --output train-augmix --copies 3 --operations all
     """
     choices.require_source()
-    from robustgen.related.augmentation import training_copies
+    from robustgen.lab.related.augmentation import training_copies
 
     training_copies.refuse_scored_source(choices)
     carry_out(training_copies.plan_copies(choices), running)

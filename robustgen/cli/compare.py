@@ -24,10 +24,10 @@ def compare(options: Comparing) -> None:
     """
     from robustgen.display.html import check_page_path
     from robustgen.files.storage import is_url, save
-    from robustgen.inspection.compare.comparison import compare_sets
-    from robustgen.inspection.compare.equivalence import METRICS, PIXELS
-    from robustgen.inspection.compare.layouts import format_comparison
-    from robustgen.inspection.compare.page import render_comparison
+    from robustgen.lab.inspection.compare.comparison import compare_sets
+    from robustgen.lab.inspection.compare.equivalence import METRICS, PIXELS
+    from robustgen.lab.inspection.compare.layouts import format_comparison
+    from robustgen.lab.inspection.compare.page import render_comparison
 
     metrics = [metric.key for metric in (*METRICS, PIXELS)]
     for name in options.margin.keys() - {*metrics}:

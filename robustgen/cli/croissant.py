@@ -18,7 +18,7 @@ def croissant(options: Describing) -> None:
     robustgen croissant out/imagenet-c --rai fields.yaml
     robustgen croissant s3://bucket/imagenet-c
     """
-    from robustgen.inspection.publishing import describe_set
+    from robustgen.lab.inspection.publishing import describe_set
     from robustgen.settings.yaml_files import read_yaml
 
     described = describe_set(options.directory, read_yaml(options.rai) if options.rai else {})

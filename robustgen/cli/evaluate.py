@@ -15,7 +15,7 @@ from robustgen.settings.models import Evaluating, ModelInput, Runtime
 from robustgen.settings.scoring import DetectionScoring
 
 if TYPE_CHECKING:
-    from robustgen.evaluation.evaluating import EvaluateResult
+    from robustgen.lab.evaluation.evaluating import EvaluateResult
 
 _OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", "difficulty"})
 
@@ -52,9 +52,9 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
         if options.annotations:
             _detect(options, options.annotations, config, taken, runtime)
             return
-        from robustgen.evaluation import evaluating
-        from robustgen.models.opening import open_model
-        from robustgen.scores import scoring
+        from robustgen.lab.evaluation import evaluating
+        from robustgen.lab.models.opening import open_model
+        from robustgen.lab.scores import scoring
 
         scoring.check_baseline(options.baseline)
         models = [open_model(name, runtime) for name in options.model]
@@ -73,8 +73,8 @@ def _detect(
     options: Evaluating, annotations: Path, config: Config, taken: ModelInput, runtime: Runtime
 ) -> None:
     """Run detectors, and print their scores."""
-    from robustgen.evaluation.detection import detecting
-    from robustgen.scores.detection import scoring
+    from robustgen.lab.evaluation.detection import detecting
+    from robustgen.lab.scores.detection import scoring
 
     given = options.flagged | config.flagged
     for name in sorted((given & _OF_CLASSIFIERS) | taken.flagged):
@@ -103,7 +103,7 @@ def _detect(
 
 
 def _show(done: "EvaluateResult", baseline: str | None) -> None:
-    from robustgen.scores import layouts, scoring
+    from robustgen.lab.scores import layouts, scoring
 
     for folder in done.folders:
         echo(f"predictions in {format_path(folder)}")

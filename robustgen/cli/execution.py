@@ -12,17 +12,17 @@ from robustgen.files.storage import interruption
 from robustgen.settings.running import Running
 
 if TYPE_CHECKING:
-    from robustgen.dataset.plan import Plan
-    from robustgen.dataset.run import RunResult
-    from robustgen.execution import Launcher
+    from robustgen.sets.dataset.plan import Plan
+    from robustgen.sets.dataset.run import RunResult
+    from robustgen.sets.executors import Launcher
 
 _MOST_EXAMPLES, _MOST_NAMED = 3, 10
 
 
 def carry_out(plan: "Plan", running: Running) -> None:
     """Run `plan` and print the result, or print the plan; exit with 1 if images failed."""
-    from robustgen.dataset.execution import execute, read_executor
-    from robustgen.execution import Launcher
+    from robustgen.sets.dataset.execution import execute, read_executor
+    from robustgen.sets.executors import Launcher
 
     on = read_executor(running)
     if isinstance(on, Launcher):
@@ -34,8 +34,8 @@ def carry_out(plan: "Plan", running: Running) -> None:
         _show_plan(plan)
         return
     if running.plan:
-        from robustgen import plans
         from robustgen.files.storage import save
+        from robustgen.lab import plans
 
         save(running.plan, plans.to_bytes(plan))
         echo(f"{running.plan}: the plan of {format_count(len(plan.keys), 'image')}")
@@ -58,9 +58,9 @@ def carry_out(plan: "Plan", running: Running) -> None:
 
 def _launch(plan: "Plan", launcher: "Launcher", running: Running) -> None:
     """Start the unfinished shards; if the launcher waits, exit with 1 if some are still unfinished."""
-    from robustgen import plans
-    from robustgen.dataset.run import list_waiting
     from robustgen.files.storage import save
+    from robustgen.lab import plans
+    from robustgen.sets.dataset.run import list_waiting
 
     location, kind = plan.store.location, launcher.kind
     folder = f"{location if plan.store.is_local else Path.cwd() / Path(location).name}.{kind.lower()}"
@@ -98,7 +98,7 @@ def stop_in_order() -> None:
 
 def _describe_images(plan: "Plan") -> str:
     """Return the number of images, and of their classes unless these are in repeated files."""
-    from robustgen.sources.base import class_of
+    from robustgen.sets.sources.base import class_of
 
     images, known = format_count(len(plan.keys), "image"), len({*plan.source.classes} - {""})
     if plan.mirror is not None:
@@ -114,8 +114,8 @@ def _tell_of_compiling() -> None:
     from functools import cache
 
     from robustgen.display.progress import print_line
-    from robustgen.execution.progress import COMPILING
-    from robustgen.imaging.kernels.loop_cache import call_before_compiling
+    from robustgen.pixels.imaging.kernels.loop_cache import call_before_compiling
+    from robustgen.sets.executors.progress import COMPILING
 
     call_before_compiling(cache(lambda: print_line(COMPILING)))
 
@@ -141,7 +141,7 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
 
 
 def _show_plan(plan: "Plan") -> None:
-    from robustgen.dataset.estimate import estimate
+    from robustgen.sets.dataset.estimate import estimate
 
     cost = estimate(plan)
     echo(f"source   {plan.source.location}: {_describe_images(plan)}, {len(plan.refused)} refused")

@@ -13,8 +13,8 @@ from robustgen.settings.models import Runtime
 from robustgen.settings.related import AdversarialFiltering, Filtering, OutlyingFiltering
 
 if TYPE_CHECKING:
-    from robustgen.related.filtration.filtering import FilterResult
-    from robustgen.related.filtration.rules import Rule
+    from robustgen.lab.related.filtration.filtering import FilterResult
+    from robustgen.lab.related.filtration.rules import Rule
 
 # What --accept alone needs.
 _OF_ACCEPTING = frozenset({"candidates", "output", "accept", "overwrite"})
@@ -33,7 +33,7 @@ def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
     robustgen filter-a candidates --model resnet50.onnx --classes wnids.txt --output out/a
     robustgen filter-a candidates --output out/a --accept accepted.txt
     """
-    from robustgen.related.filtration.rules import Adversarial
+    from robustgen.lab.related.filtration.rules import Adversarial
 
     rule = Adversarial(max_confidence=options.max_confidence, per_confusion=options.per_confusion)
     _filter(rule, options, runtime)
@@ -52,7 +52,7 @@ def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
     robustgen filter-o candidates --model resnet50.onnx --classes wnids.txt --output out/o
     robustgen filter-o candidates --output out/o --accept accepted.txt
     """
-    from robustgen.related.filtration.rules import Outlying
+    from robustgen.lab.related.filtration.rules import Outlying
 
     _filter(Outlying(min_confidence=options.min_confidence), options, runtime)
 
@@ -72,7 +72,7 @@ def _filter(rule: "Rule", options: Filtering, runtime: Runtime) -> None:
 
 def _run(rule: "Rule", options: Filtering, runtime: Runtime) -> int:
     """Write the shortlist and print a summary; return the number of unusable images."""
-    from robustgen.related.filtration.filtering import filter_images
+    from robustgen.lab.related.filtration.filtering import filter_images
 
     stop_in_order()
     summary = filter_images(rule, options, runtime)
@@ -97,7 +97,7 @@ def _show(summary: "FilterResult", output: str) -> None:
 
 
 def _accept(rule: "Rule", options: Filtering) -> None:
-    from robustgen.related.filtration.accepting import accept
+    from robustgen.lab.related.filtration.accepting import accept
 
     done = accept(rule, options)
     what = f"{format_count(done.files, 'image')} of {format_count(done.classes, 'folder')}"

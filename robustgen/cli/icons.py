@@ -11,7 +11,7 @@ from robustgen.settings.related import IconChoices
 from robustgen.settings.running import Running
 
 if TYPE_CHECKING:
-    from robustgen.related.icons.icon_set import IconPlan
+    from robustgen.lab.related.icons.icon_set import IconPlan
 
 
 @command("make-icons")
@@ -28,7 +28,7 @@ def make_icons(choices: IconChoices, running: Running) -> None:
     robustgen make-icons --style google=DIR --style twitter=DIR --output icons
     robustgen make-icons --style google=DIR --style twitter=DIR --size 128 --output icons-128
     """
-    from robustgen.related.icons import icon_set
+    from robustgen.lab.related.icons import icon_set
 
     planned = icon_set.plan_icons(choices)
     if running.dry_run:
@@ -58,7 +58,7 @@ def _show_styles(plan: "IconPlan") -> None:
 
 
 def _show_classes(plan: "IconPlan") -> None:
-    from robustgen.dataset.estimate import estimate
+    from robustgen.sets.dataset.estimate import estimate
 
     names = [style.name for style in plan.styles]
     width = max(map(len, plan.counts()))

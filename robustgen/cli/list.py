@@ -12,9 +12,9 @@ from robustgen.errors import ArgumentError, UnknownNameError
 from robustgen.settings.inspecting import Listing
 
 if TYPE_CHECKING:
-    from robustgen.benchmarks.editions import Edition
-    from robustgen.benchmarks.registry import Family, Operation
-    from robustgen.formats import Format
+    from robustgen.pixels.benchmarks.editions import Edition
+    from robustgen.pixels.benchmarks.registry import Family, Operation
+    from robustgen.sets.formats import Format
 
 
 @command("list")
@@ -33,17 +33,17 @@ def list_(options: Listing) -> None:
     """
     name = options.name
     if options.keys:
-        from robustgen.sources.base import Options
-        from robustgen.sources.opening import open_source
+        from robustgen.sets.sources.base import Options
+        from robustgen.sets.sources.opening import open_source
 
         reading = Options(labels=options.labels, labels_are_classes=options.labels_are_classes)
         echo_keys(open_source(options.keys, options=reading).keys())
         return
-    from robustgen.benchmarks.corruptions import FAMILIES
     from robustgen.display.text import format_json
-    from robustgen.execution import EXECUTORS
-    from robustgen.formats import FORMATS
-    from robustgen.sources import SOURCES
+    from robustgen.pixels.benchmarks.corruptions import FAMILIES
+    from robustgen.sets.executors import EXECUTORS
+    from robustgen.sets.formats import FORMATS
+    from robustgen.sets.sources import SOURCES
 
     found = [*(_find(name) if name else _list_all(FAMILIES))]
     if options.format == "json":
@@ -67,7 +67,7 @@ def _find(name: str) -> list[dict[str, Any]]:
 
     Only the plug-in that `name` begins with is imported.
     """
-    from robustgen.benchmarks.corruptions import FAMILIES
+    from robustgen.pixels.benchmarks.corruptions import FAMILIES
 
     plugin = name.partition(":")[0]
     families = dict(FAMILIES.built_in)
@@ -102,9 +102,9 @@ def _groups(each: dict[str, Any]) -> tuple[str, ...]:
 
 def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
     """Yield all corruptions of `families`, perturbations, editions, formats and data sets, for JSON."""
-    from robustgen.benchmarks.editions import EDITIONS
-    from robustgen.benchmarks.perturbations import PERTURBATIONS
-    from robustgen.formats import FORMATS
+    from robustgen.pixels.benchmarks.editions import EDITIONS
+    from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
+    from robustgen.sets.formats import FORMATS
     from robustgen.settings.yaml_files import dataset_file, dataset_names
 
     for family in families.values():

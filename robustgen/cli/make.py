@@ -9,7 +9,7 @@ from robustgen.settings.config import Config
 from robustgen.settings.running import Running
 
 if TYPE_CHECKING:
-    from robustgen.benchmarks.kinds import Kind
+    from robustgen.pixels.benchmarks.kinds import Kind
 
 _OUTPUT = "output folder or URL; default out/{{dataset}}-{}, named after --dataset or the source"
 
@@ -42,8 +42,8 @@ def make_p(config: Config, running: Running) -> None:
 
 def _make(kind: "Kind", config: Config, running: Running) -> None:
     config.require_source()
-    from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
-    from robustgen.dataset.plan import plan_benchmark
+    from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
+    from robustgen.sets.dataset.plan import plan_benchmark
 
     plan = plan_benchmark(config, kind, overwrite=running.overwrite)
     names = dict.fromkeys(variant.name for variant in plan.variants) if plan.mirror else ()

@@ -22,7 +22,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
     """
     from robustgen.cli.execution import stop_in_order
     from robustgen.display import progress
-    from robustgen.evaluation import predicting
+    from robustgen.lab.evaluation import predicting
 
     stop_in_order()
     with progress.quiet(options.quiet):

@@ -33,7 +33,7 @@ def clahe(places: ClaheCommand, choices: ClaheChoices, running: Running) -> None
     robustgen preprocess clahe out/imagenet-c out/imagenet-c-clahe
     robustgen preprocess clahe photos out/photos-clahe --clip-limit 4 --tiles 16
     """
-    from robustgen.related.clahe_sets import plan_clahe
+    from robustgen.lab.related.clahe_sets import plan_clahe
 
     own = {"source": places.source, "output": places.destination}
     carry_out(plan_clahe(choices.model_copy(update=own)), running)

@@ -14,9 +14,9 @@ from robustgen.settings.fields import spell
 from robustgen.settings.inspecting import Previewing
 
 if TYPE_CHECKING:
-    from robustgen.benchmarks.kinds import Kind
-    from robustgen.imaging.pixels import Rgb
-    from robustgen.inspection.preview.previewed import Previewed
+    from robustgen.lab.inspection.preview.previewed import Previewed
+    from robustgen.pixels.benchmarks.kinds import Kind
+    from robustgen.pixels.imaging.pixels import Rgb
 
 _OF_CORRUPTIONS = frozenset({"corruptions", "severities", "grid"})
 _OF_SEQUENCES = frozenset({"perturbations", "difficulty", "frames"})
@@ -55,7 +55,7 @@ def preview(config: Config, options: Previewing) -> None:
         return
     from robustgen.display import sheets
     from robustgen.files.storage import save
-    from robustgen.inspection.preview import animation, drawing
+    from robustgen.lab.inspection.preview import animation, drawing
 
     animate = kind == "p" and suffix in drawing.ANIMATED
     if animate and options.frames:
@@ -94,13 +94,13 @@ def _find_kind(config: Config, options: Previewing) -> "Kind":
 
 def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -> None:
     from robustgen.display.html import check_page_path
-    from robustgen.inspection.preview.explorer import write_explorer
+    from robustgen.lab.inspection.preview.explorer import write_explorer
 
     if kind == "p" or options.flagged & _OF_SHEETS:
         raise ConfigError(f"--output {page}: a page accepts only --corruptions, --severities and --edition")
     check_page_path(page)
     if config.origins.get("corruptions", "demo.yaml:").rpartition(":")[0].endswith("demo.yaml"):
-        from robustgen.benchmarks.corruptions import CORRUPTIONS
+        from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
 
         config = config.model_copy(update={"corruptions": tuple(CORRUPTIONS)})
     size = write_explorer(_open(config, options, "c", page), page)
@@ -109,7 +109,7 @@ def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -
 
 def _open(config: Config, options: Previewing, kind: "Kind", output: Path) -> "Previewed":
     """Open the image, with the settings of the config."""
-    from robustgen.inspection.preview.previewed import open_from_file, open_from_source
+    from robustgen.lab.inspection.preview.previewed import open_from_file, open_from_source
 
     if options.image is None:
         return open_from_source(config, kind, options.index or 0, output)

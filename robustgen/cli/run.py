@@ -16,7 +16,7 @@ def run(running: PlanRun) -> None:
     robustgen run plan.json
     robustgen run plan.json --source /mnt/val --output /mnt/out --jobs 8
     """
-    from robustgen.plans import read_plan
+    from robustgen.lab.plans import read_plan
 
     plan = read_plan(running.plan_file, source=running.source, output=running.output, jobs=running.jobs)
     carry_out(plan, running)

@@ -25,7 +25,7 @@ def score(options: Scoring) -> None:
     robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
     from robustgen.display import charts, html
-    from robustgen.scores import gate, layouts, plotting, score_page, scoring
+    from robustgen.lab.scores import gate, layouts, plotting, score_page, scoring
 
     if options.columns and options.format not in ("table", "markdown", "latex"):
         raise ConfigError(f"--columns: the content of {options.format} is fixed")
@@ -75,7 +75,7 @@ def score_ood(options: UnknownClassScoring) -> None:
     robustgen score-ood --id preds/mine/clean.npz --ood preds/ood/clean.npz
     robustgen score-ood --id preds/mine/clean.npz --ood preds/ood/clean.npz --confidence energy
     """
-    from robustgen.scores.unknown_classes import score_unknown_classes
+    from robustgen.lab.scores.unknown_classes import score_unknown_classes
 
     report = score_unknown_classes(options)
     echo_text(report.render(options.format, table_width()))

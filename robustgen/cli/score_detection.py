@@ -19,7 +19,7 @@ def score_detection(options: DetectionScoring) -> None:
     robustgen score-detection --annotations boxes.json --results 'preds/{corruption}/{severity}.json' \
       --clean-results clean.json --compare-with published
     """
-    from robustgen.scores.detection import scoring
+    from robustgen.lab.scores.detection import scoring
 
     report = scoring.score_detections(options)
     echo_report(report.render(options.format, table_width()), report.notes)

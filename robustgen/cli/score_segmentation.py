@@ -18,7 +18,7 @@ def score_segmentation(options: SegmentationScoring) -> None:
     robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' \
       --clean-results clean --reference deeplab.json
     """
-    from robustgen.scores import segmentation
+    from robustgen.lab.scores import segmentation
 
     report = segmentation.score_segmentation(options)
     echo_report(report.render(options.format, table_width()), report.notes)

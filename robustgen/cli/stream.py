@@ -43,12 +43,12 @@ def stream(config: Config, drawing: Drawing) -> None:
         raise ConfigError("give --setting; the default for --format imglist is csid")
     import numpy as np
 
-    from robustgen.dataset.selection import check_classes, open_chosen_source, select_keys
     from robustgen.files.storage import save
-    from robustgen.related.streams import choices
-    from robustgen.related.streams.csid import draw_csid, format_imglist_row
-    from robustgen.related.streams.drawing import draw_stream
-    from robustgen.related.streams.rows import StreamRow, format_row
+    from robustgen.lab.related.streams import choices
+    from robustgen.lab.related.streams.csid import draw_csid, format_imglist_row
+    from robustgen.lab.related.streams.drawing import draw_stream
+    from robustgen.lab.related.streams.rows import StreamRow, format_row
+    from robustgen.sets.dataset.selection import check_classes, open_chosen_source, select_keys
 
     for key in sorted(drawing.flagged & (_CORRELATED | _CHAIN)):
         meant = "the correlated settings" if key in _CORRELATED else "--setting markov"
@@ -95,12 +95,12 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     """
     choices.require_source()
     stop_in_order()
-    from robustgen.dataset.selection import open_chosen_source, select_keys
     from robustgen.display.progress import track
     from robustgen.files.storage import save
-    from robustgen.related.streams.accuracy_files import load_table
-    from robustgen.related.streams.ccc import CccRun
-    from robustgen.related.streams.ccc_rows import draw_rows, format_ccc_row
+    from robustgen.lab.related.streams.accuracy_files import load_table
+    from robustgen.lab.related.streams.ccc import CccRun
+    from robustgen.lab.related.streams.ccc_rows import draw_rows, format_ccc_row
+    from robustgen.sets.dataset.selection import open_chosen_source, select_keys
 
     table = load_table(playing.accuracy_table)
     source = open_chosen_source(choices)
@@ -119,7 +119,7 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
         save(output, (f"{format_ccc_row(row)}\n".encode() for row in rows), f"--output {output}")
         echo(f"{format_count(len(run), 'image')} in {format_count(cells, 'cell')}, in {format_path(output)}")
         return
-    from robustgen.related.streams.shards import write_shards
+    from robustgen.lab.related.streams.shards import write_shards
 
     output = playing.output or "out/ccc"
     done = write_shards(run, source, keys, output, jobs=choices.jobs, overwrite=playing.overwrite)
@@ -150,7 +150,7 @@ def measure(config: Config, measuring: AccuracyMeasuring, runtime: Runtime) -> N
     """
     config.require_source()
     stop_in_order()
-    from robustgen.related.streams.measuring import measure_accuracies
+    from robustgen.lab.related.streams.measuring import measure_accuracies
 
     if not config.origins.keys() & {"limit", "sample", "subset"}:
         config = config.model_copy(update={"sample": _SAMPLE})

@@ -9,7 +9,7 @@ from robustgen.display.text import format_count, format_path
 from robustgen.settings.related import SubtypeChoices
 
 if TYPE_CHECKING:
-    from robustgen.related.subtypes.splitting import Summary
+    from robustgen.lab.related.subtypes.splitting import Summary
 
 
 @command("make-subtypes")
@@ -24,7 +24,7 @@ def make_subtypes(options: SubtypeChoices) -> None:
     robustgen make-subtypes /data/imagenet22k --output subtypes
     robustgen make-subtypes /data/imagenet22k --links --output subtypes
     """
-    from robustgen.related.subtypes import splitting
+    from robustgen.lab.related.subtypes import splitting
 
     summary = splitting.make(options.imagenet22k, options.wordnet, options.output, links=options.links)
     for split in splitting.SPLITS:

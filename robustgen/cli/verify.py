@@ -22,7 +22,7 @@ def verify(options: Verifying) -> None:
     robustgen verify out/imagenet-c --deep 20
     """
     from robustgen.display.text import format_count
-    from robustgen.inspection import verify as verifying
+    from robustgen.lab.inspection import verify as verifying
 
     findings = verifying.verify(
         options.directory,

@@ -7,7 +7,7 @@ from robustgen.cli.app import command, echo
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count
 from robustgen.errors import MissingDependencyError
-from robustgen.execution.progress import Progress, Reporter
+from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.settings.inspecting import Warming
 
 # One edition on each side of the thresholds that choose between loops.
@@ -53,9 +53,9 @@ def warm(options: Warming) -> None:
     robustgen warm
     robustgen warm --jobs 4
     """
-    from robustgen.benchmarks.corruptions import CORRUPTIONS
-    from robustgen.benchmarks.perturbations import PERTURBATIONS
-    from robustgen.execution import carry_out, count_cores
+    from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
+    from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
+    from robustgen.sets.executors import carry_out, count_cores
 
     works = [WarmingJob("corruption", name) for name in CORRUPTIONS]
     works += [WarmingJob("perturbation", name) for name in PERTURBATIONS]

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
-from robustgen.imaging.pixels import Rgb
-from robustgen.imaging.rng import Rng
+from robustgen.pixels.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
+from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.rng import Rng
 
 CorruptionFunction = Callable[..., Any]
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from robustgen.benchmarks.kinds import IMAGENET_C, IMAGENET_P
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P
 
 COMMON_CORRUPTIONS: Final = IMAGENET_C.common
 """The fifteen corruptions of mCE, in the order of [C] Table 1."""

@@ -7,9 +7,9 @@ from robustgen.files import rows
 from robustgen.files.registry import Registry
 
 if TYPE_CHECKING:
-    from robustgen.benchmarks.corruptions import Families
-    from robustgen.benchmarks.editions import Edition
-    from robustgen.benchmarks.registry import Operation
+    from robustgen.pixels.benchmarks.corruptions import Families
+    from robustgen.pixels.benchmarks.editions import Edition
+    from robustgen.pixels.benchmarks.registry import Operation
 
 CATEGORIES = ("noise", "blur", "weather", "digital")
 GROUPS = ("common", "extra", "all", *CATEGORIES)
@@ -17,21 +17,21 @@ GROUPS = ("common", "extra", "all", *CATEGORIES)
 
 def families() -> "Families":
     """Return the families of corruptions."""
-    from robustgen.benchmarks.corruptions import FAMILIES
+    from robustgen.pixels.benchmarks.corruptions import FAMILIES
 
     return FAMILIES
 
 
 def corruptions() -> "Mapping[str, Operation]":
     """Return the nineteen corruptions of ImageNet-C."""
-    from robustgen.benchmarks.corruptions import CORRUPTIONS
+    from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
 
     return CORRUPTIONS
 
 
 def all_corruptions() -> "Mapping[str, Operation]":
     """Return the corruptions of all families."""
-    from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
+    from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 
     return ALL_CORRUPTIONS
 
@@ -43,7 +43,7 @@ def corruption_words() -> list[str]:
 
 def perturbations() -> "Mapping[str, Operation]":
     """Return the perturbations of ImageNet-P."""
-    from robustgen.benchmarks.perturbations import PERTURBATIONS
+    from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
 
     return PERTURBATIONS
 
@@ -55,14 +55,14 @@ def perturbation_words() -> list[str]:
 
 def edition_names() -> Collection[str]:
     """Return the names of the editions."""
-    from robustgen.benchmarks.editions import EDITIONS
+    from robustgen.pixels.benchmarks.editions import EDITIONS
 
     return EDITIONS
 
 
 def find_edition(name: str) -> "Edition | None":
     """Return the edition called `name`, without its size; None if there is none."""
-    from robustgen.benchmarks.editions import EDITIONS
+    from robustgen.pixels.benchmarks.editions import EDITIONS
 
     return EDITIONS.get(name.partition("@")[0])
 
@@ -79,14 +79,14 @@ def formats() -> Collection[str]:
 
 def video_presets() -> Collection[str]:
     """Return the presets of x264."""
-    from robustgen.imaging.video import PRESETS
+    from robustgen.pixels.imaging.video import PRESETS
 
     return PRESETS
 
 
 def pixel_formats() -> Collection[str]:
     """Return the pixel formats of videos."""
-    from robustgen.imaging.video import CODECS
+    from robustgen.pixels.imaging.video import CODECS
 
     return CODECS
 

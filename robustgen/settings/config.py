@@ -18,8 +18,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from robustgen.benchmarks.kinds import USUAL_SCALE
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
+from robustgen.pixels.benchmarks.kinds import USUAL_SCALE
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
@@ -44,8 +44,8 @@ from robustgen.settings.fields import (
 )
 
 if TYPE_CHECKING:
-    from robustgen.benchmarks.kinds import Kind, Variant
-    from robustgen.benchmarks.registry import Operation
+    from robustgen.pixels.benchmarks.kinds import Kind, Variant
+    from robustgen.pixels.benchmarks.registry import Operation
 
 # A higher quality enlarges the files and hardly improves any pixel.
 _MOST_QUALITY: Final = 95
@@ -90,7 +90,7 @@ def are_laion_c(corruptions: Any) -> bool:
 
 
 def _check_edition(name: str) -> str:
-    from robustgen.benchmarks.editions import get_edition
+    from robustgen.pixels.benchmarks.editions import get_edition
 
     get_edition(name)
     return name
@@ -105,7 +105,7 @@ def _check_format(text: str) -> str:
 
 
 def _check_overrides(overrides: Any) -> Any:
-    from robustgen.benchmarks.overrides import check_overrides
+    from robustgen.pixels.benchmarks.overrides import check_overrides
 
     return check_overrides(overrides)
 
@@ -326,7 +326,7 @@ class Config(Choices):
             scales = (scale, edition.data_set if edition else None)
             parts = split_list(content["corruptions"])
             if isinstance(parts, (list, tuple)):
-                from robustgen.benchmarks.corruptions import expand_families
+                from robustgen.pixels.benchmarks.corruptions import expand_families
 
                 content["corruptions"] = expand_families(parts, scales)
         return content
@@ -349,7 +349,7 @@ class Config(Choices):
 
     def variants(self, kind: "Kind") -> "tuple[Variant, ...]":
         """Return the variants of the requested C or P set."""
-        from robustgen.benchmarks.kinds import IMAGENET_C, IMAGENET_P
+        from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P
 
         if kind == "p":
             return IMAGENET_P.variants(self.perturbations, self.difficulty)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, Literal
 
-from robustgen.benchmarks.corruptions import expand_families
-from robustgen.benchmarks.editions import get_edition
-from robustgen.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, USUAL_SCALE, Variant
-from robustgen.dataset.recipes import BenchmarkRecipe
 from robustgen.errors import ArgumentError, ArgumentTypeError
+from robustgen.pixels.benchmarks.corruptions import expand_families
+from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, USUAL_SCALE, Variant
+from robustgen.sets.dataset.recipes import BenchmarkRecipe
 
 Quality = int | Literal["published"] | None
 """Quality of JPEG files: 1 to 95, "published" for that of the edition, or None for no JPEG."""

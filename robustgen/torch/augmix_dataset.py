@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.imaging.augmix import AugMix, augmix
-from robustgen.imaging.decode import as_rgb
-from robustgen.imaging.pixels import Rgb
+from robustgen.pixels.imaging.augmix import AugMix, augmix
+from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.torch.epochs import EpochDataset
 from robustgen.torch.pairs import MapStyle, split_pair
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from PIL import Image
 
-from robustgen.imaging.decode import as_rgb
-from robustgen.imaging.jpeg import decode_jpeg, encode_jpeg
-from robustgen.related.streams.ccc import IMAGES, AccuracyTable, CccRun, CccStep, Cell, make_image
+from robustgen.lab.related.streams.ccc import IMAGES, AccuracyTable, CccRun, CccStep, Cell, make_image
+from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.torch.arguments import Quality, resolve_quality
 from robustgen.torch.pairs import MapStyle, split_pair
 
@@ -25,10 +25,10 @@ class CccDataset:
         Data set of ``(image, label)`` with Pillow images or arrays uint8 (H, W, 3), at their full size.
         Images are flipped, cropped and resized to 224 x 224 pixels here.
     table : mapping of (str, str) to ndarray of shape (21, 21)
-        Accuracies of each pair of corruptions; `robustgen.related.streams.accuracy_files.load_table`
+        Accuracies of each pair of corruptions; `robustgen.lab.related.streams.accuracy_files.load_table`
         reads one.
     baseline, speed, seed, images
-        As in `robustgen.related.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000, 2000
+        As in `robustgen.lab.related.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000, 2000
         and 5000, then 43, 44 and 45, and 7 500 000.
     jpeg : int, "published" or None
         Quality of the JPEG files that images pass through; 85 is the published one.

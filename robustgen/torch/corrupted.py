@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmarks.editions import get_edition
-from robustgen.benchmarks.kinds import Variant
-from robustgen.dataset.recipes import BenchmarkRecipe, CorruptionRecipe
 from robustgen.errors import ArgumentTypeError, ImageError
-from robustgen.formats.jpeg import JpegEncoder
-from robustgen.imaging.decode import as_rgb
-from robustgen.imaging.pixels import Rgb
+from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe
+from robustgen.sets.formats.jpeg import JpegEncoder
 from robustgen.torch.arguments import Quality, check_natural, find_variant, resolve_quality
 from robustgen.torch.keys import Key, resolve_keys
 from robustgen.torch.pairs import MapStyle, split_pair

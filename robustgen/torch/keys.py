@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import ArgumentError, ArgumentTypeError
-from robustgen.sources.imagenet import find_folders_of_classes
+from robustgen.sets.sources.imagenet import find_folders_of_classes
 from robustgen.torch.pairs import MapStyle
 
 Key = Callable[[int], str] | Sequence[str] | None

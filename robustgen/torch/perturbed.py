@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from robustgen.benchmarks.editions import get_edition
-from robustgen.benchmarks.kinds import IMAGENET_P
-from robustgen.dataset.recipes import PerturbationRecipe
-from robustgen.formats.mp4 import Mp4Encoder
-from robustgen.imaging.pixels import Rgb
+from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.benchmarks.kinds import IMAGENET_P
+from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.sets.dataset.recipes import PerturbationRecipe
+from robustgen.sets.formats.mp4 import Mp4Encoder
 from robustgen.torch.arguments import check_natural, find_variant
 from robustgen.torch.corrupted import make_output
 from robustgen.torch.keys import Key, resolve_keys

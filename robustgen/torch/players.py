@@ -4,11 +4,11 @@ from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.related.streams.ccc import Cell, draw_geometry
-from robustgen.related.streams.ccc_rows import CccFile
-from robustgen.related.streams.rows import StreamRow
+from robustgen.lab.related.streams.ccc import Cell, draw_geometry
+from robustgen.lab.related.streams.ccc_rows import CccFile
+from robustgen.lab.related.streams.rows import StreamRow
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.torch.arguments import find_variant
 from robustgen.torch.ccc_dataset import as_picture, make_picture
 from robustgen.torch.corrupted import Corrupter

@@ -6,12 +6,12 @@ from typing import Any
 from PIL import Image
 
 from robustgen.errors import SourceError
-from robustgen.imaging.decode import Levels, Location, as_rgb_picture
-from robustgen.imaging.jpeg import Libjpeg, check_libjpeg
-from robustgen.sources.base import Options, Source
-from robustgen.sources.folder import ImageFolder
-from robustgen.sources.imagenet import check_classes
-from robustgen.sources.opening import open_source
+from robustgen.pixels.imaging.decode import Levels, Location, as_rgb_picture
+from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
+from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.folder import ImageFolder
+from robustgen.sets.sources.imagenet import check_classes
+from robustgen.sets.sources.opening import open_source
 
 
 class SourceDataset:

@@ -6,13 +6,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from robustgen.benchmarks.editions import get_edition
-from robustgen.benchmarks.kinds import Variant
 from robustgen.errors import ArgumentError
-from robustgen.imaging.decode import Location
-from robustgen.related.streams.ccc import Cell
-from robustgen.related.streams.ccc_rows import CccFile, holds_ccc
-from robustgen.related.streams.rows import StreamRow, read_rows
+from robustgen.lab.related.streams.ccc import Cell
+from robustgen.lab.related.streams.ccc_rows import CccFile, holds_ccc
+from robustgen.lab.related.streams.rows import StreamRow, read_rows
+from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.decode import Location
 from robustgen.torch.arguments import Quality, resolve_quality
 from robustgen.torch.corrupted import open_corrupter
 from robustgen.torch.keys import Key, resolve_keys

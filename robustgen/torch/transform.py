@@ -10,9 +10,9 @@ import numpy as np
 from PIL import Image
 
 from robustgen.api import corrupt
-from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS
-from robustgen.benchmarks.registry import get_known
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, UnknownNameError
+from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
+from robustgen.pixels.benchmarks.registry import get_known
 from robustgen.torch.arguments import expand_groups
 
 try:

@@ -3,8 +3,8 @@
 import pytest
 
 from robustgen.display import progress
-from robustgen.execution.progress import COMPILING, Progress
-from robustgen.imaging.kernels.loop_cache import call_before_compiling
+from robustgen.pixels.imaging.kernels.loop_cache import call_before_compiling
+from robustgen.sets.executors.progress import COMPILING, Progress
 from tests.helpers import cli, cli_error, put_photo, wait_until
 
 FEW = ("--corruptions", "contrast", "--severities", "1,2", "--jobs", "1")
@@ -38,7 +38,7 @@ def test_a_dry_run_names_missing_shards(tmp_path):
 
 def test_the_first_loop_that_is_compiled_is_told_of(monkeypatch):
     numba = pytest.importorskip("numba")
-    import robustgen.imaging.kernels.compiler  # noqa: F401
+    import robustgen.pixels.imaging.kernels.compiler  # noqa: F401
 
     told = []
     call_before_compiling(lambda: told.append(1))
@@ -63,7 +63,7 @@ def test_one_line_says_that_workers_compile(capfd):
 
 def test_no_worker_is_called_silent_while_it_compiles(monkeypatch, capfd):
     looks, listen = [], Progress._listen
-    monkeypatch.setattr("robustgen.execution.progress.SECONDS_OF_SILENCE", 1.0)
+    monkeypatch.setattr("robustgen.sets.executors.progress.SECONDS_OF_SILENCE", 1.0)
     monkeypatch.setattr(Progress, "_listen", lambda self: looks.append(listen(self)))
     with Progress() as watched:
         watched.reporter.tell_compiling()

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import robustgen
 from robustgen.cli import main
-from robustgen.formats import FORMATS
+from robustgen.sets.formats import FORMATS
 from robustgen.settings.streams import SETTINGS
 from tests.helpers import cli
 

@@ -30,7 +30,7 @@ def test_a_command_collects_garbage_rarely_and_when_it_ends_only_what_pytorch_le
 COMPILED = """
 import gc
 import numpy as np
-from robustgen.imaging.kernels import elementwise
+from robustgen.pixels.imaging.kernels import elementwise
 from robustgen.files.storage.memory import collect_garbage_rarely
 
 if {ours}:

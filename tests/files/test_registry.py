@@ -9,8 +9,8 @@ from tests.helpers import install, put_photo, run_with
 
 # Group to the class that its rows have.
 GROUPS = {
-    "robustgen.formats": "robustgen.formats.Format",
-    "robustgen.sources": "robustgen.sources.SourceKind",
+    "robustgen.formats": "robustgen.sets.formats.Format",
+    "robustgen.sources": "robustgen.sets.sources.SourceKind",
     "robustgen.executors": "collections.abc.Callable",
 }
 
@@ -31,8 +31,8 @@ def site(tmp_path_factory):
 
 def test_listing_names_imports_nothing_heavy(site):
     code = (
-        "import sys; from robustgen.formats import FORMATS; from robustgen.sources import SOURCES\n"
-        "from robustgen.execution import EXECUTORS\n"
+        "import sys; from robustgen.sets.formats import FORMATS; from robustgen.sets.sources import SOURCES\n"
+        "from robustgen.sets.executors import EXECUTORS\n"
         "print([*FORMATS, *SOURCES, *EXECUTORS]); print(*sys.modules, sep='\\n')"
     )
     done = subprocess.run(

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from robustgen.benchmarks.ingredients import Ingredient, OpenedIngredient
-from robustgen.benchmarks.registry import Family, corruption
 from robustgen.errors import ConfigError
+from robustgen.pixels.benchmarks.ingredients import Ingredient, OpenedIngredient
+from robustgen.pixels.benchmarks.registry import Family, corruption
 
 LAMPS = Family("lamps", "Lamps", "A. Lamp: On Light. Journal of Night, 2032.")
 

@@ -12,11 +12,11 @@ import yaml
 from click.shell_completion import BashComplete
 
 from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
-from robustgen.benchmarks.overrides import check_overrides
-from robustgen.benchmarks.registry import DATA_SETS
 from robustgen.cli import main
 from robustgen.errors import ArgumentError, ConfigError
-from robustgen.formats import FORMATS
+from robustgen.pixels.benchmarks.overrides import check_overrides
+from robustgen.pixels.benchmarks.registry import DATA_SETS
+from robustgen.sets.formats import FORMATS
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.yaml_files import config_folder, dataset_file, dataset_names

@@ -11,7 +11,7 @@ from PIL import Image
 
 from robustgen import read_sequence
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
-from robustgen.sources.opening import open_source
+from robustgen.sets.sources.opening import open_source
 from robustgen.torch import CorruptedDataset, PerturbedDataset, SourceDataset
 from tests.helpers import cifar_folder, cli, photo, pixels_of
 

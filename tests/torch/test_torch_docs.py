@@ -57,7 +57,7 @@ def test_the_loop_of_evaluation_gives_what_predict_says_of_a_written_set(torch):
     run(code("Evaluating"), FEWER)
     flags = ("--edition", "imagenet", "--corruptions", "shot_noise,elastic_transform", "--severities", "2,5")
     cli("make-c", "--source", "val", *flags, "--output", "set", "--jobs", 1)
-    from robustgen.dataset.opening import open_dataset
+    from robustgen.sets.dataset.opening import open_dataset
 
     dataset, model = open_dataset("set", classes=CLASSES), torch.load("model.pt", weights_only=False)
     assert len(dataset.variants) == 5

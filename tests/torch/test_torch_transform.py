@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 import robustgen
-from robustgen.benchmarks.corruptions import ALL_CORRUPTIONS, FAMILIES, get_corruption
-from robustgen.benchmarks.kinds import IMAGENET_C
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS, FAMILIES, get_corruption
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.torch import SeededDataset
 from tests.helpers import photo
 

@@ -1,0 +1,408 @@
+"""`robustgen evaluate`: from source images to predictions, without a set on disk.
+
+The images are those that make-c or make-p would write, as a reader reads them, in the batches of
+`robustgen predict`. So the prediction files are those of `predict`, unless an image fails: `predict` does not
+know about images that a set lacks, and its later batches contain other images.
+
+A batch contains the images at fixed positions of the plan, without those that cannot be made. A unit is one
+or more batches in some variants; the plan alone decides the units. Its record contains its failures, and what
+a unit writes depends on nothing else, so any number of runs can process the units in any order. A file of
+predictions contains the images that have failed in no variant.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.display.progress import Meter, print_note
+from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.files.set_files import START_OVER
+from robustgen.files.storage import open_store
+from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_saved
+from robustgen.lab.evaluation.predictions import digest_of
+from robustgen.lab.evaluation.rendering import Rendered, render
+from robustgen.lab.evaluation.store import (
+    PredictionStore,
+    choose_unit_size,
+    name_folders,
+    open_prediction_store,
+)
+from robustgen.lab.models.base import Model
+from robustgen.lab.models.classifier import Classifier
+from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
+from robustgen.pixels.benchmarks.kinds import Kind, Variant
+from robustgen.pixels.imaging.decode import Complaint
+from robustgen.pixels.imaging.pixels import stack_images
+from robustgen.sets.dataset.manifest import source_digest
+from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.produce import describe_used_bits
+from robustgen.sets.dataset.records import Failure
+from robustgen.sets.dataset.sharing import share_units
+from robustgen.sets.executors import count_cores
+from robustgen.sets.formats import FORMATS
+from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.units import cut
+from robustgen.sets.sources.classes import number_images
+from robustgen.sets.sources.walk import describe_complaints
+from robustgen.settings.config import Config
+from robustgen.settings.models import ModelInput, Outputs
+
+_VIDEO: Final = ".mp4"
+# Settings that decide pixels, besides those in the settings of any run.
+_CHOICES: Final = ("parameters", "libjpeg", "motion_blur")
+
+
+@dataclass(frozen=True)
+class EvaluateResult:
+    """Result of a run.
+
+    Attributes
+    ----------
+    folders : tuple of str
+        Path or URL of the predictions of each model.
+    made, kept : int
+        Images or sequences predicted now, and earlier, by all models.
+    noun : str
+        Which of the two, in the singular.
+    failures : dict of str to str
+        Source image to reason.
+    seconds : float
+    remarks : tuple of str
+        Remarks about the source, one line each.
+    """
+
+    folders: tuple[str, ...]
+    made: int
+    kept: int
+    noun: str
+    failures: dict[str, str]
+    seconds: float
+    remarks: tuple[str, ...] = ()
+
+
+# --- the images ----------------------------------------------------------------------------------
+
+
+def _list_keys(plan: Plan) -> dict[str, str]:
+    """Return the key in the set for each source image, in the order of the set that is not written."""
+    names = {key: plan.writer.output_name(key) for key in plan.keys}
+    if None in names.values():
+        return {key: key for key in names}
+    keys = {key: str(name).removesuffix(_VIDEO) for key, name in names.items()}
+    # Trees are listed by name, shards in the order of the plan.
+    row = FORMATS.get(plan.writer.settings()["format"])
+    return keys if row and row.joint else dict(sorted(keys.items(), key=lambda pair: pair[1]))
+
+
+def _size(plan: Plan, key: str) -> int:
+    try:
+        return plan.source.size(key)
+    except ImageError:
+        # Corrupting the image will report the error.
+        return 0
+
+
+# --- a run ---------------------------------------------------------------------------------------
+
+
+def evaluate(
+    config: Config,
+    kind: Kind,
+    models: Sequence[Model],
+    output: str,
+    options: Outputs,
+    taken: ModelInput,
+) -> EvaluateResult:
+    """Predict a set with `models` without writing it.
+
+    Parameters
+    ----------
+    config : Config
+        As for make-c or make-p.
+    kind : {"c", "p"}
+    models : sequence of Model
+    output : path or URL
+        Folder with a subfolder of predictions for each model.
+    options : Outputs
+    taken : ModelInput
+        Input of the models, if it is not that of the models or of the edition.
+
+    Raises
+    ------
+    RobustgenError
+        Models, images and output do not match.
+    """
+    started = time.monotonic()
+    folders = tuple(name_folders(output, [model.folder for model in models]))
+    # Other files of the source are only for readers of a set.
+    config = config.model_copy(update={"mirror": None})
+    plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
+    check_single_labels(plan.source.class_labels, plan.source.location)
+    edition = str(plan.choices.get("edition"))
+    default = edition if edition in PRESETS else "imagenet"
+    given = taken.preprocessing, taken.overrides()
+    chosen = [load_preprocessing(*given, default, model.preprocessing) for model in models]
+    classifiers = [Classifier(*each) for each in zip(models, chosen, strict=True)]
+    for remark in plan.source.remarks():
+        print_note(remark)
+    keys = _list_keys(plan)
+    first = _render_first(plan, keys, classifiers)
+    checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
+    sizes = {key: _size(plan, key) for key in plan.keys}
+    described = _describe(plan, keys, sizes)
+    with ExitStack() as stack:
+        candidates = []
+        for folder, (predictor, labels) in zip(folders, checked, strict=True):
+            settings = described | predictor.settings()
+            opened_store = open_prediction_store(
+                folder, plan.source.location, settings, sizes, overwrite=options.overwrite
+            )
+            candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
+        for each in classifiers:
+            print_note(f"input of {each.model.folder}: {each.preprocessing.describe()}")
+        run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
+        made, kept = run.carry_out()
+    failures = {**run.failures, **plan.refused}
+    dark = describe_used_bits(run.used_bits, len(plan.keys))
+    remarks = (*plan.source.remarks(), *describe_complaints(run.complaints), *dark)
+    seconds = time.monotonic() - started
+    return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
+
+
+def _view(classifier: Classifier) -> Preprocessing:
+    """Return the part of a model's preprocessing that workers apply: resizing and equalisation."""
+    own = classifier.preprocessing
+    return replace(
+        PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
+    )
+
+
+def _render_first(plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Classifier]) -> Rendered:
+    """Return the first image that can be made, in the first variant."""
+    variant, reason = plan.variants[0], "there is no image"
+    for key in keys:
+        rendered = render(plan, [key], (variant,), tuple({*map(_view, classifiers)}), 1)[key]
+        if rendered.pixels:
+            return rendered
+        reason = f"{key!r}: {rendered.failures[variant.folder]}"
+    raise SourceError(f"{plan.source.location}: none of the images can be made ({reason})")
+
+
+def _try_out(
+    plan: Plan,
+    kind: Kind,
+    keys: Mapping[str, str],
+    classifier: Classifier,
+    first: Rendered,
+    options: Outputs,
+) -> tuple[Predictor, dict[str, int]]:
+    """Run a model on the image `first`, to check now that they match; return also the labels."""
+    variant, root = plan.variants[0], plan.source.location
+    pixels = first.pixels[variant.folder][_view(classifier)]
+    listed = classifier.preprocessing.classes
+    classes = classifier.count_classes(pixels, root, len(listed) if listed else plan.source.class_count)
+    predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), options.batch_size)
+    labels = number_images(plan.source, keys, listed)
+    predictor.check_labels(np.array([*labels.values()]), root)
+    predictor.predict(pixels[None], [keys[first.key]], variant)
+    return predictor, labels
+
+
+def _describe(plan: Plan, keys: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Return everything that decides the images, for `predictions.json`."""
+    settings = {**plan.settings()}
+    # The variants are omitted: the rest decides their pixels, and variants can be added.
+    del settings["parameters"]
+    own = {name: plan.choices.get(name) for name in _CHOICES}
+    return {
+        "kind": plan.recipe.title,
+        "dataset": plan.dataset,
+        "edition": plan.choices.get("edition"),
+        "digest": None,
+        "source_digest": source_digest(sizes),
+        "keys": digest_of([*keys.values()]),
+        "made": json.loads(json.dumps(settings | own)),
+    }
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One model under evaluation.
+
+    Attributes
+    ----------
+    predictor : Predictor
+    labels : dict of str to int
+        True class of each source image.
+    store : PredictionStore
+    """
+
+    predictor: Predictor
+    labels: dict[str, int]
+    store: PredictionStore
+
+
+Lacking = list[tuple[Candidate, list[Variant]]]
+"""Candidates that lack predictions of a unit, and the variants that they lack."""
+
+
+class _EvaluationRun:
+    """One run over all images that some model lacks, shared with other runs."""
+
+    def __init__(
+        self, plan: Plan, kind: Kind, keys: dict[str, str], candidates: Sequence[Candidate], batch: int
+    ) -> None:
+        self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
+        self._workers = plan.jobs or count_cores()
+        self.complaints, self.used_bits = list[Complaint](), dict[str, int | None]()
+        self._meter: Meter | None = None
+        self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
+        some = min(count, len(plan.variants))
+        groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
+        units = cut([*keys], count // some * self._step, groups, f"batches of {batch}")
+        self._units = {f"units/{unit.name}": unit for unit in units}
+        records = [record for each in candidates for record in each.store.records.values()]
+        origins = {key: origin for record in records for key, origin in record.images.items() if origin[1]}
+        self._identities = {key: identity for key, (_, identity) in origins.items()}
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Return all failures: source image to reason."""
+        return {key: reason for each in self._candidates for key, reason in each.store.failures.items()}
+
+    def carry_out(self) -> tuple[int, int]:
+        """Predict everything missing; return the number of outputs predicted by this run, and by others."""
+        plan, candidates = self._plan, self._candidates
+        for each in candidates:
+            each.store.find_pending(plan.variants, [*self._list_kept(each).values()], plan.source.location)
+        if waiting := [each for each in candidates if each.store.pending]:
+            self._state = waiting[0].store.state
+            plan.source.make_ready()
+            plan.recipe.make_ready()
+            counts = {
+                name: len(unit.keys) * sum(len(each.store.list_lacking(name, unit)) for each in waiting)
+                for name, unit in self._units.items()
+            }
+            lacking = {name: count for name, count in counts.items() if count}
+            with Meter(sum(lacking.values()), f"{plan.recipe.noun}s") as meter:
+                self._meter = meter
+                for name in share_units(self._state, lacking, self._make, self._is_done):
+                    meter.update(lacking[name])
+            for each in waiting:
+                self._finish(each)
+        total = len(plan.variants) * sum(len(self._list_kept(each)) for each in candidates)
+        return self._made, max(0, total - self._made)
+
+    def _list_kept(self, candidate: Candidate) -> dict[str, str]:
+        """Return source image and key of all images that have not failed."""
+        failures = candidate.store.failures
+        return {source: key for source, key in self._keys.items() if source not in failures}
+
+    # --- predicting
+
+    def _find_lacking(self, name: str) -> Lacking:
+        found = [(each, each.store.find_lacking(name, self._units[name])) for each in self._candidates]
+        return [(each, variants) for each, variants in found if variants]
+
+    def _is_done(self, name: str) -> bool:
+        return not self._find_lacking(name)
+
+    def _make(self, names: Sequence[str]) -> Iterator[str]:
+        """Predict units one after another; the images of the next ones are prepared meanwhile."""
+        # Units of the same images are predicted together, so that the images are read once.
+        for claimed, rendered in prefetch(self._render, self._claim(names), 1):
+            for name, lacking in claimed.items():
+                self._predict(name, lacking, rendered)
+                yield name
+
+    def _claim(self, names: Sequence[str]) -> Iterator[dict[str, Lacking]]:
+        """Claim units, and yield them in groups with enough images to keep all workers busy."""
+        group, images = dict[str, Lacking](), set[str]()
+        for name in names:
+            keys = self._units[name].keys
+            if len(images) >= 4 * self._workers and keys[0] not in images:
+                yield group
+                group, images = {}, set()
+            if self._state.claim(name) and (lacking := self._find_lacking(name)):
+                group[name] = lacking
+                images.update(keys)
+        if group:
+            yield group
+
+    def _render(self, claimed: dict[str, Lacking]) -> tuple[dict[str, Lacking], dict[str, Rendered]]:
+        keys = dict.fromkeys(key for name in claimed for key in self._units[name].keys)
+        views = tuple({_view(each.predictor.classifier) for each in self._candidates})
+        wanted = {each for lacking in claimed.values() for _, variants in lacking for each in variants}
+        variants = tuple(each for each in self._plan.variants if each in wanted)
+        rendered = render(self._plan, [*keys], variants, views, self._workers, self._meter)
+        self.complaints += [each for one in rendered.values() for each in one.complaints]
+        return claimed, rendered
+
+    def _predict(self, name: str, lacking: Lacking, rendered: Mapping[str, Rendered]) -> None:
+        """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""
+        keys = self._units[name].keys
+        images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
+        self.used_bits |= {key: rendered[key].used_bits for key in keys}
+        for key, (_, identity) in images.items():
+            if identity and identity != self._identities.setdefault(key, identity):
+                raise OutputError(
+                    f"{self._plan.source.location}: {key!r} has changed since the "
+                    f"predictions in {self._plan.store.location} were made. {START_OVER}"
+                )
+        for candidate, variants in lacking:
+            rows = {
+                variant: [*self._predict_variant(candidate, variant, keys, rendered)] for variant in variants
+            }
+            failures = [
+                {"key": key, "variant": variant.folder, "reason": rendered[key].failures[variant.folder]}
+                for variant in variants
+                for key in keys
+                if variant.folder in rendered[key].failures
+            ]
+            self._check_new(candidate.store, failures)
+            candidate.store.put_unit(name, rows, images, failures)
+            self._made += sum(len(batch) for batches in rows.values() for batch in batches)
+
+    def _check_new(self, store: PredictionStore, failures: Sequence[Failure]) -> None:
+        """Raise an OutputError if one of the `failures` is of an image of variants finished earlier."""
+        known = store.failures if failures and store.finished else None
+        for each in failures:
+            if known is not None and each["key"] not in known:
+                raise OutputError(
+                    f"{self._plan.source.location}: {each['key']!r} cannot be made in {each['variant']} "
+                    f"({each['reason']}), but {store.root.location}/{store.finished[0]}.npz contains it. "
+                    f"Repair the image, or start over with --overwrite"
+                )
+
+    def _predict_variant(
+        self, candidate: Candidate, variant: Variant, keys: Sequence[str], rendered: Mapping[str, Rendered]
+    ) -> Iterator[NDArray[Any]]:
+        """Yield the predictions of each batch."""
+        folder, view = variant.folder, _view(candidate.predictor.classifier)
+        for start in range(0, len(keys), self._step):
+            made = [key for key in keys[start : start + self._step] if folder in rendered[key].pixels]
+            if made:
+                images = [rendered[key].pixels[folder][view] for key in made]
+                pixels = stack_images(images, folder, "--input-size resizes them")
+                yield candidate.predictor.predict(pixels, [self._keys[key] for key in made], variant)
+
+    # --- the end
+
+    def _finish(self, candidate: Candidate) -> None:
+        """Write the files of the pending variants, for the images that have failed in no variant."""
+        store, location, kept = candidate.store, self._plan.source.location, self._list_kept(candidate)
+        if not kept:
+            raise SourceError(f"{location}: none of the images can be made")
+        labels = np.array([candidate.labels[key] for key in kept])
+
+        def write(folder: str) -> None:
+            store.finish(store.pending[folder], self._units, kept, labels, candidate.predictor.entries)
+
+        # The records of units stay, for variants that are added later.
+        store.finish_pending(write)

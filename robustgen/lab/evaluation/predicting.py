@@ -1,0 +1,264 @@
+"""`robustgen predict`: runs a model on a C or P set and writes its predictions.
+
+A unit is some consecutive batches of one variant; its rows become a part and then a record in the state of
+the output. Several runs can share the units. The run that finds a variant complete writes its file.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.display.progress import Meter, print_note
+from robustgen.errors import ConfigError, SourceError
+from robustgen.lab.evaluation.predictions import Pieces, Saved, digest_of, top5_entries
+from robustgen.lab.evaluation.store import (
+    PredictionStore,
+    choose_unit_size,
+    name_folders,
+    open_prediction_store,
+)
+from robustgen.lab.models import preprocessing as presets
+from robustgen.lab.models.classifier import Classifier, is_finite
+from robustgen.lab.models.opening import open_model
+from robustgen.lab.models.preprocessing import Pixels
+from robustgen.metrics import top_classes
+from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
+from robustgen.sets.dataset.opening import EQUALISED, open_dataset
+from robustgen.sets.dataset.sharing import share_unit_by_unit
+from robustgen.sets.formats.base import Dataset
+from robustgen.sets.formats.units import WorkUnit, cut
+from robustgen.settings.models import ModelInput, Predicting, Runtime
+
+# Editions of published sets, which have no manifest, by format.
+_USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}
+
+
+@dataclass(frozen=True)
+class PredictResult:
+    """Result of a run.
+
+    Attributes
+    ----------
+    folder : str
+        Path or URL of the predictions.
+    made, kept : int
+        Images or sequences predicted by this run, and by other runs.
+    noun : str
+        Which of the two.
+    seconds : float
+    """
+
+    folder: str
+    made: int
+    kept: int
+    noun: str
+    seconds: float
+
+
+# --- from pixels to rows -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A classifier, and the part of its outputs to store.
+
+    Attributes
+    ----------
+    classifier : Classifier
+    classes : int
+    save : {"logits", "top5"}
+    batch : int
+        Images or frames per batch.
+    """
+
+    classifier: Classifier
+    classes: int
+    save: Saved
+    batch: int
+
+    def predict(self, pixels: Pixels, keys: Sequence[str], variant: Variant) -> NDArray[Any]:
+        """Return the stored part of the outputs for images (n, H, W, 3) or sequences (n, T, H, W, 3), uint8.
+
+        Raises
+        ------
+        ConfigError
+            The model returns NaN or infinity; the message names the key. Minus infinity excludes a class.
+        """
+        images = pixels.reshape(-1, *pixels.shape[-3:])
+        parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
+        outputs = [self.classifier(part) for part in parts]
+        name = self.classifier.model.name
+        if wrong := {each.shape[1] for each in outputs} - {self.classes}:
+            raise ConfigError(
+                f"{name}: returns {min(wrong)} classes for some images, {self.classes} for others"
+            )
+        logits = np.concatenate(outputs)
+        logits = logits.reshape(*pixels.shape[:-3], logits.shape[-1])
+        finite = is_finite(logits)
+        if not finite.all():
+            key = keys[int(finite.argmin())]
+            raise ConfigError(f"{name}: returns NaN or infinity for {key!r} of {variant.folder}")
+        return logits if self.save == "logits" else top_classes(logits).astype(np.int32)
+
+    def entries(self, rows: Pieces) -> dict[str, NDArray[Any] | Pieces]:
+        """Return the entries of a variant's file, from all of its rows."""
+        if self.save == "logits":
+            return {"logits": rows}
+        return {**top5_entries(np.concatenate([*rows.pieces]), self.classes)}
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that decides the predictions, except for the images."""
+        return {
+            "model": self.classifier.model.settings(),
+            "preprocessing": self.classifier.preprocessing.settings(),
+            "origins": dict(self.classifier.preprocessing.origins),
+            "save": self.save,
+        }
+
+    def check_labels(self, labels: NDArray[Any] | None, root: str) -> None:
+        """Raise a SourceError if the set at `root` has labels outside the model's classes."""
+        if labels is not None and (labels.min() < 0 or labels.max() >= self.classes):
+            raise SourceError(
+                f"{root}: labels {labels.min()} to {labels.max()} are out of range for the "
+                f"{self.classes} classes of {self.classifier.model.name}: list the classes, in the order of "
+                "the model's outputs, with --classes"
+            )
+
+
+# --- a run ---------------------------------------------------------------------------------------
+
+
+class _PredictionRun:
+    """Predicts the missing part of a set, shared with other runs.
+
+    Attributes
+    ----------
+    made : int
+        Images or sequences predicted by this run.
+    """
+
+    def __init__(self, dataset: Dataset, predictor: Predictor, store: PredictionStore) -> None:
+        self._dataset, self._predictor, self._store = dataset, predictor, store
+        keys, variants, batch = dataset.keys(dataset.variants[0]), dataset.variants, predictor.batch
+        self._step, count = choose_unit_size(len(keys) * len(variants), dataset.kind, batch)
+        store.find_pending(variants, keys, dataset.root)
+        self._units = dict[str, WorkUnit]()
+        for variant in store.pending.values():
+            predictor.check_labels(dataset.labels(variant), dataset.root)
+            for unit in cut(dataset.keys(variant), count * self._step, [(variant,)], f"batches of {batch}"):
+                self._units[f"units/{variant.folder}/{unit.name}"] = unit
+        self.made = 0
+
+    def carry_out(self) -> None:
+        """Predict all units, and write the files of their variants."""
+        state, left = self._store.state, Counter(unit.variants[0] for unit in self._units.values())
+        with Meter(
+            sum(len(unit.keys) for unit in self._units.values()), name_contents(self._dataset.kind)
+        ) as meter:
+            for name in share_unit_by_unit(state, self._units, self._predict, self._is_done):
+                (variant,) = self._units[name].variants
+                meter.name(variant.folder)
+                meter.update(len(self._units[name].keys))
+                left[variant] -= 1
+                # If another run writes the file, this run waits at its own end.
+                if not left[variant] and state.claim(variant.folder):
+                    self._finish(variant.folder)
+            self._store.finish_pending(self._finish)
+
+    def _is_done(self, name: str) -> bool:
+        return not self._store.find_lacking(name, self._units[name])
+
+    def _predict(self, name: str) -> None:
+        unit, rows = self._units[name], list[NDArray[Any]]()
+        (variant,) = unit.variants
+        prepare, stop = self._predictor.classifier.preprocessing.prepare, unit.start + len(unit.keys)
+        for pixels in self._dataset.batches(variant, self._step, unit.start, prepare, stop):
+            keys = unit.keys[len(rows) * self._step :]
+            rows.append(self._predictor.predict(pixels, keys, variant))
+        self._store.put_unit(name, {variant: rows})
+        self.made += len(unit.keys)
+
+    def _finish(self, folder: str) -> None:
+        """Write the file of a variant."""
+        variant = self._store.pending[folder]
+        keys, labels = self._dataset.keys(variant), self._dataset.labels(variant)
+        named = dict(zip(keys, keys, strict=True))
+        self._store.finish(variant, self._units, named, labels, self._predictor.entries)
+
+
+def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> PredictResult:
+    """Predict all variants of a set that are not predicted yet.
+
+    Parameters
+    ----------
+    options : Predicting
+    taken : ModelInput
+        Input of the model, if it is not that of the model or of the set.
+    runtime : Runtime
+
+    Raises
+    ------
+    RobustgenError
+        Model, set and output do not match.
+    """
+    started = time.monotonic()
+    data = open_dataset(options.dataset)
+    check_single_labels(data.class_labels, data.root)
+    # Without an edition, the one of published sets with this layout.
+    edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
+    default = edition if edition in presets.PRESETS else "imagenet"
+    opened = open_model(options.model, runtime)
+    (folder,) = name_folders(options.output, [opened.folder])
+    given = taken.preprocessing, taken.overrides()
+    chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
+    if chosen.classes:
+        data = open_dataset(options.dataset, chosen.classes)
+    for remark in data.remarks():
+        print_note(remark)
+    if chosen.clahe and EQUALISED in data.manifest:
+        raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
+    classifier = Classifier(opened, chosen)
+    classes = classifier.count_classes(data.load(data.variants[0], 0), data.root, data.classes)
+    saved = choose_saved(options.save, data.kind, classes)
+    predictor = Predictor(classifier, classes, saved, options.batch_size)
+    settings = _describe_dataset(data) | predictor.settings()
+    with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
+        print_note(f"input of {opened.folder}: {chosen.describe()}")
+        run = _PredictionRun(data, predictor, store)
+        run.carry_out()
+    kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
+    return PredictResult(folder, run.made, kept, name_contents(data.kind), time.monotonic() - started)
+
+
+def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
+    """Raise a SourceError if the images at `root` have several labels each, as those of ChestMNIST."""
+    if class_labels is not None and class_labels.shape[1] > 1:
+        raise SourceError(
+            f"{root}: its images have several labels each, which prediction files cannot hold; make the set, "
+            "and compute metrics.multi_label_balanced_error of their outputs"
+        )
+
+
+def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:
+    """Return what to store for a model with that many `classes`: `wanted`, or the set's default."""
+    if wanted == "top5" and classes < 5:
+        raise ConfigError(f"--save top5: the model has only {classes} classes")
+    return wanted or ("top5" if kind == "p" and classes >= 5 else "logits")
+
+
+def _describe_dataset(dataset: Dataset) -> dict[str, Any]:
+    """Return the identity of the images of `dataset`."""
+    manifest = dataset.manifest
+    return {
+        "kind": dataset.benchmark.title,
+        "dataset": manifest.get("dataset"),
+        "edition": manifest.get("edition"),
+        "digest": manifest.get("digest"),
+        "source_digest": manifest.get("source", {}).get("digest"),
+        "keys": digest_of(dataset.keys(dataset.variants[0])),
+    }

@@ -1,0 +1,144 @@
+"""The images of a set that is never written, created by workers, as a reader of the set would get them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from robustgen.display.progress import Meter
+from robustgen.errors import MissingDependencyError, explain_failure
+from robustgen.files.storage.memory import keep_freed_memory
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.produce import rotate_variants
+from robustgen.sets.dataset.recipes import Recipe
+from robustgen.sets.executors import carry_out
+from robustgen.sets.executors.progress import Progress, Reporter
+from robustgen.sets.formats.base import Writer
+from robustgen.sets.sources.base import Items
+
+
+class Rendered(NamedTuple):
+    """Outputs of one source image.
+
+    Attributes
+    ----------
+    key : str
+    pixels : dict
+        Folder of a variant, and preprocessing, to the image (H, W, 3) or the frames (T, H, W, 3), uint8.
+    failures : dict of str to str
+        Folder of each other variant to the reason why it cannot be made.
+    identity : str
+        Identity of the source image when it was read; empty if it cannot be read.
+    complaints : sequence of (str, str)
+        Warnings of its decoder.
+    used_bits : int or None
+        Bits that the source image uses, if it has 16.
+    """
+
+    key: str
+    pixels: dict[str, dict[Preprocessing, Pixels]]
+    failures: dict[str, str]
+    identity: str
+    complaints: tuple[Complaint, ...] = ()
+    used_bits: int | None = None
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """A few source images and their variants: a job for an executor.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    source : Items
+    writer : Writer
+        Writer of the set that is not written.
+    keys : tuple of str
+    variants : tuple of Variant
+    views : tuple of Preprocessing
+        Resizing and equalisation for the models.
+    turn : int
+        Number of the job in its group; each begins with another variant (`rotate_variants`).
+    """
+
+    recipe: Recipe[Any]
+    source: Items[Any]
+    writer: Writer
+    keys: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    views: tuple[Preprocessing, ...]
+    turn: int = 0
+
+    def run(self, reporter: Reporter) -> list[Rendered]:
+        """Create the images."""
+        keep_freed_memory()
+        reporter.tell(0)
+        made = []
+        for key in self.keys:
+            made.append(self._render(key))
+            reporter.tell(len(made))
+        reporter.tell(0)
+        return made
+
+    def _render(self, key: str) -> Rendered:
+        pixels, failures, shared = (
+            dict[str, dict[Preprocessing, Pixels]](),
+            dict[str, str](),
+            dict[str, Any](),
+        )
+        used_bits: int | None = None
+        prepared, identity, found = None, "", list[Complaint]()
+        for variant in rotate_variants(self.variants, self.turn):
+            try:
+                if prepared is None:
+                    with collect_complaints() as found:
+                        loaded, identity = self.source.read(key)
+                    used_bits = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
+                    prepared = self.recipe.prepare(loaded)
+                made = self.recipe.make(variant, key, prepared, shared)
+                read = self.writer.encoder.as_read(variant, key, made)
+                pixels[variant.folder] = {view: view.prepare(read) for view in self.views}
+            except MissingDependencyError:
+                raise
+            # A bad image does not stop the others, whatever its error.
+            except Exception as error:
+                failures[variant.folder] = explain_failure(error).removeprefix(f"{key!r}: ")
+                if prepared is None:
+                    failures = {each.folder: failures[variant.folder] for each in self.variants}
+                    break
+        return Rendered(key, pixels, failures, identity, tuple(found), used_bits)
+
+
+def render(
+    plan: Plan,
+    keys: Sequence[str],
+    variants: tuple[Variant, ...],
+    views: tuple[Preprocessing, ...],
+    workers: int,
+    meter: Meter | None = None,
+) -> dict[str, Rendered]:
+    """Return the images called `keys` in these variants, made by so many workers; `meter` waits for loops."""
+    made = dict[str, Rendered]()
+    step = max(1, min(plan.recipe.images_at_once, len(keys) // (4 * workers)))
+    chunks = [tuple(keys[start : start + step]) for start in range(0, len(keys), step)]
+    jobs = {
+        chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, variants, views, turn)
+        for turn, chunk in enumerate(chunks)
+    }
+    # Observed call by call, so that workers that wait for the model do not count as silent.
+    with Progress(meter, counts=False) as progress:
+        results: Iterator[list[Rendered]] = carry_out(
+            jobs,
+            lambda rendered: rendered[0].key,
+            workers,
+            progress,
+            remedy=", or a smaller --batch-size",
+        )
+        for rendered in results:
+            made.update({each.key: each for each in rendered})
+            progress.finish(len(rendered))
+    return made

@@ -1,0 +1,119 @@
+"""A `Calibration` or `Proposal` as text, JSON and CSV, and as a YAML config for make-c."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from robustgen.display.tables import Cell, Table, as_csv, format_tables
+from robustgen.display.text import escape, format_count, format_json
+from robustgen.lab.inspection.calibrate.matching import TOLERANCE, Match, Proposal
+from robustgen.lab.inspection.calibrate.strengths import Calibration, Strength
+
+_RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
+
+
+def format_calibration(calibration: Calibration, layout: str, width: int = 0) -> str:
+    """Return `calibration` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    strengths = [_strength(each) for each in calibration.strengths]
+    if layout == "json":
+        names = {"set": "title", "images": "images", "failures": "failures"}
+        content = {key: getattr(calibration, name) for key, name in names.items()}
+        return format_json(content | {"strengths": strengths})
+    if layout == "csv":
+        return as_csv(strengths)
+    found = {(each.variant.name, each.variant.level): each.mean for each in calibration.strengths}
+    levels = sorted({level for _, level in found})
+    rows = [
+        [name, *(_cell(found.get((name, level))) for level in levels)]
+        for name in dict.fromkeys(name for name, _ in found)
+    ]
+    images = format_count(calibration.images, "image")
+    title = f"MS-SSIM, mean over {images} ({escape(calibration.title)})"
+    table = format_tables([Table(title, ["", *map(str, levels)], rows)], width=width)
+    return f"{table}\n\n({_RULE})"
+
+
+def _cell(value: float | None) -> Cell:
+    return Cell(value, form=".3f", factor=1)
+
+
+def _strength(strength: Strength) -> dict[str, Any]:
+    variant = strength.variant
+    return {
+        "corruption": variant.name,
+        "severity": variant.level,
+        "ms_ssim": strength.mean,
+        "std": strength.std,
+    }
+
+
+# --- a proposal ----------------------------------------------------------------------------------
+
+
+def format_proposal(proposal: Proposal, layout: str, width: int = 0) -> str:
+    """Return `proposal` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    matches = [_match(each) for each in proposal.matches]
+    if layout == "csv":
+        return as_csv(matches)
+    if layout == "json":
+        names = ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
+        constants = [{"parameters": each.constants} for each in proposal.matches]
+        content = {name: getattr(proposal, name) for name in names}
+        return format_json(content | {"matches": [a | b for a, b in zip(matches, constants, strict=True)]})
+    return "\n".join([*_about(proposal), "", _format_matches(proposal.matches, width)])
+
+
+def _about(proposal: Proposal) -> list[str]:
+    missed = [each.variant.folder for each in proposal.matches if not each.gap.closed]
+    counted = f"{len(proposal.matches) - len(missed)} of {len(proposal.matches)} targets reached"
+    return [
+        f"Constants for images of {proposal.size} x {proposal.size} pixels.",
+        f"MS-SSIM ({proposal.scales} scales), mean over {format_count(proposal.images, 'image')} of "
+        f"{escape(proposal.dataset)}, seed {proposal.seed}:",
+        "target at 224 pixels with the published constants, and the value of these at the new size.",
+        f"{counted}, within {TOLERANCE} or, for random corruptions, one standard error.",
+        *([f"Not reached: {', '.join(missed)}."] * bool(missed)),
+        *([f"Enlarged, because they were too small: {proposal.enlarged}."] * bool(proposal.enlarged)),
+    ]
+
+
+def _format_matches(matches: Sequence[Match], width: int = 0) -> str:
+    rows = [
+        [
+            each.variant.folder,
+            each.way + ", NOT REACHED" * (not each.gap.closed),
+            *map(_cell, (each.target, each.reached, each.gap.slack)),
+        ]
+        for each in matches
+    ]
+    return format_tables([Table("", ["", "how", "target", "reached", "within"], rows, names=2)], width=width)
+
+
+def _match(match: Match) -> dict[str, Any]:
+    return {
+        "corruption": match.variant.name,
+        "severity": match.variant.level,
+        "target": match.target,
+        "reached": match.reached,
+        "within": match.gap.slack,
+        "closed": match.gap.closed,
+        "way": match.way,
+    }
+
+
+def write_config(proposal: Proposal) -> bytes:
+    """Return a config for make-c: the constants under `parameters`, and their origin as comments."""
+    lines = [*_about(proposal), "", *_format_matches(proposal.matches).split("\n"), ""]
+    lines += ["robustgen make-c --config THIS --source FOLDER uses images unresized (edition folder)."]
+    written = [f"# {line}".rstrip() for line in lines] + ["edition: folder", "parameters:"]
+    name = ""
+    for match in proposal.matches:
+        written += [f"  {match.variant.name}:"] * (match.variant.name != name)
+        name = match.variant.name
+        values = ", ".join(f"{key}: {_number(value)}" for key, value in match.constants.items())
+        written.append(f"    {match.variant.level}: {{{values}}}")
+    return ("\n".join(written) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _number(value: float) -> str:
+    """Return `value` without an exponent, which YAML would read as text."""
+    return str(value) if isinstance(value, int) else f"{value:.10f}".rstrip("0") + "0" * (value == int(value))

@@ -1,0 +1,134 @@
+"""`robustgen calibrate`: the strength of each corruption.
+
+The strength is the MS-SSIM between the prepared image and the corrupted one. The 2018 draft used it to choose
+severities: about 0.9 at severity 1, and for most corruptions about 0.5 at severity 5 (section 3.2).
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustgen.display import progress
+from robustgen.errors import ImageError, MissingDependencyError, SourceError, explain_failure
+from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.similarity import Reference
+from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.recipes import rank
+from robustgen.settings.config import Config
+
+
+@dataclass(frozen=True)
+class Strength:
+    """Similarity of corrupted images to the clean ones, for one corruption at one severity.
+
+    Attributes
+    ----------
+    variant : Variant
+    category : {"noise", "blur", "weather", "digital"}
+    mean, std : float
+        MS-SSIM over the images.
+    """
+
+    variant: Variant
+    category: str
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The strengths of a set of corruptions.
+
+    Attributes
+    ----------
+    title : str
+        Data set and edition of the images.
+    images : int
+    strengths : tuple of Strength
+    failures : dict
+        Images that cannot be used, with the reasons.
+    """
+
+    title: str
+    images: int
+    strengths: tuple[Strength, ...]
+    failures: dict[str, str]
+
+
+def measure_strengths(config: Config, sample: int = 20) -> Calibration:
+    """Measure the strengths of the corruptions of `config` on `sample` of its images, chosen by its seed.
+
+    Raises
+    ------
+    RobustgenError
+        The config or the source is invalid, or no image can be used.
+    """
+    plan = plan_calibration(config)
+
+    def measure(key: str) -> list[float] | ImageError:
+        try:
+            return _strengths(plan, key)
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            return ImageError(explain_failure(error))
+
+    keys = draw_sample(plan.keys, config.seed, sample)
+    found = dict(zip(keys, run_in_threads(measure, keys, config.jobs, "images"), strict=True))
+    failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
+    values = [each for each in found.values() if isinstance(each, list)]
+    check_any(values, plan, failures)
+    pairs = zip(plan.variants, np.array(values).T, strict=True)
+    strengths = [
+        Strength(variant, ALL_CORRUPTIONS[variant.name].category, float(each.mean()), float(each.std()))
+        for variant, each in pairs
+    ]
+    title = f"{config.name_dataset()}, edition {config.edition}"
+    return Calibration(title, len(values), tuple(strengths), failures)
+
+
+def _strengths(plan: Plan, key: str) -> list[float]:
+    """Return the MS-SSIM of one image after each corruption."""
+    image = plan.recipe.prepare(plan.source.load(key))
+    reference, shared = Reference(image), dict[str, Any]()
+    return [
+        reference.similarity(plan.recipe.make(variant, key, image, shared)).ms_ssim
+        for variant in plan.variants
+    ]
+
+
+def plan_calibration(config: Config) -> Plan:
+    """Return the config for make-c without the clean images; nothing is written to its output."""
+    aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
+    needs_classes = config.require_classes and not config.mirror
+    changed = {"output": aside, "clean": False, "mirror": None, "require_classes": needs_classes}
+    return plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
+
+
+def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:
+    """Return the images to measure, chosen by the seed and their names."""
+    return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
+
+
+def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> None:
+    """Raise a SourceError if nothing was `found`."""
+    if not found:
+        reason = next(iter(failures.values()), "there are none")
+        raise SourceError(f"{plan.source.location}: none of its images can be used: {reason}")
+
+
+def run_in_threads(
+    work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str
+) -> list[Any]:
+    """Return the results of `work` for all `items`, in order, with a progress bar on a terminal."""
+    pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
+    try:
+        return list(progress.track(pool.map(work, items), len(items), unit))
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -1,0 +1,173 @@
+"""A `Comparison` as text, JSON and CSV."""
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import Any, Final
+
+from robustgen.display.tables import Table, as_csv, format_tables
+from robustgen.display.text import escape, format_count, format_json, format_signed
+from robustgen.lab.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
+from robustgen.lab.inspection.compare.pairing import Name, Side
+from robustgen.lab.inspection.compare.results import Comparison, OperationResult, VariantResult
+from robustgen.pixels.benchmarks.kinds import name_contents
+
+_LINES: Final = 10
+_NAMED: Final = 3
+_CSV_COLUMNS: Final = (
+    "variant",
+    "verdict",
+    "pairs",
+    "equal",
+    "pixel_difference_mean",
+    "pixel_difference_std",
+)
+_CSV_EFFECT: Final = (
+    *("images", "mean_a", "mean_b", "difference", "error"),
+    *("ks", "p_paired", "p_ks", "margin", "p_margin", "detectable"),
+)
+
+
+def list_sides(comparison: Comparison) -> Iterator[tuple[Name, Side]]:
+    """Yield both sets with their names, A first."""
+    yield "A", comparison.a
+    yield "B", comparison.b
+
+
+def describe_origin(side: Side) -> str:
+    """Return the description of a set in `dataset.json`, in a few words."""
+    manifest = side.dataset.manifest
+    if not manifest:
+        return "without dataset.json"
+    seed, settings = manifest.get("config", {}).get("seed"), manifest.get("settings", {})
+    output = settings.get("output", {})
+    is_jpeg = "libjpeg" in output.get("sample", output)
+    known = (
+        manifest.get("kind"),
+        manifest.get("edition"),
+        None if seed is None else f"seed {seed}",
+        settings.get("versions", {}).get("libjpeg") if is_jpeg else None,
+    )
+    return ", ".join(str(each) for each in known if each is not None)
+
+
+def describe_images(comparison: Comparison) -> str:
+    """Return the number of compared images, and the seed that chose them."""
+    counts = [len(variant.pairs) for variant in comparison.variants]
+    images = format_count(max(counts), name_contents(comparison.kind).removesuffix("s"))
+    span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
+    return f"{span} of each, chosen with seed {comparison.options.seed}"
+
+
+def count_tests(comparison: Comparison) -> int:
+    """Return the number of tests for which the p-values are corrected."""
+    pooled = sum(len(operation.pooled) for operation in comparison.operations)
+    return 2 * (pooled + sum(len(variant.effects) for variant in comparison.variants))
+
+
+def format_comparison(comparison: Comparison, layout: str, width: int = 0) -> str:
+    """Return `comparison` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    if layout == "json":
+        return format_json(describe_comparison(comparison))
+    if layout == "csv":
+        return as_csv([row for variant in comparison.variants for row in _csv_rows(variant)])
+    lines = [
+        f"{name}  {escape(side.root)} ({describe_origin(side)})" for name, side in list_sides(comparison)
+    ]
+    metrics = [each for each in METRICS if any(o.overall(each.key) for o in comparison.operations)]
+    heads = ["", "verdict", "equal", "pixels", *(f"{each.title} {each.unit}".strip() for each in metrics)]
+    rows = [list_cells(each, metrics) for each in comparison.operations]
+    legend = "B - A, mean over the severities; in brackets the smallest difference that would be detected"
+    lines += [describe_images(comparison), *comparison.notes, ""]
+    lines += [
+        format_tables([Table("", heads, rows, names=2)], width=width),
+        *[f"({legend})"] * bool(metrics),
+        "",
+    ]
+    reasons = [f"{each.name}: {each.reason}" for each in comparison.operations if each.reason]
+    lines += [*reasons, *[""] * bool(reasons), *list_troubles(comparison)]
+    return "\n".join([*lines, comparison.sentence])
+
+
+def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[str]:
+    """Return a row of the table: name, verdict, equal images, pixels, and a cell for each of `metrics`."""
+    pairs = sum(len(variant.pairs) for variant in operation.variants)
+    equal = f"{sum(variant.equal for variant in operation.variants)}/{pairs}"
+    known, pixels = [variant for variant in operation.variants if variant.pairs], "-"
+    if known:
+        offset, spread = fmean(each.offset for each in known), fmean(each.spread for each in known)
+        pixels = f"{format_signed(offset, 2)} ± {spread:.1f}"
+    overall = [(operation.overall(each.key), each.digits) for each in metrics]
+    cells = [f"{format_signed(e.difference, n)} ({e.detectable:.{n}f})" if e else "-" for e, n in overall]
+    return [operation.name, operation.verdict, equal, pixels, *cells]
+
+
+def list_troubles(comparison: Comparison) -> list[str]:
+    """Return the first few lines about missing or unusable images, one for each variant."""
+    lines = [f"{each.side}: {each.folder}/{each.key!r}: {each.reason}" for each in comparison.problems]
+    for variant in comparison.variants:
+        for side, keys in variant.missing.items():
+            more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+            named = ", ".join(map(repr, keys[:_NAMED])) + more
+            lines += [f"{named} of {variant.variant.folder} missing from {side}"] if keys else []
+    rest = len(lines) - _LINES
+    return lines[:_LINES] + ([f"and {rest} more such lines (--format json names all)"] if rest > 0 else [])
+
+
+def describe_comparison(comparison: Comparison) -> dict[str, Any]:
+    """Return all values, for JSON; missing numbers are NaN."""
+    return {
+        "equivalent": comparison.equivalent,
+        "sentence": comparison.sentence,
+        "kind": comparison.kind,
+        **{
+            name.lower(): {"root": str(side.root), "origin": describe_origin(side)}
+            for name, side in list_sides(comparison)
+        },
+        "sample": comparison.options.sample,
+        "seed": comparison.options.seed,
+        "alpha": ALPHA,
+        "correction": "Holm",
+        "tests": count_tests(comparison),
+        "notes": list(comparison.notes),
+        "only": {side.lower(): list(folders) for side, folders in comparison.only.items()},
+        "problems": [vars(each) for each in comparison.problems],
+        "operations": [_operation(each) for each in comparison.operations],
+    }
+
+
+def _operation(operation: OperationResult) -> dict[str, Any]:
+    return {
+        "name": operation.name,
+        "verdict": operation.verdict,
+        "reason": operation.reason,
+        "pooled": [describe_effect(each) for each in operation.pooled],
+        "variants": [_variant(variant) for variant in operation.variants],
+    }
+
+
+def _variant(variant: VariantResult) -> dict[str, Any]:
+    measured = {
+        metric.key: {side: variant.quantiles(index, i) for i, side in enumerate("ab")}
+        for index, metric in enumerate(METRICS)
+    }
+    return {
+        "variant": variant.variant.folder,
+        "verdict": variant.verdict,
+        "pairs": len(variant.pairs),
+        "equal": variant.equal,
+        "pixel_difference_mean": variant.offset,
+        "pixel_difference_std": variant.spread,
+        "quantiles_10_50_90": measured,
+        "effects": [describe_effect(each) for each in variant.effects],
+        "missing": {side.lower(): list(keys) for side, keys in variant.missing.items()},
+    }
+
+
+def _csv_rows(variant: VariantResult) -> list[dict[str, Any]]:
+    """Return one row per metric, or one without a metric if there is no effect."""
+    plain = _variant(variant)
+    shared = {name: plain[name] for name in _CSV_COLUMNS}
+    missing = {f"missing_{side.lower()}": len(variant.missing.get(side, ())) for side in ("A", "B")}
+    effects = plain["effects"] or [dict.fromkeys(("metric", *_CSV_EFFECT), "")]
+    names = ("metric", *_CSV_EFFECT)
+    return [{**shared, **missing, **{name: effect[name] for name in names}} for effect in effects]

@@ -1,0 +1,147 @@
+"""Base of all kinds of models: batches, layouts and sizes of images."""
+
+import re
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.display.progress import print_line
+from robustgen.errors import ConfigError
+from robustgen.lab.models.preprocessing import Preprocessing
+from robustgen.settings.models import Layout
+
+
+class OutOfDeviceMemoryError(Exception):
+    """A batch is too large for the device."""
+
+
+class Model(ABC):
+    """Takes preprocessed images and returns logits.
+
+    Attributes
+    ----------
+    name : str
+        Name as given by the user.
+    label : str
+        Short name for tables.
+    given : str or None
+        Name that the user gives it, in place of its own.
+    dtype : dtype
+        Type of the images.
+    preprocessing : Preprocessing or None
+        Preprocessing that the model declares, if any.
+    """
+
+    name: str
+    label: str
+    dtype: np.dtype[Any]
+    preprocessing: Preprocessing | None = None
+    given: str | None = None
+    _most: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """Return the name of its folder: the given one, or its own without weights and suffix."""
+        own = Path(self.label.partition("@")[0].replace(":", "-")).name
+        return self.given or own.removesuffix(".onnx").removesuffix(".pt2")
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the identity of the model, for JSON: ``"file"`` and ``"sha256"``."""
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the libraries that decide the last digits."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int | None, ...]:
+        """Return the input shape (images, ...); None for an axis of any length."""
+
+    @abstractmethod
+    def run(self, images: NDArray[Any]) -> NDArray[Any]:
+        """Return the outputs for images that fit `shape`.
+
+        Raises
+        ------
+        OutOfDeviceMemoryError
+            There are too many images.
+        Exception
+            The model fails; the caller names it.
+        """
+
+    def layout(self, wanted: Layout | None) -> Layout:
+        """Return the model's layout, or else `wanted`; raise a ConfigError if they disagree."""
+        first, last = self.shape[1] == 3, self.shape[3] == 3
+        own: Layout | None = None if first == last else "NCHW" if first else "NHWC"
+        if own and wanted and own != wanted:
+            shape = " x ".join("any" if axis is None else str(axis) for axis in self.shape)
+            raise ConfigError(f"{self.name}: takes {own} ({shape}), not {wanted}")
+        return own or wanted or "NCHW"
+
+    def sides(self, layout: Layout) -> tuple[int | None, int | None]:
+        """Return height and width of the images that the model takes; None for any size."""
+        height, width = self.shape[2:4] if layout == "NCHW" else self.shape[1:3]
+        return height, width
+
+    def check_size(self, height: int, width: int, layout: Layout) -> None:
+        """Raise a ConfigError if the model does not take images of this size."""
+        axes = self.sides(layout)
+        for side, wanted in zip((height, width), axes, strict=True):
+            if wanted and side != wanted:
+                sides = " x ".join(str(axis) if axis else "any" for axis in axes)
+                raise ConfigError(
+                    f"{self.name}: takes images of {sides} pixels, these are {height} x {width} "
+                    f"(--input-size resizes them)"
+                )
+
+    def __call__(self, images: NDArray[Any]) -> NDArray[Any]:
+        """Return logits (n, classes) of preprocessed images (n, ...)."""
+        fixed = self.shape[0]
+        if not fixed:
+            outputs, start = [], 0
+            while start < len(images):
+                outputs.append(self._run_halving(images[start : start + (self._most or len(images))]))
+                start += len(outputs[-1])
+            return np.concatenate(outputs)
+        parts = [images[start : start + fixed] for start in range(0, len(images), fixed)]
+        # The last image pads an incomplete batch.
+        filled = [np.concatenate([p, np.repeat(p[-1:], fixed - len(p), axis=0)]) for p in parts]
+        found = [self._run_checked(each)[: len(part)] for each, part in zip(filled, parts, strict=True)]
+        return np.concatenate(found)
+
+    def _run_halving(self, images: NDArray[Any]) -> NDArray[Any]:
+        """Use smaller batches from now on, because this one is too large for the device."""
+        try:
+            return self._run_checked(images)
+        except OutOfDeviceMemoryError as error:
+            if len(images) == 1:
+                message = f"{self.name}: the device has too little memory for a single image"
+                raise ConfigError(message) from error
+            self._most = len(images) // 2
+            print_line(f"{self.name}: out of device memory; {self._most} images at once from now on")
+        return self(images)
+
+    def _run_checked(self, images: NDArray[Any]) -> NDArray[Any]:
+        try:
+            logits = self.run(images)
+        except (ConfigError, OutOfDeviceMemoryError):
+            raise
+        # Neither ONNX Runtime nor PyTorch has a base class for a model's errors.
+        except Exception as error:
+            raise ConfigError(f"{self.name}: fails on images {images.shape}: {first_line(error)}") from error
+        if logits.dtype.kind not in "fiu":
+            raise ConfigError(f"{self.name}: returns {logits.dtype}, not numbers")
+        if logits.ndim != 2 or len(logits) != len(images) or not logits.shape[1]:
+            shape = f"{logits.shape} for {len(images)} images"
+            raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
+        return logits
+
+
+def first_line(error: Exception) -> str:
+    """Return the part of `error` that fits into a message."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    return plain.strip().partition("\n")[0] or type(error).__name__

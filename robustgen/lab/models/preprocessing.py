@@ -1,0 +1,225 @@
+"""From pixels to model input: `Preprocessing`, from a preset, a YAML file, flags, or the model itself.
+
+mean: [0.485, 0.456, 0.406]     # the model input is (pixel_scale * pixel - mean) / std, pixels from 0 to 255
+std: [0.229, 0.224, 0.225]
+input_size: 224                 # or [height, width]; images of another size are resized
+classes: wnids.txt              # class folders in the order of the model's outputs; or imagenet, or a list
+
+`settings.models.InputKeys` describes all keys.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.pixels.imaging.clahe import Clahe, clahe
+from robustgen.pixels.imaging.colour import look_up_channels
+from robustgen.pixels.imaging.geometry import resize
+from robustgen.settings.loading import check, load
+from robustgen.settings.models import Colour, InputKeys, Layout
+from robustgen.settings.yaml_files import read_yaml
+
+Pixels = NDArray[np.uint8]
+Interpolation = Literal["bilinear", "bicubic"]
+_DESCRIBED: Final = ("mean", "std", "pixel_scale", "input_size", "clahe")
+_INTERPOLATIONS: Final = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Normalisation of pixels to the model input: ``(pixel_scale * pixel - mean) / std``.
+
+    Attributes
+    ----------
+    mean, std : tuple of three floats
+        For red, green and blue.
+    pixel_scale : float
+    layout : {"NCHW", "NHWC"}, optional
+        None: the model's layout, or NCHW if it has none.
+    input_size : (int, int), optional
+        Height and width that images are resized to; None: images must have the model's size.
+    classes : tuple of str, optional
+        Class folders in the order of the model's outputs.
+    clahe : Clahe, optional
+        Equalisation of the stored images, before they are resized.
+    interpolation : {"bilinear", "bicubic"}
+        Method of resizing.
+    origins : dict of str to str
+        Where each of these comes from, for people.
+    """
+
+    mean: Colour
+    std: Colour
+    pixel_scale: float = 1 / 255
+    layout: Layout | None = None
+    input_size: tuple[int, int] | None = None
+    classes: tuple[str, ...] | None = None
+    clahe: Clahe | None = None
+    interpolation: Interpolation = "bilinear"
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def normalisation(self) -> tuple[Colour, Colour, float]:
+        """Return mean, standard deviation and factor of the pixels."""
+        return self.mean, self.std, self.pixel_scale
+
+    def normalise(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return the model input of uint8 (n, H, W, 3): (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
+        first = layout == "NCHW"
+        n, height, width, _ = pixels.shape
+        out = np.empty((n, 3, height, width) if first else pixels.shape, dtype)
+        mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
+        # The value of each of the 256 levels in each channel.
+        tables = ((self.pixel_scale * np.arange(256.0) - mean) / std).astype(dtype)
+        for image, place in zip(pixels, out, strict=True):
+            look_up_channels(image, tables, place if first else place.transpose(2, 0, 1))
+        return out
+
+    def resize(self, pixels: Pixels) -> Pixels:
+        """Return an image (H, W, 3) or frames (T, H, W, 3) at `input_size`."""
+        if self.input_size is None or pixels.shape[-3:-1] == self.input_size:
+            return pixels
+        if pixels.ndim == 4:
+            return np.stack([self.resize(frame) for frame in pixels])
+        height, width = self.input_size
+        return resize(pixels, width, height, _INTERPOLATIONS[self.interpolation])
+
+    def prepare(self, pixels: Pixels) -> Pixels:
+        """Return an image (H, W, 3) or frames (T, H, W, 3), equalised and resized if so configured."""
+        return self.resize(self.equalise(pixels))
+
+    def equalise(self, pixels: Pixels) -> Pixels:
+        """Return an image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if configured."""
+        if self.clahe is None:
+            return pixels
+        if pixels.ndim == 4:
+            return np.stack([clahe(frame, self.clahe) for frame in pixels])
+        return clahe(pixels, self.clahe)
+
+    def describe(self) -> str:
+        """Return what the model is given, and where each setting comes from, in one line for people."""
+        size, scale = self.input_size, self.pixel_scale
+        texts = {
+            "mean": f"mean {_format_colour(self.mean)}",
+            "std": f"std {_format_colour(self.std)}",
+            "pixel_scale": f"scale {f'1/{1 / scale:g}' if scale < 1 else f'{scale:g}'}",
+            "input_size": f"size {size[0]} x {size[1]}" if size else None,
+            "clahe": "CLAHE" if self.clahe else None,
+        }
+        told = [
+            f"{text} ({self.origins[key]})" if key in self.origins else text
+            for key, text in texts.items()
+            if text
+        ]
+        return ", ".join([*told, *["size of the images"] * (not size)])
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that decides the predictions, as plain values."""
+        plain = json.loads(json.dumps(asdict(self) | {"origins": None}))
+        # Defaults are omitted, so that the settings of a model stay the same when a key is added.
+        usual = {"clahe": None, "interpolation": "bilinear", "origins": None}
+        return {key: value for key, value in plain.items() if key not in usual or value != usual[key]}
+
+
+PRESETS: Final[Mapping[str, Preprocessing]] = {
+    "imagenet": Preprocessing((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "cifar-10": Preprocessing((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    "cifar-100": Preprocessing((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+}
+"""Mean and standard deviation of the training images of most published models."""
+
+
+def load_preprocessing(
+    name: str | None, flags: Mapping[str, Any], default: str, own: Preprocessing | None = None
+) -> Preprocessing:
+    """Read a preset or a YAML file; the command line's `flags` override it.
+
+    Parameters
+    ----------
+    name : str, optional
+        One of `PRESETS`, or a file.
+    flags : mapping
+        Key of `InputKeys` to value or text; None if it is not given.
+    default : str
+        The preset for the data set.
+    own : Preprocessing, optional
+        The model's own preprocessing, which replaces the default.
+
+    Raises
+    ------
+    ConfigError
+        The message names the file or the flag, the key and the error.
+    """
+    given = {key: "given" for key, value in flags.items() if value is not None}
+    usual = _originate(own, "the model's") if own else _originate(PRESETS[default], f"default {default}")
+    if name is None or name in PRESETS:
+        base = _originate(PRESETS[name], name) if name else usual
+        return _override(base, load(InputKeys, None, flags), given)
+    path = Path(name)
+    if not path.exists() and path.suffix not in (".yaml", ".yml"):
+        raise UnknownNameError("preprocessing", name, [*PRESETS, "a YAML file"])
+    classes = read_yaml(path).get("classes")
+    if isinstance(classes, str) and classes != "imagenet" and flags.get("classes") is None:
+        # The file names its list from its own folder.
+        flags = {**flags, "classes": str(path.parent / classes)}
+    keys = load(InputKeys, path, flags)
+    return _override(usual, keys, dict.fromkeys(keys.model_fields_set, path.name) | given)
+
+
+def check_fields(given: Any, where: str) -> Preprocessing:
+    """Return a `Preprocessing` from a mapping with the keys of the YAML file; messages begin with `where`.
+
+    Raises
+    ------
+    ConfigError
+        The mapping or one of its values is invalid.
+    """
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{where} must be a mapping, not {type(given).__name__}")
+    plain = {key: [*value] if isinstance(value, np.ndarray) else value for key, value in given.items()}
+    keys = check(InputKeys, plain, where)
+    base = _originate(PRESETS["imagenet"], "default imagenet")
+    return _override(base, keys, dict.fromkeys(keys.model_fields_set, "the model's"))
+
+
+def _originate(own: Preprocessing, origin: str) -> Preprocessing:
+    """Return `own` with `origin` for everything that has none yet."""
+    scale = "default" if own.pixel_scale == Preprocessing.pixel_scale else origin
+    return replace(own, origins={**dict.fromkeys(_DESCRIBED, origin), "pixel_scale": scale, **own.origins})
+
+
+def _override(base: Preprocessing, keys: InputKeys, origins: Mapping[str, str]) -> Preprocessing:
+    """Return `base` with the given `keys`, which come from `origins`."""
+    given = {key: getattr(keys, key) for key in keys.model_fields_set}
+    if "clahe" in given:
+        given["clahe"] = keys.clahe and Clahe(keys.clahe.clip_limit, keys.clahe.tiles)
+    known = {key: origin for key, origin in origins.items() if key in _DESCRIBED}
+    return replace(base, **given, origins={**base.origins, **known})
+
+
+def read_recorded(settings: Mapping[str, Any], where: str) -> Preprocessing | None:
+    """Return the preprocessing in the content of a `predictions.json`, if there is one.
+
+    Raises
+    ------
+    ConfigError
+        A value is invalid; the message begins with `where`.
+    """
+    held, origins = settings.get("preprocessing"), settings.get("origins")
+    if not isinstance(held, Mapping):
+        return None
+    # A later version may have recorded more.
+    known = {key: value for key, value in held.items() if key in InputKeys.model_fields and value is not None}
+    return replace(check_fields(known, where), origins=origins if isinstance(origins, Mapping) else {})
+
+
+def _format_colour(values: Colour) -> str:
+    """Return the values for red, green and blue, or the only one of all three."""
+    return " ".join(f"{value:g}" for value in ([*values][:1] if len({*values}) == 1 else values))

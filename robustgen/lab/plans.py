@@ -1,0 +1,111 @@
+"""Plans of every kind of set, as files: written on one machine, run on another."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from robustgen.errors import ConfigError
+from robustgen.files.json_files import parse_object
+from robustgen.files.storage import locate
+from robustgen.files.version import __version__
+from robustgen.lab.related.augmentation import TITLE as AUGMIX
+from robustgen.lab.related.icons import TITLE as ICONS
+from robustgen.pixels.benchmarks.kinds import TITLES
+from robustgen.sets.dataset.opening import EQUALISED
+from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.settings.config import Config
+from robustgen.settings.fields import make_absolute
+from robustgen.settings.loading import check
+from robustgen.settings.related import AugMixChoices, ClaheChoices, IconChoices
+
+
+def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
+    """Return the plan of a set of this `kind`, from the settings in the file `name`.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        The kind does not exist, or the settings are invalid here.
+    """
+    if kind in TITLES:
+        return plan_benchmark(check(Config, choices, name), TITLES[kind].kind)
+    if kind == EQUALISED:
+        from robustgen.lab.related import clahe_sets
+
+        return clahe_sets.plan_clahe(check(ClaheChoices, choices, name))
+    if kind == ICONS:
+        from robustgen.lab.related.icons import icon_set
+
+        return icon_set.plan_icons(check(IconChoices, choices, name))
+    if kind == AUGMIX:
+        from robustgen.lab.related.augmentation import training_copies
+
+        return training_copies.plan_copies(check(AugMixChoices, choices, name))
+    raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")
+
+
+def to_bytes(plan: Plan) -> bytes:
+    """Return the file of `plan`: its settings, and a digest of everything that decides its bytes."""
+    content = {
+        "robustgen": __version__,
+        "kind": plan.recipe.title,
+        "config": plan.choices | {"output": plan.store.location},
+        "images": len(plan.keys),
+        "digest": _digest(plan),
+    }
+    return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+
+
+def read_plan(
+    path: str, *, source: str | None = None, output: str | None = None, jobs: int | None = None
+) -> Plan:
+    """Return the plan in a file.
+
+    Parameters
+    ----------
+    path : path or URL
+    source, output : path or URL, optional
+        Their locations on this machine, if different.
+    jobs : int, optional
+        Worker processes.
+
+    Raises
+    ------
+    ConfigError
+        The plan cannot be read, or gives another set here: other images or libraries.
+    """
+    try:
+        store, name = locate(path)
+        content = parse_object(store.read(name))
+        kind, config, digest = content["kind"], dict(content["config"]), content["digest"]
+        release = content["robustgen"]
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path}: contains no plan of robustgen ({error})") from error
+    if release != __version__:
+        raise ConfigError(f"{path}: written with robustgen {release}, and this machine has {__version__}")
+    given = {
+        "source": source and make_absolute(source),
+        "output": output and make_absolute(output),
+        "jobs": jobs,
+    }
+    plan = plan_again(str(kind), config | {key: value for key, value in given.items() if value}, path)
+    if _digest(plan) != digest:
+        raise ConfigError(
+            f"{path}: gives another set on this machine: the source lists other images, or libraries have "
+            "other releases; write the plan again"
+        )
+    return plan
+
+
+def _digest(plan: Plan) -> str:
+    """Return a SHA-256 of all settings, images and variants of `plan`."""
+    parts = [
+        json.dumps(plan.settings(), sort_keys=True),
+        *plan.keys,
+        "",
+        *(variant.folder for variant in plan.variants),
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

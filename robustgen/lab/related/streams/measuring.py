@@ -1,0 +1,249 @@
+"""Accuracies of a network under pairs of corruptions, measured on a sample: the table for CCC's walk.
+
+Images are prepared as for ImageNet-C, without the random crops of a run, as for the original's table. The
+file of measurements is the state: it is written after each unit, and a run measures the missing ones.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.display.progress import Meter
+from robustgen.errors import ArgumentError, MissingDependencyError, OutputError, SourceError, explain_failure
+from robustgen.files.json_files import parse_object
+from robustgen.files.set_files import START_OVER
+from robustgen.files.storage import locate, save
+from robustgen.files.storage.memory import keep_freed_memory
+from robustgen.lab.evaluation.predictions import digest_of
+from robustgen.lab.models.classifier import Classifier, is_finite
+from robustgen.lab.models.opening import open_model
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_preprocessing
+from robustgen.lab.related.streams.accuracy_files import Measurements, parse_measurements
+from robustgen.lab.related.streams.ccc import QUALITY, Cell, apply_corruption, list_measurements
+from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.sets.dataset.recipes import item_rng
+from robustgen.sets.dataset.selection import open_chosen_source, select_keys
+from robustgen.sets.executors import carry_out, count_cores
+from robustgen.sets.executors.progress import Progress, Reporter
+from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.classes import number_images
+from robustgen.settings.config import Config
+from robustgen.settings.models import Runtime
+from robustgen.settings.streams import AccuracyMeasuring
+
+_EDITION: Final = "imagenet"
+# Limit of images that wait for the model: each comes in all cells of a unit, which take ten megabytes.
+_AHEAD: Final = 4
+
+
+class Shown(NamedTuple):
+    """One image in all cells of a unit, as model input, (cells, H, W, 3); or the reason of its failure."""
+
+    key: str
+    pixels: Pixels | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ImageJob:
+    """One image in the cells of a unit, which share the first corruption: a job for an executor."""
+
+    source: Items[Any]
+    key: str
+    cells: tuple[Cell, ...]
+    seed: int
+    view: Preprocessing
+
+    def run(self, reporter: Reporter) -> Shown:
+        """Corrupt the image for all cells."""
+        keep_freed_memory()
+        reporter.tell(0)
+        try:
+            return Shown(self.key, np.stack([*self._make()]))
+        except MissingDependencyError:
+            raise
+        # A bad image does not stop the others, whatever its error.
+        except Exception as error:
+            return Shown(self.key, None, explain_failure(error).removeprefix(f"{self.key!r}: "))
+
+    def _make(self) -> Iterator[Pixels]:
+        prepared = get_edition(_EDITION).prepared(self.source.read(self.key)[0])
+        first, severity = self.cells[0].first, self.cells[0].first_severity
+        once = apply_corruption(prepared, first, severity, self._rng(first, severity))
+        for cell in self.cells:
+            rng = self._rng(f"{first} {severity} {cell.second}", cell.second_severity)
+            twice = apply_corruption(once, cell.second, cell.second_severity, rng)
+            read = decode_jpeg(encode_jpeg(twice, QUALITY, optimise=False))
+            yield self.view.prepare(read)
+
+    def _rng(self, name: str, severity: float) -> np.random.Generator:
+        return item_rng(self.seed, "ccc", _EDITION, name, severity, self.key)
+
+
+@dataclass(frozen=True)
+class MeasureResult:
+    """Result of a run.
+
+    Attributes
+    ----------
+    made, kept : int
+        Number of accuracies measured by this run, and by earlier ones.
+    images : int
+    failures : dict of str to str
+        Source image to reason.
+    """
+
+    made: int
+    kept: int
+    images: int
+    failures: dict[str, str]
+
+
+def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runtime) -> MeasureResult:
+    """Measure the accuracies for runs of a baseline that the output does not contain yet.
+
+    Parameters
+    ----------
+    config : Config
+        Defines images, seed and number of workers.
+    options : AccuracyMeasuring
+    runtime : Runtime
+
+    Raises
+    ------
+    RobustgenError
+        Model, images and output do not match.
+    """
+    opened, output = open_model(options.model, runtime), options.output
+    given = options.preprocessing, options.overrides()
+    preprocessing = load_preprocessing(*given, _EDITION, opened.preprocessing)
+    source = open_chosen_source(config)
+    keys = select_keys(source, config)
+    labels = number_images(source, keys, preprocessing.classes)
+    made_of = {
+        "model": opened.settings(),
+        "preprocessing": preprocessing.settings(),
+        "images": len(keys),
+        "keys": digest_of(keys),
+        "seed": config.seed,
+        **({"levels": [*config.levels]} if config.levels else {}),
+    }
+    wanted = Measurements(made_of, options.baseline, options.grid, {})
+    found = _open(output, wanted, overwrite=options.overwrite)
+    classifier, workers = Classifier(opened, preprocessing), config.jobs or count_cores()
+    run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
+    run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
+    units: dict[tuple[str, float], list[Cell]] = {}
+    for cell in list_measurements(options.baseline, options.grid):
+        if cell not in found.measured:
+            units.setdefault(cell[:2], []).append(cell)
+    kept = len(found.measured)
+    with Meter(sum(map(len, units.values())) * len(keys), "images") as meter:
+        for cells in units.values():
+            meter.name(f"{cells[0].first or 'clean'} {cells[0].first_severity:g}")
+            accuracies = run.measure(tuple(cells), meter)
+            found.measured.update(zip(cells, accuracies, strict=True))
+            save(output, found.to_bytes(), f"--output {output}")
+    return MeasureResult(len(found.measured) - kept, kept, len(keys), run.failures)
+
+
+def _open(output: str, wanted: Measurements, *, overwrite: bool) -> Measurements:
+    """Return the measurements in `output`, or an empty one with the settings of `wanted`."""
+    store, name = locate(output)
+    try:
+        if not store.exists(name):
+            return wanted
+        found = parse_measurements(parse_object(store.read(name)))
+    except (OSError, ValueError) as error:
+        if overwrite:
+            return wanted
+        raise OutputError(f"{output}: {error}. {START_OVER}") from error
+    plain = parse_measurements(parse_object(wanted.to_bytes()))
+    if other := next((each for each in _SETTINGS if getattr(found, each) != getattr(plain, each)), None):
+        if overwrite:
+            return wanted
+        if other == "made_of":
+            other = _find_difference(found.made_of, plain.made_of)
+        raise OutputError(f"{output}: was measured with other settings ({other} differs). {START_OVER}")
+    return found
+
+
+_SETTINGS: Final = ("made_of", "baseline", "severities")
+
+
+def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    return next(name for name in {**held, **wanted} if held.get(name) != wanted.get(name))
+
+
+class _MeasuringRun:
+    """Runs a model on the images of one unit after another.
+
+    Attributes
+    ----------
+    failures : dict of str to str
+        Source image to reason; failed images are not counted.
+    """
+
+    def __init__(
+        self,
+        source: Items[Any],
+        labels: Mapping[str, int],
+        classifier: Classifier,
+        seed: int,
+        batch: int,
+        workers: int,
+    ) -> None:
+        self._source, self._labels, self._classifier = source, labels, classifier
+        self._seed, self._batch, self._workers = seed, batch, workers
+        self.failures: dict[str, str] = {}
+
+    def try_out(self, count: int | None) -> None:
+        """Run the model on the first usable image, to check now that they match."""
+        self._source.make_ready()
+        for key in self._labels:
+            shown = self._job(key, (Cell("", 0, "", 0),)).run(Reporter())
+            if shown.pixels is not None:
+                break
+            self.failures[key] = shown.reason
+        else:
+            reason = f"{key!r}: {self.failures[key]}"
+            raise SourceError(f"{self._source.location}: none of the images can be made ({reason})")
+        classes = self._classifier.count_classes(shown.pixels[0], self._source.location, count)
+        if max(self._labels.values()) >= classes:
+            name = self._classifier.model.name
+            raise SourceError(f"{self._source.location}: has more classes than the {classes} of {name}")
+
+    def _job(self, key: str, cells: tuple[Cell, ...]) -> ImageJob:
+        return ImageJob(self._source, key, cells, self._seed, self._classifier.preprocessing)
+
+    def measure(self, cells: tuple[Cell, ...], meter: Meter) -> list[float]:
+        """Return the accuracies in % in the `cells` of a unit."""
+        hits, seen = np.zeros(len(cells), np.int64), 0
+        keys = [key for key in self._labels if key not in self.failures]
+        size = _AHEAD * self._workers
+        for start in range(0, len(keys), size):
+            jobs = {key: self._job(key, cells) for key in keys[start : start + size]}
+            # Observed group by group, so that workers that wait for the model do not count as silent.
+            with Progress(meter, counts=False) as progress:
+                for shown in carry_out(jobs, lambda each: each.key, self._workers, progress):
+                    if shown.pixels is None:
+                        self.failures[shown.key] = shown.reason
+                    else:
+                        hits += self._predict(shown.pixels, shown.key) == self._labels[shown.key]
+                        seen += 1
+                    meter.update(len(cells))
+        if not seen:
+            raise SourceError(f"{self._source.location}: none of the images can be made")
+        return [100 * int(each) / seen for each in hits]
+
+    def _predict(self, pixels: Pixels, key: str) -> NDArray[np.int64]:
+        parts = [pixels[start : start + self._batch] for start in range(0, len(pixels), self._batch)]
+        logits = np.concatenate([self._classifier(part) for part in parts])
+        if not is_finite(logits).all():
+            raise ArgumentError(f"{self._classifier.model.name}: returns NaN or infinity for {key!r}")
+        best: NDArray[np.int64] = logits.argmax(axis=1)
+        return best

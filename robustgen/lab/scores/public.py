@@ -1,0 +1,270 @@
+"""Scores as Python users get them: values, a table for pandas, HTML for notebooks, the page of a report."""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from robustgen.display.tables import format_tables
+from robustgen.display.text import format_count
+from robustgen.errors import ArgumentError, MissingDependencyError, UnknownNameError
+from robustgen.files.storage.temporary import TemporaryFolder
+from robustgen.lab.evaluation.evaluating import EvaluateResult
+from robustgen.lab.scores.intervals import MEAN, Interval
+from robustgen.lab.scores.layouts import format_report, list_tables
+from robustgen.lab.scores.measures import Measure
+from robustgen.lab.scores.reporting import Report
+from robustgen.lab.scores.score_page import write_page
+from robustgen.settings.scoring import Columns
+
+_WIDTH: Final = 110
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Row:
+    """Values of one model on one corruption or perturbation; errors are fractions.
+
+    Attributes
+    ----------
+    model, name : str
+    values : dict of str to float
+        Measure to value, with the names of ``score --format json``: ``error``, ``corruption_error``, ...
+    intervals : dict of str to Interval
+        Measure to the ends of its 95 % interval.
+    severities : dict of float to float
+        Severity to top-1 error; empty for perturbations.
+    """
+
+    model: str
+    name: str
+    values: Mapping[str, float]
+    intervals: Mapping[str, Interval]
+    severities: Mapping[float, float]
+
+
+class Scores:
+    """Scores of one or more models on the same images: the result of `evaluate` and `score`.
+
+    Errors are fractions, as in CSV and JSON. `print` shows the tables of the commands, in per cent.
+
+    Attributes
+    ----------
+    models : tuple of str
+    predictions : tuple of str
+        Path or URL of the predictions of each model.
+    baseline : str or None
+        Name of the model whose errors normalise `mce`, if any.
+    images : int
+        Number of images or sequences.
+    run : EvaluateResult or None
+        For `evaluate`, the numbers of predictions made and kept, and the images that failed.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        predictions: Sequence[str | Path],
+        dataset: str | Path | None = None,
+        run: EvaluateResult | None = None,
+        folder: TemporaryFolder | None = None,
+    ) -> None:
+        self._report, self._dataset, self.run = report, dataset, run
+        # Removes temporary predictions together with these scores.
+        self._folder = folder
+        self.models = tuple(each.model for each in report.models)
+        self.predictions = tuple(map(str, predictions))
+        self.baseline = report.baseline.name if report.baseline else None
+        self.images = report.models[0].count
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """Return notes for readers, such as what the models were given, and the images that failed."""
+        place = f"{self._folder.path}/" if self._folder else ""
+        notes = (each.replace(place, "") for each in [*self._report.inputs, *self._report.all_notes])
+        failed = self.run.failures if self.run else {}
+        told = [f"{format_count(len(failed), 'image')} could not be made: {', '.join(sorted(failed))}"]
+        return (*notes, *told * bool(failed), *(self.run.remarks if self.run else ()))
+
+    # --- values
+
+    @property
+    def mce(self) -> float:
+        """Return the mean corruption error of the only model, over all common corruptions and severities.
+
+        It is normalised by the `baseline`. Without one, as in papers on CIFAR, it is the mean error.
+
+        Raises
+        ------
+        ArgumentError
+            Some corruptions or severities are missing, so that only `mean` is defined.
+        """
+        key = "corruption_error" if self.baseline else "error"
+        found, common = self.mean(key), self._report.benchmark.common
+        used = self._report.averaged(self._find_measure(key))
+        if used != common or not self._report.models[0].complete:
+            count = f"{len(common)} corruptions at five severities, these scores {len(used)}"
+            raise ArgumentError(f"mCE is a mean over {count}: use mean({key!r})")
+        return found
+
+    @property
+    def clean_error(self) -> float | None:
+        """Return the top-1 error of the only model on the clean images, if there are any."""
+        return self._report.models[self._find_model(None)].clean_error
+
+    def mean(self, measure: str, model: str | None = None) -> float:
+        """Return the mean of a measure over the common corruptions or perturbations that all models have.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such mean or model; the message says which there are.
+        """
+        index = self._find_model(model)
+        found = self._report.mean(self._find_measure(measure), self._report.models[index])
+        if found is None:
+            operations = f"common {self._report.benchmark.operation}s"
+            raise ArgumentError(f"{measure} has no mean, because the models share none of the {operations}")
+        return found
+
+    def value(self, measure: str, name: str, model: str | None = None) -> float:
+        """Return the value of a measure on one corruption or perturbation; raises as `mean`."""
+        values = self._find_measure(measure).values[self._find_model(model)]
+        if name not in values:
+            raise UnknownNameError(self._report.benchmark.operation, name, values)
+        return values[name]
+
+    def interval(self, measure: str, name: str = MEAN, model: str | None = None) -> Interval | None:
+        """Return the 95 % interval of a value, or of a mean; None if it has none."""
+        return self._report.interval(self._find_model(model), self._find_measure(measure).key, name)
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """Return one row for each model and corruption or perturbation, in the order of the benchmark."""
+        measures = self._report.measures
+        names = dict.fromkeys(name for measure in measures for name in self._report.names(measure))
+        return tuple(
+            self._make_row(index, name)
+            for index in range(len(self.models))
+            for name in names
+            if any(name in measure.values[index] for measure in measures)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything that ``score --format json`` prints."""
+        content: dict[str, Any] = json.loads(format_report(self._report, "json"))
+        return content
+
+    def to_pandas(self) -> "DataFrame":
+        """Return a data frame with the `rows`: each measure, the ends of its interval, and each severity.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from error
+        return pandas.DataFrame([self._flatten(row) for row in self.rows])
+
+    def to_latex(self, columns: Sequence[str] = (), *, verbose: bool = False) -> str:
+        """Return the tables of ``score --format latex``, for the package booktabs.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Groups of columns of a single table: ``"means"``, ``"noise"``, ``"blur"``, ``"weather"``,
+            ``"digital"``, ``"extra"``; default the means.
+        verbose : bool
+            Whether to return all tables of the papers.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such group.
+        """
+        return self._format("latex", columns, verbose)
+
+    def to_markdown(self, columns: Sequence[str] = (), *, verbose: bool = False) -> str:
+        """Return the tables of ``score --format markdown``, as `to_latex`; default means and operations."""
+        return self._format("markdown", columns, verbose)
+
+    def to_csv(self) -> str:
+        """Return what ``score --format csv`` prints."""
+        return self._format("csv")
+
+    def to_model_index(self) -> str:
+        """Return what ``score --format model-index`` prints, for the model card of the only model.
+
+        Raises
+        ------
+        ConfigError
+            There are several models.
+        """
+        return self._format("model-index")
+
+    def report(self, path: str | Path) -> Path:
+        """Write the page of ``score --output page.html``, and return its path.
+
+        Raises
+        ------
+        OutputError
+            The page cannot be written.
+        """
+        write_page(self._report, Path(path), self.predictions, self._dataset)
+        return Path(path)
+
+    # --- texts
+
+    def __str__(self) -> str:
+        return "\n".join([format_report(self._report, "table", _WIDTH), *self.notes])
+
+    def __repr__(self) -> str:
+        return f"Scores({', '.join(self.models)}: {format_count(self.images, self._report.benchmark.noun)})"
+
+    def _repr_html_(self) -> str:
+        tables = format_tables([*list_tables(self._report, summary=True)], "html")
+        return tables + "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+
+    # --- parts
+
+    def _format(self, layout: str, columns: Sequence[str] = (), verbose: bool = False) -> str:
+        if unknown := {*columns} - {*get_args(Columns)}:
+            raise UnknownNameError("group of columns", min(unknown), get_args(Columns))
+        return format_report(self._report, layout, columns=columns, verbose=verbose)
+
+    def _find_model(self, name: str | None) -> int:
+        if name is None and len(self.models) == 1:
+            return 0
+        if name is None:
+            raise ArgumentError(f"name one of the models, as in mean('error', {self.models[0]!r})")
+        if name not in self.models:
+            raise UnknownNameError("model", name, self.models)
+        return self.models.index(name)
+
+    def _find_measure(self, key: str) -> Measure:
+        measures = {measure.key: measure for measure in self._report.measures}
+        if key not in measures:
+            raise UnknownNameError("measure", key, measures)
+        return measures[key]
+
+    def _make_row(self, index: int, name: str) -> Row:
+        model = self._report.models[index]
+        values = {m.key: m.values[index][name] for m in self._report.measures if name in m.values[index]}
+        intervals = {key: self._report.interval(index, key, name) for key in values}
+        known = {key: interval for key, interval in intervals.items() if interval}
+        return Row(model.model, name, values, known, model.severities.get(name, {}))
+
+    def _flatten(self, row: Row) -> dict[str, Any]:
+        flat: dict[str, Any] = {"model": row.model, self._report.benchmark.operation: row.name}
+        for key, value in row.values.items():
+            ends = row.intervals.get(key)
+            flat |= {key: value, **({f"{key}_low": ends.low, f"{key}_high": ends.high} if ends else {})}
+        return flat | {f"severity_{level:g}": error for level, error in row.severities.items()}

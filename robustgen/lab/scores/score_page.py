@@ -1,0 +1,237 @@
+"""`robustgen score --output page.html`: one self-contained page with its numbers as JSON."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from robustgen.display.html import check_page_path, render_page
+from robustgen.display.text import format_count
+from robustgen.files.storage import is_url, save
+from robustgen.lab.evaluation.predictions import open_predictions
+from robustgen.lab.scores.calibration import describe_calibration, read_calibration
+from robustgen.lab.scores.gallery import Gallery, choose_images
+from robustgen.lab.scores.intervals import MEAN
+from robustgen.lab.scores.layouts import head_of, list_family_tables
+from robustgen.lab.scores.measures import Measure
+from robustgen.lab.scores.published import PublishedModel, describe_differences, read_models
+from robustgen.lab.scores.reporting import Report
+from robustgen.lab.scores.results import flip_curves
+from robustgen.metrics.formulas import ERROR
+from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.sets.dataset.opening import open_dataset
+
+# Minimal number of models for a fitted line.
+_FEWEST_FOR_LINE: Final = 4
+
+
+def write_page(
+    report: Report, path: Path, folders: Sequence[str | Path], dataset: str | Path | None = None
+) -> int:
+    """Write the page about a report.
+
+    Parameters
+    ----------
+    report : Report
+    path : Path
+    folders : sequence of path or URL
+        The predictions of its models, in the same order, for calibration and flip curves.
+    dataset : path or URL, optional
+        The set, for the gallery.
+
+    Returns
+    -------
+    int
+        Size of the page in bytes.
+
+    Raises
+    ------
+    OutputError, SourceError
+        The page cannot be written, or predictions cannot be read again.
+    """
+    check_page_path(path, *([dataset] if dataset and not is_url(dataset) else []))
+    data = collect_data(report)
+    for folder, model, entry in zip(folders, report.models, data["models"], strict=False):
+        opened = open_predictions(folder)
+        if report.kind == "c":
+            entry["calibration"] = describe_calibration(read_calibration(opened))
+        else:
+            entry["curves"] = {
+                name: _shorten(each) for name, each in flip_curves(opened, report.difficulty).items()
+            }
+        assert model.model == entry["name"]
+    gallery = None
+    if dataset and report.kind == "c":
+        gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
+    context = {
+        "lead": _lead(report),
+        "notes": _name_models(report, folders),
+        "families": [*list_family_tables(report)],
+    }
+    page = render_page("scores.html", data=data, gallery=gallery, **context)
+    save(path, page, f"--output {path}")
+    return len(page)
+
+
+def _name_models(report: Report, folders: Sequence[str | Path]) -> list[str]:
+    """Return the notes with the names of models in place of their folders, which a published page hides."""
+    notes = [*report.inputs, *report.all_notes]
+    for folder, model in zip(folders, report.models, strict=False):
+        root = open_predictions(folder).root
+        notes = [note.replace(root, model.model) for note in notes]
+    return notes
+
+
+def _lead(report: Report) -> str:
+    count = format_count(report.models[0].count, report.benchmark.noun)
+    base = f", normalised by {report.baseline.name}" if report.baseline else ""
+    models = format_count(len(report.models), "model")
+    measured = any(report.averaged(measure) for measure in report.measures)
+    titles = [report.benchmark.title] * (measured or not report.families) + [
+        family.title for family in report.families
+    ]
+    return f"{models} on {', '.join(titles)}, {count}{base if measured else ''}"
+
+
+def _choose_gallery(report: Report, dataset: str | Path, keys: Sequence[str]) -> Gallery:
+    averaged = [measure for measure in report.measures if report.averaged(measure)]
+    ranked = sorted(report.models, key=lambda model: (averaged and report.mean(averaged[0], model)) or 0)
+    return choose_images(ranked, open_dataset(dataset), keys)
+
+
+# --- data ----------------------------------------------------------------------------------------
+
+
+def collect_data(report: Report) -> dict[str, Any]:
+    """Return all scores on the page, for JSON."""
+    names = list(dict.fromkeys(name for measure in report.measures for name in report.names(measure)))
+    there = {name for measure in report.measures for row in measure.values for name in row}
+    names = [name for name in names if name in there]
+    categories = {name: key for key, own in report.benchmark.categories.items() for name in own}
+    models = [_describe_model(report, index, names) for index in range(len(report.models))]
+    return {
+        "kind": report.kind,
+        "title": report.benchmark.title,
+        "baseline": report.baseline.name if report.baseline else None,
+        "images": report.models[0].count,
+        "levels": [*report.models[0].levels],
+        "operations": [
+            {"name": name, "head": head_of(name), "category": categories.get(name, "in no mean")}
+            for name in names
+        ],
+        "measures": [_describe_measure(report, measure) for measure in report.measures],
+        "models": models + [_describe_published(report, each, names) for each in report.published],
+        "sources": describe_differences(report.published, report.kind, report.models[0].count, report.origin),
+        "pairs": _describe_pairs(report),
+        "gain": _describe_gain(report, names),
+        "line": _fit_line(report),
+    }
+
+
+def _describe_measure(report: Report, measure: Measure) -> dict[str, Any]:
+    formula = measure.formula
+    return {
+        "key": measure.key,
+        "title": measure.title,
+        "mean": formula.mean,
+        "over": len(report.averaged(measure)),
+        "factor": formula.factor,
+        "digits": formula.digits,
+        "normalised": formula.normalised,
+    }
+
+
+def _describe_model(report: Report, index: int, names: Sequence[str]) -> dict[str, Any]:
+    model = report.models[index]
+    measures = {}
+    for measure in report.measures:
+        values = measure.values[index]
+        measures[measure.key] = {
+            "mean": _shorten(report.mean(measure, model)),
+            "interval": _shorten(report.interval(index, measure.key, MEAN)),
+            "values": [_shorten(values.get(name)) for name in names],
+            "intervals": [_shorten(report.interval(index, measure.key, name)) for name in names],
+        }
+    return {
+        "name": model.model,
+        "clean": _shorten(model.clean_error),
+        "cleanInterval": _shorten(report.interval(index, "", CLEAN)),
+        "measures": measures,
+        "errors": [_shorten(model.errors.get(name)) for name in names] if report.kind == "c" else None,
+    }
+
+
+def _describe_published(report: Report, model: PublishedModel, names: Sequence[str]) -> dict[str, Any]:
+    measures = {}
+    for measure in report.measures:
+        values = model.values(measure, report.baseline)
+        mean = model.mean(measure, report.baseline, report.averaged(measure))
+        measures[measure.key] = {
+            "mean": _shorten(mean),
+            "interval": None,
+            "values": [_shorten(values.get(name)) for name in names],
+            "intervals": [None] * len(names),
+        }
+    errors = model.content.get("errors", {})
+    lists = [errors[name] if isinstance(errors.get(name), list) else None for name in names]
+    return {
+        "name": model.model,
+        "published": model.table.title,
+        "clean": model.clean_error if report.kind == "c" else None,
+        "cleanInterval": None,
+        "measures": measures,
+        "errors": lists if report.kind == "c" else None,
+    }
+
+
+def _describe_pairs(report: Report) -> dict[str, Any]:
+    """Return for each measure the intervals of the differences of all pairs of means."""
+    if not report.resampling or len(report.models) < 2:
+        return {}
+    found = {measure.key: report.resampling.pairs(measure) for measure in report.measures}
+    return {key: _shorten(each.tolist()) for key, each in found.items() if each is not None}
+
+
+def _describe_gain(report: Report, names: Sequence[str]) -> dict[str, Any]:
+    """Return for two models the intervals of their differences by operation."""
+    if not report.resampling or len(report.models) != 2:
+        return {}
+    return {
+        measure.key: [_shorten(report.resampling.operation_difference(measure, name)) for name in names]
+        for measure in report.measures
+    }
+
+
+def _fit_line(report: Report) -> dict[str, Any] | None:
+    """Return the line of mean error against clean error, fitted to these models, or to published ones."""
+    measure = next((each for each in report.measures if each.formula == ERROR), None)
+    if measure is None or report.kind == "p":
+        return None
+    names = report.averaged(measure)
+    points: list[tuple[float | None, float | None]]
+    points = [(m.clean_error, report.mean(measure, m)) for m in report.models if m.clean_error is not None]
+    source = f"these {len(points)} models"
+    if len(points) < _FEWEST_FOR_LINE and report.baseline and names == report.benchmark.common:
+        known = [each for each in read_models("c") if each.table.title.startswith("RobustBench")]
+        points = [(each.clean_error, each.mean(measure, report.baseline, names)) for each in known]
+        source = f"the {len(points)} models of RobustBench's table (its 5000 images)"
+    pairs = np.array([pair for pair in points if None not in pair], np.float64)
+    if len(pairs) < _FEWEST_FOR_LINE or np.ptp(pairs[:, 0]) < 1e-6:
+        return None
+    slope, intercept = np.polyfit(pairs[:, 0], pairs[:, 1], 1)
+    return {
+        "slope": _shorten(float(slope)),
+        "intercept": _shorten(float(intercept)),
+        "source": source,
+        "points": _shorten(pairs.tolist()) if "RobustBench" in source else [],
+    }
+
+
+def _shorten(value: Any) -> Any:
+    """Return numbers with five digits, which is more than a page shows."""
+    if isinstance(value, Mapping):
+        return {key: _shorten(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_shorten(each) for each in value]
+    return float(f"{value:.5g}") if isinstance(value, (float, np.floating)) else value

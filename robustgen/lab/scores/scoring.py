@@ -1,0 +1,351 @@
+"""`robustgen score`: checks that predictions match each other and are complete, and reports on them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from robustgen.display.text import escape, format_count
+from robustgen.errors import ArgumentError, ConfigError, SourceError, UnfinishedError
+from robustgen.files.name_lists import describe_difference
+from robustgen.files.storage import is_url
+from robustgen.lab.evaluation.predictions import (
+    ABOUT,
+    Predictions,
+    digest_of,
+    find_folders,
+    is_unfinished,
+    map_labels,
+    open_predictions,
+)
+from robustgen.lab.models.preprocessing import read_recorded
+from robustgen.lab.scores.baselines import ALEXNET, Baseline, read_baseline, take_baseline
+from robustgen.lab.scores.measures import Measure
+from robustgen.lab.scores.published import PublishedModel, describe_differences, read_models
+from robustgen.lab.scores.reporting import Report
+from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
+from robustgen.metrics import COMMON_PERTURBATIONS
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Kind
+from robustgen.sets.dataset.opening import open_dataset
+
+_NAMED_BASELINES: Final = ("alexnet", "none")
+_IMAGENET_CLASSES: Final = 1000
+# Accuracy on clean images below which labels must be wrong, if there are so many.
+_MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
+# Editions with the images of AlexNet's numbers, except for the crop.
+_ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
+
+
+def score(
+    folders: Sequence[str | Path],
+    *,
+    baseline: str | None = None,
+    partial: bool = False,
+    difficulty: int = 1,
+    dataset: str | Path | None = None,
+    intervals: bool = True,
+    compare_with: str | None = None,
+) -> Report:
+    """Score the predictions in `folders`, on the same images.
+
+    Parameters
+    ----------
+    folders : sequence of path or URL
+        Folders of predictions, one model each, or folders of such folders.
+    baseline : str, optional
+        ``"alexnet"``, ``"none"``, a file for `read_baseline`, or a folder of predictions; default AlexNet for
+        predictions of ImageNet's classes at its size, otherwise none.
+    partial : bool
+        Whether to score sets that are not complete.
+    difficulty : int
+        Difficulty of the perturbations.
+    dataset : path or URL, optional
+        The C or P set, to compare its keys with those of the predictions.
+    intervals : bool
+        Whether to compute bootstrap intervals.
+    compare_with : {"published"}, optional
+        Published models to compare with.
+
+    Raises
+    ------
+    RobustgenError
+        A file is missing, malformed, or does not match; the message says which.
+    """
+    notes: list[str] = []
+    folders = [*dict.fromkeys(each for folder in folders for each in find_folders(folder))]
+    found = _open_finished(folders, partial, difficulty, notes)
+    unfinished = [folder for folder in folders if folder not in found]
+    folders, opened = [*found], [*found.values()]
+    _check_mixture(opened)
+    if dataset:
+        _check_keys(opened[0], dataset, notes)
+    is_common = opened[0].kind == "p" or any(map(has_common, opened))
+    chosen = _choose_baseline(baseline, opened, difficulty)
+    names = _names(folders, opened)
+    models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
+    for folder, each, model in zip(folders, opened, models, strict=True):
+        _check_complete(folder, each, model, partial, notes)
+        _doubt_labels(each, model, notes)
+    models = _choose_levels(models, chosen, notes if is_common else [])
+    _say_averaged(opened, notes)
+    if partial and chosen:
+        _say_undivided(models, chosen, notes)
+    published = choose_published(models, difficulty, notes) if compare_with and is_common else []
+    report = Report(
+        models,
+        chosen,
+        difficulty,
+        notes,
+        intervals,
+        partial,
+        published,
+        _describe_origin(opened[0]),
+        opened[0].settings,
+        folders,
+        unfinished,
+        _describe_inputs(names, opened),
+    )
+    notes += describe_differences(published, report.kind, models[0].count, report.origin)
+    notes += [note for family in report.families for note in family.notes]
+    shared = any(set.intersection(*map(set, each.values)) for each in _take_measures(report, baseline))
+    if not (shared or report.families):
+        raise SourceError("the folders share no corruption or perturbation that could be scored")
+    return report
+
+
+def _open_finished(
+    folders: Sequence[str | Path], partial: bool, difficulty: int, notes: list[str]
+) -> dict[str | Path, Predictions]:
+    """Open the folders with complete predictions, and name the others in a note.
+
+    If none is complete, all are returned, for the message about the first one.
+    """
+    opened, reasons = dict[str | Path, Predictions](), dict[str | Path, str]()
+    errors = list[UnfinishedError]()
+    for folder in folders:
+        try:
+            opened[folder] = open_predictions(folder)
+        except UnfinishedError as error:
+            errors.append(error)
+            reasons[folder] = f"{folder}"
+            continue
+        if not partial and (missing := list_missing(opened[folder], difficulty)):
+            reasons[folder] = f"{folder} (lacks {_shorten_missing(opened[folder].kind, missing)})"
+    finished = {folder: each for folder, each in opened.items() if folder not in reasons}
+    if not opened:
+        raise errors[0]
+    if finished and reasons:
+        notes.append(
+            f"not scored, because unfinished: {', '.join(reasons.values())}; the same command resumes a run"
+        )
+    return finished or opened
+
+
+def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> list[str]:
+    """Return lines on what the models were given, as their folders record it; equal ones share a line."""
+    found = dict[str, list[str]]()
+    for name, each in zip(names, opened, strict=True):
+        if own := read_recorded(each.settings, f"{each.root}/{ABOUT}: preprocessing"):
+            found.setdefault(own.describe(), []).append(name)
+    return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
+
+
+def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
+    try:
+        return report.measures
+    except ArgumentError as error:
+        raise ConfigError(f"--baseline {baseline or 'alexnet'}: {error}") from error
+
+
+def _names(folders: Sequence[str | Path], opened: Sequence[Predictions]) -> list[str]:
+    """Return the folders' own names, or their paths if the names are not unique."""
+    names = [escape(each.root.rpartition("/")[2]) for each in opened]
+    return names if len(set(names)) == len(names) else [escape(folder) for folder in folders]
+
+
+def _check_mixture(opened: Sequence[Predictions]) -> None:
+    first = opened[0]
+    for other in opened[1:]:
+        if other.kind != first.kind:
+            kinds = {"c": "a C set", "p": "a P set"}
+            raise SourceError(
+                f"{first.root} is of {kinds[first.kind]}, {other.root} of {kinds[other.kind]}: "
+                f"score them one after the other"
+            )
+        if other.keys != first.keys:
+            reason = describe_difference(other.keys, first.keys, "keys")
+            raise SourceError(f"{other.root}: not the images of {first.root}: {reason}")
+        own, known = (each.settings.get("source_digest") for each in (other, first))
+        if own and known and own != known:
+            same = "of the same names, but of other sizes"
+            raise SourceError(f"{other.root}: made from other source images than {first.root}: {same}")
+        _check_labels(first, other)
+
+
+def _check_labels(first: Predictions, other: Predictions) -> None:
+    """Raise a SourceError if two models have different true classes for the same images."""
+    files = [next(iter(each.files.values())) for each in (first, other)]
+    if any(file.labels is None for file in files):
+        return
+    known, own = map(map_labels, files)
+    pairs = {(label, known[key]): key for key, label in own.items()}
+    # Of two models with class lists, each numbers the same classes in its own order.
+    lists = [each.settings.get("preprocessing", {}).get("classes") for each in (first, other)]
+    counts = {len(pairs), *(len({*each}) for each in zip(*pairs, strict=True))}
+    is_another_order = lists[0] != lists[1] and len(counts) == 1
+    for (label, there), key in pairs.items() if not is_another_order else ():
+        if label != there:
+            raise SourceError(
+                f"{other.root}: {key!r} is of class {label}, in {first.root} of class {there}; predict both "
+                "on the same set, and list the classes of each model with predict --classes"
+            )
+
+
+def _check_keys(predictions: Predictions, dataset: str | Path, notes: list[str]) -> None:
+    data = open_dataset(dataset)
+    if data.kind != predictions.kind:
+        raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
+    wanted = tuple(sorted(data.keys(data.variants[0])))
+    asked = predictions.settings.get("keys") == digest_of(next(iter(predictions.files.values())).keys)
+    if asked and {*predictions.keys} < {*wanted}:
+        # Of a sample, or of the first images.
+        count, all_ = len(predictions.keys), format_count(len(wanted), data.benchmark.noun)
+        notes.append(f"the predictions are of {count:,} of the {all_} of {dataset}, as their command chose")
+    elif predictions.keys != wanted:
+        reason = describe_difference(predictions.keys, wanted, "keys")
+        raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
+
+
+def _choose_baseline(text: str | None, opened: Sequence[Predictions], difficulty: int) -> Baseline | None:
+    if text and text not in _NAMED_BASELINES:
+        if not (own := _open_baseline(text)):
+            return read_baseline(Path(text))
+        _check_mixture([opened[0], own])
+        return take_baseline(read_scores(own, _names([text], [own])[0], difficulty))
+    why = _doubt_alexnet(opened, difficulty)
+    if text == "alexnet" and why:
+        raise ConfigError(f"--baseline alexnet: {why}; give a file, a folder of predictions, or none")
+    return None if text == "none" or why else ALEXNET
+
+
+def _open_baseline(text: str) -> Predictions | None:
+    """Return the predictions in the folder or at the URL that `--baseline` names; None if it names a file."""
+    if not (is_url(text) or Path(text).is_dir()):
+        return None
+    folders = find_folders(text)
+    if len(folders) > 1:
+        raise ConfigError(f"--baseline {text}: a baseline is one model; name one of {', '.join(folders)}")
+    return open_predictions(folders[0])
+
+
+def check_baseline(text: str | None) -> None:
+    """Check before the work that `--baseline` names a readable baseline."""
+    if text and text not in _NAMED_BASELINES and not _open_baseline(text):
+        read_baseline(Path(text))
+
+
+def _doubt_alexnet(opened: Sequence[Predictions], difficulty: int) -> str | None:
+    """Return why AlexNet's numbers do not apply to these predictions, if so."""
+    if opened[0].kind == "p" and difficulty > 1:
+        return "AlexNet's numbers are those of difficulty 1"
+    for each in opened:
+        # Some models have an extra output for the background.
+        if (each.classes or _IMAGENET_CLASSES) not in (_IMAGENET_CLASSES, _IMAGENET_CLASSES + 1):
+            return f"AlexNet's numbers are for ImageNet's 1000 classes, {each.root} has {each.classes}"
+        edition = each.settings.get("edition")
+        if edition and edition not in _ALEXNET_EDITIONS:
+            return f"AlexNet's numbers are for ImageNet at 224 pixels, {each.root} is of edition {edition}"
+    return None
+
+
+def _check_complete(
+    folder: str | Path, predictions: Predictions, model: ModelScores, partial: bool, notes: list[str]
+) -> None:
+    if model.kind == "c" and model.clean_error is None:
+        notes.append(f"{folder}: no {CLEAN}.npz, so no clean error and no score that needs it")
+    if not model.missing:
+        return
+    missing = _shorten_missing(model.kind, model.missing)
+    if not partial:
+        resume = "the command that predicted resumes its run; " * is_unfinished(predictions.store)
+        raise SourceError(f"{folder}: incomplete: {missing} missing ({resume}--partial scores the rest)")
+    notes.append(f"{folder}: incomplete: {missing} missing; means are over the rest")
+
+
+def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]) -> None:
+    """Add a note if a model is no better on clean images than a guess."""
+    if model.clean_error is None or model.labels is None or model.count < _FEWEST_IMAGES:
+        return
+    classes = predictions.classes or np.unique(model.labels).size
+    if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
+        notes.append(
+            f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
+            "labels must be wrong: check the order of the classes (predict --classes) and the preprocessing"
+        )
+
+
+def _choose_levels(
+    models: list[ModelScores], baseline: Baseline | None, notes: list[str]
+) -> list[ModelScores]:
+    """Return the models with the severities that errors are averaged over: five, or those that all have."""
+    if models[0].kind == "p" or any(model.errors for model in models):
+        return models
+    found = [by_level.keys() for model in models for by_level in model.severities.values()]
+    levels = tuple(level for level in IMAGENET_C.levels if all(level in each for each in found))
+    if levels:
+        listed = " and ".join(filter(None, [", ".join(map(str, levels[:-1])), str(levels[-1])]))
+        word = "severity" if len(levels) == 1 else "severities"
+        why = "; nothing is normalised, because baselines are means over five" if baseline else ""
+        notes.append(f"no corruption has five severities: means are over {word} {listed} only{why}")
+    return [replace(model, levels=levels or model.levels) for model in models]
+
+
+def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
+    """Add a note on the ten perturbations in the means of a CIFAR set, which others choose differently."""
+    first = opened[0]
+    edition = str(first.settings.get("edition") or "")
+    if first.kind == "p" and (edition.startswith("cifar") or first.classes in (10, 100)):
+        ten = ", ".join(COMMON_PERTURBATIONS)
+        notes.append(f"means are over {ten}; the published cifar-p-eval has spatter instead of snow")
+
+
+def _describe_origin(predictions: Predictions) -> str:
+    """Return who created the images of the predictions, if the folder says so."""
+    manifest = predictions.settings
+    if not manifest.get("edition"):
+        return f"{predictions.root} does not say who created them"
+    return f"created by robustgen, edition {escape(manifest['edition'])}"
+
+
+def choose_published(
+    models: Sequence[ModelScores], difficulty: int, notes: list[str]
+) -> list[PublishedModel]:
+    """Return the published models of the kind, if their values have the same severities."""
+    if not models[0].complete or difficulty > 1:
+        notes.append("published values are for five severities and difficulty 1: none is compared")
+        return []
+    # RobustBench's AlexNet is that of the paper, on fewer images.
+    return [each for each in read_models(models[0].kind) if each.model != "AlexNet (RobustBench)"]
+
+
+def _say_undivided(models: Sequence[ModelScores], baseline: Baseline, notes: list[str]) -> None:
+    """Add a note on the common operations without a baseline value."""
+    common = BENCHMARKS[models[0].kind].common
+    known = {*baseline.errors} if models[0].kind == "c" else {*baseline.flip_probabilities}
+    measured = {name for model in models for name in (*model.errors, *model.flips)}
+    lacking = [name for name in common if name in measured - known]
+    if known and lacking:
+        notes.append(f"{baseline.name} has no value for {', '.join(lacking)}: not normalised")
+
+
+def _shorten_missing(kind: Kind, missing: Sequence[str]) -> str:
+    """Return the missing variants; a corruption without any variant by its name."""
+    absent = [
+        name
+        for name in (IMAGENET_C.common if kind == "c" else ())
+        if all(IMAGENET_C.variant(name, level).folder in missing for level in IMAGENET_C.levels)
+    ]
+    single = [variant for variant in missing if variant.partition("/")[0] not in absent]
+    return ", ".join(absent + single)

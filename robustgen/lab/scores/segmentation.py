@@ -1,0 +1,298 @@
+"""`robustgen score-segmentation`: mIoU, mCD and rCD from label maps.
+
+Images are read one by one and added to counts of pixels, so memory does not grow with their number.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.display import tables
+from robustgen.errors import ArgumentError, ImageError, SourceError
+from robustgen.files.name_lists import describe_difference
+from robustgen.lab.evaluation.processes import map_files
+from robustgen.lab.scores.intervals import Interval
+from robustgen.lab.scores.result_grid import (
+    Cell,
+    averaged_cells,
+    check_cells,
+    describe_averaged,
+    find_cells,
+    read_reference,
+    tabulate_severities,
+)
+from robustgen.metrics.bootstrap import draw_weights, percentile_interval
+from robustgen.metrics.checks import Floats
+from robustgen.metrics.formulas import CORRUPTION_ERROR, RELATIVE_CORRUPTION_ERROR
+from robustgen.metrics.segmentation import (
+    IGNORED,
+    count_pixels,
+    intersections_over_union,
+    mean_intersection_over_union,
+)
+from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.pixels.imaging.label_maps import read_label_map
+from robustgen.sets.executors import count_cores
+from robustgen.settings.scoring import SegmentationScoring
+
+# Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.
+_CITYSCAPES: Final = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
+CITYSCAPES_CLASSES: Final = len(_CITYSCAPES)
+# Suffixes that data sets and tools add to the name of an image.
+_TAIL: Final = re.compile(r"_(gtFine_labelTrainIds|gtFine_labelIds|leftImg8bit)$")
+
+
+def to_train_ids(labels: NDArray[Any], ignored: int = IGNORED) -> NDArray[Any]:
+    """Return Cityscapes' label ids as its 19 train ids, and all others as `ignored`."""
+    table = np.full(1 << 16, ignored, np.int64)
+    table[list(_CITYSCAPES)] = range(CITYSCAPES_CLASSES)
+    return table[labels.astype(np.uint16)]
+
+
+@dataclass(frozen=True)
+class LabelFormat:
+    """Meaning of the values of label maps.
+
+    Attributes
+    ----------
+    classes : int
+    ignored : int
+        Label of pixels to ignore.
+    label_ids : {"none", "truth", "results", "both"}
+        Maps that contain Cityscapes' 34 label ids instead of its 19 train ids.
+    """
+
+    classes: int
+    ignored: int
+    label_ids: str
+
+    def read(self, path: Path, of: str) -> NDArray[Any]:
+        """Return the classes of the pixels of a file, a ``"truth"`` or one of the ``"results"``."""
+        try:
+            labels = read_label_map(path)
+        except ImageError as error:
+            raise SourceError(str(error)) from error
+        return to_train_ids(labels, self.ignored) if self.label_ids in (of, "both") else labels
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """Counts the pixels of one image in all cells.
+
+    Attributes
+    ----------
+    truth : dict of str to Path
+    cells : list of dict of str to Path
+    format : LabelFormat
+    """
+
+    truth: Mapping[str, Path]
+    cells: Sequence[Mapping[str, Path]]
+    format: LabelFormat
+
+    def __call__(self, name: str) -> NDArray[np.int64]:
+        """Return the counts of the image `name`: (cells, 3, classes)."""
+        true = self.format.read(self.truth[name], "truth")
+        return np.stack([self._count(true, files[name]) for files in self.cells])
+
+    def _count(self, true: NDArray[Any], path: Path) -> NDArray[np.int64]:
+        labels = self.format.read(path, "results")
+        try:
+            return count_pixels(true, labels, self.format.classes, self.format.ignored)
+        except ArgumentError as error:
+            raise SourceError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True)
+class SegmentationReport:
+    """The scores of one model.
+
+    Attributes
+    ----------
+    model : str
+    images : int
+    counts : dict of (str, int) or None to ndarray of shape (3, classes)
+        For each corruption and severity; None is the clean set.
+    averaged : list of (str, int)
+        The cells in the means.
+    reference : dict or None
+        The dictionary from `as_dict` of the reference model.
+    notes : list of str
+    samples : dict to ndarray of shape (samples, 3, classes)
+        Counts of bootstrap samples; empty without intervals.
+    """
+
+    model: str
+    images: int
+    counts: Mapping[Cell | None, NDArray[np.int64]]
+    averaged: Sequence[Cell]
+    reference: Mapping[str, Any] | None
+    notes: list[str]
+    samples: Mapping[Cell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+    def miou(self, cell: Cell | None) -> float:
+        """Return the mean intersection over union of a cell; for None, on the clean images."""
+        return float(mean_intersection_over_union(self.counts[cell]))
+
+    def summary(self, samples: bool = False) -> dict[str, Any]:
+        """Return the clean and the mean mIoU, and mCD and rCD if there is a reference.
+
+        With `samples`, returns them for each bootstrap sample.
+        """
+        counts = self.samples if samples else self.counts
+        degradation = {
+            cell: 1 - mean_intersection_over_union(counts[cell]) for cell in (None, *self.averaged)
+        }
+        by_name: dict[str, list[Floats]] = {}
+        for cell in self.averaged:
+            by_name.setdefault(cell[0], []).append(degradation[cell])
+        values = {
+            "clean": 1 - degradation[None],
+            "mean": 1 - np.mean([degradation[cell] for cell in self.averaged], axis=0),
+        }
+        if self.reference:
+            known, clean = self._reference_degradations()
+            for name, formula in (("mCD", CORRUPTION_ERROR), ("rCD", RELATIVE_CORRUPTION_ERROR)):
+                parts = [
+                    formula.combine(rows, degradation[None]) / formula.combine(known[corruption], clean)
+                    for corruption, rows in by_name.items()
+                ]
+                values[name] = np.mean(parts, axis=0)
+        return values
+
+    def _reference_degradations(self) -> tuple[dict[str, list[float]], float]:
+        assert self.reference is not None
+        found: dict[str, list[float]] = {}
+        for name, level in self.averaged:
+            found.setdefault(name, []).append(1 - self.reference["corruptions"][name][str(level)])
+        return found, 1 - self.reference["clean"]
+
+    def intervals(self) -> dict[str, Interval]:
+        """Return the 95 % intervals of `summary`."""
+        if not self.samples:
+            return {}
+        ends = {name: percentile_interval(rows) for name, rows in self.summary(samples=True).items()}
+        return {name: Interval(float(low), float(high)) for name, (low, high) in ends.items()}
+
+    def by_corruption(self) -> dict[str, dict[int, float]]:
+        """Return the mIoU of each corruption and severity."""
+        found: dict[str, dict[int, float]] = {}
+        for cell in self.counts:
+            if cell:
+                found.setdefault(cell[0], {})[cell[1]] = self.miou(cell)
+        return found
+
+    def render(self, layout: str, width: int = 0) -> str:
+        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
+        return tables.render(layout, self._list_tables, self._list_records, self.as_dict, width)
+
+    def _list_tables(self) -> list[tables.Table]:
+        ends = self.intervals()
+        heads = {"clean": "mIoU, clean", "mean": "mIoU, corrupted", "mCD": "mCD", "rCD": "rCD"}
+        rows = [
+            [heads[name], tables.Cell(float(value), ends.get(name))] for name, value in self.summary().items()
+        ]
+        base = f"; mCD and rCD divided by {self.reference['model']}" if self.reference else ""
+        title = f"Mean intersection over union in %{base}{describe_averaged(self.averaged)}"
+        cells = {cell: self.miou(cell) for cell in self.counts if cell}
+        return [
+            tables.Table(title, ["", "Value"], rows),
+            tabulate_severities("mIoU in % by severity", cells),
+        ]
+
+    def _list_records(self) -> list[dict[str, object]]:
+        """Return the rows of the CSV: each corruption and severity, then the summary."""
+        records: list[dict[str, object]] = [
+            {"model": self.model, "corruption": name, "severity": level, "value": value}
+            for name, found in self.by_corruption().items()
+            for level, value in found.items()
+        ]
+        return records + [
+            {"model": self.model, "corruption": name, "severity": None, "value": float(value)}
+            for name, value in self.summary().items()
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all values, for JSON, which can serve as a reference."""
+        return {
+            "model": self.model,
+            "images": self.images,
+            "reference": self.reference and self.reference["model"],
+            "clean": self.miou(None),
+            "corruptions": self.by_corruption(),
+            "class_iou": {
+                CLEAN if cell is None else "/".join(map(str, cell)): intersections_over_union(each).tolist()
+                for cell, each in self.counts.items()
+            },
+            "mean_over": [f"{name}/{level}" for name, level in self.averaged],
+            "summary": {name: float(value) for name, value in self.summary().items()},
+            "intervals": {name: [*ends] for name, ends in self.intervals().items()},
+            "notes": self.notes,
+        }
+
+
+def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
+    """Score the label maps that one model predicts.
+
+    Maps are matched by name, without folders and without the suffixes of Cityscapes.
+
+    Raises
+    ------
+    RobustgenError
+        A file is missing or malformed, or files do not match; the message says which.
+    """
+    cells = find_cells(options.results, "--results")
+    notes = check_cells(cells, "--results", options.partial)
+    averaged = averaged_cells(cells)
+    if not averaged:
+        raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
+    known = read_reference(options.reference, averaged) if options.reference else None
+    if not known:
+        notes.append("no --reference: mCD and rCD need another model's results")
+    labels = LabelFormat(options.classes, options.ignore, options.label_ids)
+    maps = _find_maps(options.truth, labels)
+    names = sorted(maps)
+    folders = [options.clean, *cells.values()]
+    found = [_find_maps(folder, labels) for folder in folders]
+    for folder, files in zip(folders, found, strict=True):
+        if files.keys() != maps.keys():
+            reason = describe_difference(tuple(sorted(files)), tuple(names), "maps")
+            raise SourceError(f"{folder}: not the images of {options.truth}: {reason}")
+    counter = _Counter(maps, found, labels)
+    weights = draw_weights(len(names), options.replicates)
+    total: NDArray[np.int64] = np.zeros(1, np.int64)
+    drawn: NDArray[np.int64] = np.zeros(1, np.int64)
+    for index, counts in enumerate(map_files(counter, names, options.jobs or count_cores())):
+        total = total + counts
+        if options.replicates:
+            drawn = drawn + counts[:, None] * weights[:, index, None, None]
+    places = [None, *cells]
+    samples = dict(zip(places, drawn, strict=True)) if options.replicates else {}
+    return SegmentationReport(
+        options.name, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, samples
+    )
+
+
+def _find_maps(folder: Path, labels: LabelFormat) -> dict[str, Path]:
+    """Return the PNG files below a folder by the names of their images."""
+    if not folder.is_dir():
+        raise SourceError(f"{folder}: no such folder of label maps")
+    wanted = "_labelIds" if labels.label_ids in ("truth", "both") else "_labelTrainIds"
+    found: dict[str, Path] = {}
+    paths = sorted(folder.rglob("*.png"))
+    # Cityscapes has colours, instances and both kinds of ids in one folder.
+    if any(path.stem.endswith(wanted) for path in paths):
+        paths = [path for path in paths if path.stem.endswith(wanted)]
+    for path in paths:
+        name = _TAIL.sub("", path.stem)
+        if name in found:
+            raise SourceError(f"{folder}: {found[name].name} and {path.name} are of the same image")
+        found[name] = path
+    if not found:
+        raise SourceError(f"{folder}: contains no PNG files")
+    return found

@@ -1,0 +1,183 @@
+"""Ingredients: what corruptions need beside the image, such as photographs of frost or depth maps.
+
+A corruption declares its ingredient with ``needs=``. A plan opens each ingredient once. What it opens is sent
+to the workers, and gives the corruption's function its last argument for each image.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from robustgen.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from robustgen.files.storage import Store
+    from robustgen.pixels.imaging.jpeg import Libjpeg
+    from robustgen.pixels.imaging.preparation import PreparationStep
+
+
+class Images(Protocol):
+    """The images of a set, as far as an ingredient reads them."""
+
+    location: str
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of all images."""
+
+    def open(self, key: str) -> Any:
+        """Return one image: uint8 (H, W, 3), or a Pillow image of any mode."""
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image in pixels."""
+
+
+@dataclass(frozen=True)
+class IngredientSpec:
+    """Everything that an ingredient is opened with.
+
+    Attributes
+    ----------
+    place : str or None
+        Absolute path, URL or pattern that the user named; None if there is none.
+    settings : mapping of str to value
+        The user's settings, as the parsers of `Ingredient.settings` return them.
+    parameters : sequence of dataclass object
+        The parameters of every variant that needs the ingredient.
+    source : Images
+        The source of the set.
+    keys : tuple of str
+        Keys of all images of the source that may belong to the set.
+    libjpeg : {"turbo", "ijg"}
+        Decoder of JPEG files.
+    store : Store
+        The output state, for caches that worker processes read.
+    """
+
+    place: str | None
+    settings: Mapping[str, Any]
+    parameters: Sequence[Any]
+    source: Images
+    keys: tuple[str, ...]
+    libjpeg: "Libjpeg"
+    store: "Store"
+
+
+class OpenedIngredient(ABC):
+    """An ingredient that was opened for a set. Picklable.
+
+    Attributes
+    ----------
+    licence : str
+        Sentence about the terms of what the images contain of it; empty if there is nothing to say.
+    """
+
+    licence: str = ""
+
+    def check(self, keys: Sequence[str]) -> None:  # noqa: B027
+        """Raise a ConfigError if one of the images `keys` has nothing; called before the run."""
+
+    def make_ready(self) -> None:  # noqa: B027
+        """Store what `give` needs where worker processes find it; called before the work begins."""
+
+    def describe(self, parameters: Any) -> str:
+        """Return what decides the pixels of a variant with these `parameters`, in one line.
+
+        It is part of the settings of an output, so that a run with other content is refused. Empty if the
+        content is always the same.
+        """
+        return ""
+
+    @abstractmethod
+    def give(self, key: str, preparation: "PreparationStep") -> Any:
+        """Return the last argument of the function for the image `key`, which got this `preparation`.
+
+        Raises
+        ------
+        ImageError
+            There is nothing usable for this image.
+        """
+
+
+class Ingredient(ABC):
+    """Something that a corruption needs beside the image.
+
+    Attributes
+    ----------
+    name : str
+        Name in ``--with NAME=PLACE``, in configs and in the settings of an output.
+    sentence : str
+        What it is and where it may be, for messages and lists.
+    settings : mapping of str to callable
+        Setting to the function that turns a text or a number into its value, or raises a ValueError.
+    absent : {"refused", "installed", "own"}
+        What is used if the user names no place: nothing, installed files, or the images of the set.
+    fits_image : bool
+        Whether what it gives fits one image pixel by pixel, and neither another nor a part of it.
+    """
+
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+    settings: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
+    absent: ClassVar[Literal["refused", "installed", "own"]] = "refused"
+    fits_image: ClassVar[bool] = False
+
+    def open(self, spec: IngredientSpec) -> OpenedIngredient:
+        """Open the ingredient for a set; `robustgen.sets.ingredients.OPENERS` opens those that read sources.
+
+        Raises
+        ------
+        ConfigError, MissingDependencyError
+            It cannot be used.
+        """
+        raise NotImplementedError(f"no function opens {self.name}")
+
+    def take(self, value: Any, image: Any, corruption: str) -> Any:
+        """Return the last argument of the function of `corruption`, from the `value` for an `image`.
+
+        Parameters
+        ----------
+        value : object
+            What `OpenedIngredient.give` returned, or what a user passed in Python; None for nothing.
+        image : uint8 ndarray
+        corruption : str
+            Name, for messages.
+
+        Raises
+        ------
+        ArgumentError
+            The value is missing, or does not fit the image.
+        """
+        if value is None and self.absent != "installed":
+            raise ArgumentError(f'{corruption} needs {self.sentence}: parameters={{"{self.name}": ...}}')
+        return value
+
+
+class InstalledFiles(Ingredient):
+    """Published files in an installed package, or in another folder."""
+
+    absent = "installed"
+    licence: ClassVar[str]
+
+    @abstractmethod
+    def check(self, folder: str | None, parameters: Any) -> None:
+        """Raise a MissingDependencyError if the files for these `parameters` are missing or differ."""
+
+    def open(self, spec: IngredientSpec) -> OpenedIngredient:
+        """Check the files, and return their folder."""
+        for parameters in spec.parameters:
+            self.check(spec.place, parameters)
+        return _Folder(spec.place, self.licence)
+
+
+@dataclass(frozen=True)
+class _Folder(OpenedIngredient):
+    """The folder of published files; None for that of the installed package."""
+
+    folder: str | None
+    licence: str
+
+    def give(self, key: str, preparation: "PreparationStep") -> str | None:
+        """Return the folder."""
+        return self.folder

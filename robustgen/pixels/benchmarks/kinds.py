@@ -1,0 +1,267 @@
+"""The two benchmarks as data: all facts in which ImageNet-C and ImageNet-P differ.
+
+    benchmark = BENCHMARKS["p"]
+    benchmark.variants(("tilt", "shot_noise"), (1, 2))    # folders tilt, shot_noise, shot_noise_2
+
+The functions of the operations are in a registry, which `Benchmark.operations` loads on demand: reading and
+scoring a set needs only the names.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+from robustgen.errors import SourceError
+
+if TYPE_CHECKING:
+    from robustgen.pixels.benchmarks.registry import Operation
+
+Kind = Literal["c", "p"]
+CLEAN: Final = "clean"
+# Separator of distortion and level in the folders of the published LAION-C.
+_LAION_C_LEVEL: Final = "/intensity_level_"
+
+
+@dataclass(frozen=True, order=True)
+class Variant:
+    """One operation at one level: a folder of the output, or a part of an array.
+
+    Attributes
+    ----------
+    name : str
+        Corruption or perturbation, or ``"clean"`` for the prepared image itself.
+    level : int or float
+        Severity or difficulty; 0 for the clean variant. A whole level is an int.
+    folder : str
+        Folder of its files below the output, for instance ``"fog/3"``, ``"fog/2.5"`` or
+        ``"shot_noise_2"``; empty for the output itself.
+    """
+
+    name: str
+    level: float
+    folder: str
+
+    def path(self, name: str) -> str:
+        """Return the path of the file called `name` below the output, POSIX."""
+        return f"{self.folder}/{name}" if self.folder else name
+
+
+CLEAN_VARIANT: Final = Variant(CLEAN, 0, CLEAN)
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """One of the two benchmarks: its operations, levels and layout.
+
+    Attributes
+    ----------
+    kind : {"c", "p"}
+        Its letter in random streams, settings and the names of commands.
+    title : str
+        Its name in `dataset.json`.
+    operation, level, noun : str
+        Words for its operations, their levels and its outputs.
+    levels : tuple of int
+        All levels that an operation can have.
+    categories : mapping of str to tuple of str
+        The operations of the benchmark itself, in the order of the papers' tables, by category.
+    extra : tuple of str
+        The operations for validation, which no mean includes.
+    noises : tuple of str
+        The operations whose outputs are compared with the clean image at every level.
+    array_shape : str
+        Shape of its arrays, as messages show it.
+    has_clean : bool
+        Whether the clean images are a separate variant; otherwise each sequence begins with them.
+    level_mark : str
+        Separator of operation and level in the name of a folder.
+    bare_level : int
+        The level whose folder has the name of the operation alone; 0 for none.
+    shares_arrays : bool
+        Whether all levels of an operation share an array.
+    finer : bool
+        Whether fractional levels exist.
+    """
+
+    kind: Kind
+    title: str
+    operation: str
+    level: str
+    noun: str
+    levels: tuple[int, ...]
+    categories: Mapping[str, tuple[str, ...]]
+    extra: tuple[str, ...]
+    noises: tuple[str, ...]
+    array_shape: str
+    has_clean: bool
+    level_mark: str
+    bare_level: int
+    shares_arrays: bool
+    finer: bool
+
+    @property
+    def common(self) -> tuple[str, ...]:
+        """Return the operations that the means include, in the order of the papers' tables."""
+        return tuple(name for names in self.categories.values() for name in names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the published operations: the common ones, then the extra ones."""
+        return (*self.common, *self.extra)
+
+    @property
+    def operations(self) -> "Mapping[str, Operation]":
+        """Return all registered operations by name, including the published ones."""
+        from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
+        from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
+
+        known: Mapping[Kind, Mapping[str, Operation]] = {"c": ALL_CORRUPTIONS, "p": PERTURBATIONS}
+        return known[self.kind]
+
+    @property
+    def array_axes(self) -> int:
+        """Return the number of axes of its arrays."""
+        return self.array_shape.count(",") + 1
+
+    # --- variants
+
+    def variant(self, name: str, level: float) -> Variant:
+        """Return the variant of the operation `name` at `level`."""
+        # Not every file system allows the colon between a plug-in's family and its corruption.
+        stem = name.replace(":", ".")
+        return Variant(name, level, stem if level == self.bare_level else f"{stem}{self.level_mark}{level}")
+
+    def variants(
+        self, names: Iterable[str], levels: Iterable[float], *, clean: bool = False
+    ) -> tuple[Variant, ...]:
+        """Return the variants of a set: the clean one first if `clean`, then all `levels` of all `names`.
+
+        An operation that has none of the levels is included at its first one.
+        """
+        wanted, known = tuple(levels), self.operations
+        variants = [
+            self.variant(name, level)
+            for name in names
+            for level in [level for level in wanted if known[name].has_level(level)] or [1]
+        ]
+        return (*[CLEAN_VARIANT] * clean, *variants)
+
+    def published_variant(self, variant: Variant) -> Variant:
+        """Return the variant in the published folder; for LAION-C ``glitched/intensity_level_3``."""
+        family, _, name = variant.name.partition(":")
+        if family != "laion-c":
+            return variant
+        return Variant(variant.name, variant.level, f"{name}{_LAION_C_LEVEL}{variant.level}")
+
+    def usual_folder(self, variant: Variant) -> str:
+        """Return the folder of `variant` in layouts other than that of a published set."""
+        return variant.folder if variant.name == CLEAN else self.variant(variant.name, variant.level).folder
+
+    def variant_in(self, folder: str) -> Variant | None:
+        """Return the variant of `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if it is not one."""
+        if folder == CLEAN:
+            return CLEAN_VARIANT
+        name, published, level = folder.partition(_LAION_C_LEVEL)
+        if published and self.finer and (number := self.read_level(level)):
+            return Variant(f"laion-c:{name}", number, folder)
+        name, mark, level = folder.rpartition(self.level_mark)
+        number = self.read_level(level) if mark else None
+        if number is not None and number != self.bare_level:
+            return Variant(name.replace(".", ":"), number, folder)
+        return Variant(folder, self.bare_level, folder) if self.bare_level else None
+
+    def read_level(self, text: str) -> float | None:
+        """Return the level of the folder name `text`: ``3``, or ``2.5`` for a severity; else None."""
+        if text in map(str, self.levels):
+            return int(text)
+        if not (self.finer and re.fullmatch(r"\d\.\d+", text)):
+            return None
+        level = float(text)
+        canonical = str(level) == text and not level.is_integer()
+        return level if canonical and self.levels[0] < level < self.levels[-1] else None
+
+    def array_name(self, variant: Variant) -> str:
+        """Return the name, without suffix, of the array that contains `variant`."""
+        return variant.folder.partition("/")[0] if self.shares_arrays else variant.folder
+
+
+IMAGENET_C: Final = Benchmark(
+    kind="c",
+    title="ImageNet-C",
+    operation="corruption",
+    level="severity",
+    noun="image",
+    levels=(1, 2, 3, 4, 5),
+    categories=MappingProxyType(
+        {
+            "noise": ("gaussian_noise", "shot_noise", "impulse_noise"),
+            "blur": ("defocus_blur", "glass_blur", "motion_blur", "zoom_blur"),
+            "weather": ("snow", "frost", "fog", "brightness"),
+            "digital": ("contrast", "elastic_transform", "pixelate", "jpeg_compression"),
+        }
+    ),
+    extra=("speckle_noise", "gaussian_blur", "spatter", "saturate"),
+    noises=(),
+    array_shape="(N, H, W, 3)",
+    has_clean=True,
+    level_mark="/",
+    bare_level=0,
+    shares_arrays=True,
+    finer=True,
+)
+"""Hendrycks & Dietterich 2019: section 4.1, Table 1, appendix B."""
+
+IMAGENET_P: Final = Benchmark(
+    kind="p",
+    title="ImageNet-P",
+    operation="perturbation",
+    level="difficulty",
+    noun="sequence",
+    levels=(1, 2, 3),
+    categories=MappingProxyType(
+        {
+            "noise": ("gaussian_noise", "shot_noise"),
+            "blur": ("motion_blur", "zoom_blur"),
+            "weather": ("snow", "brightness"),
+            "digital": ("translate", "rotate", "tilt", "scale"),
+        }
+    ),
+    extra=("speckle_noise", "gaussian_blur", "spatter", "shear"),
+    noises=("gaussian_noise", "shot_noise", "speckle_noise"),
+    array_shape="(N, T, H, W, 3)",
+    has_clean=False,
+    level_mark="_",
+    bare_level=1,
+    shares_arrays=False,
+    finer=False,
+)
+"""Hendrycks & Dietterich 2019: section 4.2, Table 3, appendix E."""
+
+BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C, "p": IMAGENET_P})
+TITLES: Final[Mapping[str, Benchmark]] = MappingProxyType({b.title: b for b in BENCHMARKS.values()})
+"""Names of the kinds of set in `dataset.json`, and the benchmark of each."""
+
+
+def parse_variant(folder: str, kind: Kind) -> Variant:
+    """Return the variant of a `folder`: ``fog/3``, ``clean``, ``tilt`` or ``shot_noise_2``.
+
+    Raises
+    ------
+    SourceError
+        A set of this kind has no such folder.
+    """
+    variant = BENCHMARKS[kind].variant_in(folder)
+    if variant is None:
+        most = BENCHMARKS["c"].levels[-1]
+        raise SourceError(f"{folder!r} is not a corruption with a severity from 1 to {most}")
+    return variant
+
+
+def name_contents(kind: Kind) -> str:
+    """Return the plural noun for the content of a set of this kind: images or sequences."""
+    return f"{BENCHMARKS[kind].noun}s"
+
+
+USUAL_SCALE: Final = 224

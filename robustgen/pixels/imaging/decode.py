@@ -1,0 +1,396 @@
+"""Conversion of image files and Pillow images to pixels."""
+
+import logging
+import os
+import struct
+import threading
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, TiffImagePlugin
+from PIL.JpegImagePlugin import JpegImageFile
+
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, MissingDependencyError
+from robustgen.files.storage.regular import open_regular
+from robustgen.pixels.imaging.jpeg import Libjpeg, read_by_ijg
+from robustgen.pixels.imaging.native_messages import capture_native_messages
+from robustgen.pixels.imaging.pixels import Rgb
+
+Location = str | os.PathLike[str]
+Complaint = tuple[str, str]
+"""Name of an image that could be read, and the warning of its decoder."""
+EXTENSIONS = (
+    *(".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif"),
+    *(".jpe", ".apng", ".pbm", ".pnm", ".dib"),
+)
+# Pillow's other formats are excluded: a PostScript file named .jpg would start Ghostscript.
+FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF", "DIB")
+_SHOWN_BYTES: Final = 16
+# Pillow's words for intact TIFF files with other channels than those of photographs.
+_UNUSUAL: Final = ("unknown pixel mode", "Invalid value for samples per pixel")
+# Filters of warnings belong to the whole process.
+_only_opening: Final = threading.Lock()
+_complaints: Final[ContextVar[list[Complaint] | None]] = ContextVar("complaints", default=None)
+# Pillow logs damage of TIFF files; without a handler, Python would print it.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
+Levels = tuple[float, float]
+"""The two values that become 0 and 255."""
+_WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
+# No text chunk of a file has a key that is no text.
+_USED_BITS: Final = (16, 8)
+
+
+class DecodingWarning(UserWarning):
+    """Warning of a decoder about an image that it could read; the message names the image."""
+
+
+def decode(
+    file: Location | BinaryIO,
+    name: str | None = None,
+    library: Libjpeg = "turbo",
+    levels: Levels | None = None,
+) -> Rgb:
+    """Decode an image file to RGB.
+
+    Only the first frame of an animation is read; transparency is dropped; 16-bit values lose their low byte.
+
+    Parameters
+    ----------
+    file : path or binary file object
+    name : str, optional
+        Name in error messages. Default: the path.
+    library : {"turbo", "ijg"}
+        Decoder of JPEG files: that of Pillow, or IJG libjpeg 9c for files that Pillow can decode. JPEG data
+        in TIFF files is always decoded by Pillow.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits that become 0 and 255; others are clipped. Signed,
+        32-bit and floating-point greys need them.
+
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, 3), C-contiguous and writable
+
+    Raises
+    ------
+    ImageError
+        The file cannot be read, or its content is invalid.
+    MissingDependencyError
+        `library` is ``"ijg"``, and jpeglib is not installed.
+    """
+    name = name or str(file)
+    with name_image_in_errors(name):
+        return np.array(_convert_to_rgb(_decode(file, name, library, levels)))
+
+
+def decode_to_pillow(
+    file: Location | BinaryIO,
+    name: str | None = None,
+    library: Libjpeg = "turbo",
+    levels: Levels | None = None,
+) -> Image.Image:
+    """Decode an image file, like `decode`, to a Pillow image of its own mode, or of 8 bits with `levels`."""
+    name = name or str(file)
+    with name_image_in_errors(name):
+        return _decode(file, name, library, levels)
+
+
+def find_used_bits(image: Image.Image) -> int | None:
+    """Return how many bits the largest value of a decoded 16-bit file has; None for files of other depths."""
+    bits: int | None = image.info.get(_USED_BITS)
+    return bits
+
+
+def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
+    """Return width and height from the header of an image file; raise an ImageError like `decode`."""
+    with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
+        return image.size
+
+
+@contextmanager
+def collect_complaints() -> Iterator[list[Complaint]]:
+    """Collect the warnings of decoders in a list, which would otherwise be Python's warnings."""
+    found: list[Complaint] = []
+    token = _complaints.set(found)
+    try:
+        yield found
+    finally:
+        _complaints.reset(token)
+
+
+def _complain(name: str, messages: Iterable[str]) -> None:
+    """Report the `messages` of a decoder about the image called `name`."""
+    if distinct := [*dict.fromkeys(messages)]:
+        text = distinct[0] + (f"; and {len(distinct) - 1} more" if distinct[1:] else "")
+        found = _complaints.get()
+        if found is None:
+            warnings.warn(f"{name!r}: {text}", DecodingWarning, stacklevel=2)
+        else:
+            found.append((name, text))
+
+
+def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Levels | None) -> Image.Image:
+    with _open(file) as stream, _identify(stream, name) as image:
+        # Pillow keeps only the high bytes of 16-bit colours.
+        tiles = getattr(image, "tile", ())
+        is_deep_colour = not _is_deep(image) and any(";16" in str(tile[3]) for tile in tiles)
+        # Pillow refuses damaged files, of which IJG libjpeg returns grey pixels.
+        _load(image, name)
+        if library == "ijg" and isinstance(image, JpegImageFile):
+            stream.seek(0)
+            return _to_pillow(read_by_ijg(stream.read()), image)
+        decoded = _restore_depth(image)
+        if is_deep_colour:
+            if levels:
+                raise ValueError("levels are for greys, this file has 16-bit colours: convert it to 8 bits")
+            decoded.info[_USED_BITS] = 8 + int(np.asarray(decoded).max()).bit_length()
+        elif levels and _is_deep(decoded):
+            return _apply_levels(decoded, levels)
+        elif decoded.mode.startswith("I;16"):
+            decoded.info[_USED_BITS] = int(np.asarray(decoded).max()).bit_length()
+        return decoded
+
+
+def _is_deep(image: Image.Image) -> bool:
+    """Return whether an image consists of greys of more than 8 bits."""
+    return image.mode[0] in "IF"
+
+
+def _restore_depth(image: Image.Image) -> Image.Image:
+    """Return a copy of a loaded image that has mode I;16 if its file has 16 bits, which Pillow may widen."""
+    if image.mode == "I" and image.format in ("PNG", "PPM"):
+        return Image.fromarray(np.asarray(image).astype(np.uint16))
+    return image.copy()
+
+
+def _apply_levels(image: Image.Image, levels: Levels) -> Image.Image:
+    """Return greys of any depth as 8 bits: the two `levels` become 0 and 255."""
+    low, high = levels
+    units = (_read_finite(image).astype(np.float64) - low) / (high - low)
+    return Image.fromarray(np.rint(np.clip(units, 0, 1) * 255).astype(np.uint8))
+
+
+def _read_finite(image: Image.Image) -> NDArray[Any]:
+    """Return the values of a grey image; raise a ValueError unless all are finite."""
+    values = np.asarray(image)
+    if not np.isfinite(values).all():
+        raise ValueError("contains values that are not finite")
+    return values
+
+
+def _load(image: Image.Image, name: str) -> None:
+    """Decode the pixels of an opened file."""
+    messages: list[str] = []
+    # libtiff prints its messages, and Pillow raises no more than "decoder error -2".
+    is_printing = any(tile[0] == "libtiff" for tile in getattr(image, "tile", ()))
+    try:
+        with capture_native_messages(messages) if is_printing else nullcontext():
+            image.load()
+    except (OSError, ValueError, SyntaxError, LookupError, TypeError, struct.error) as error:
+        if getattr(error, "errno", None):
+            raise
+        raise ValueError(_name_damage(str(image.format), error, messages)) from error
+    _complain(name, messages)
+
+
+def _name_damage(form: str, error: Exception, messages: Sequence[str] = ()) -> str:
+    """Return why a file of the format `form` is refused, from an error of its decoder."""
+    # Errors of other types tell of Pillow's variables, as do those that it wraps.
+    is_told = isinstance(error, OSError | ValueError | SyntaxError) and not error.__cause__
+    reason = messages[0] if messages else reason_of(error) if is_told else "its structure is invalid"
+    return f"damaged {form} file: {reason}"
+
+
+def _to_pillow(pixels: NDArray[np.uint8], like: Image.Image) -> Image.Image:
+    """Return the channels (H, W, C) of a JPEG file as a Pillow image of mode and size of `like`."""
+    if pixels.shape != (like.height, like.width, len(like.getbands())):
+        raise ValueError(f"IJG libjpeg decodes it to {pixels.shape}, Pillow to {like.mode} of {like.size}")
+    # Adobe stores the channels of CMYK inverted.
+    data = 255 - pixels if like.mode == "CMYK" else pixels
+    return Image.frombytes(like.mode, like.size, data.tobytes())
+
+
+@contextmanager
+def name_image_in_errors(name: str) -> Iterator[None]:
+    """Turn any exception into an ImageError that names the image."""
+    try:
+        yield
+    except (ImageError, MissingDependencyError):
+        raise
+    # On hostile bytes, Pillow's decoders raise nearly any exception, including MemoryError.
+    except Exception as error:
+        raise ImageError(f"{name!r}: {reason_of(error)}") from error
+
+
+@contextmanager
+def open_image(file: Location | BinaryIO) -> Iterator[Image.Image]:
+    """Open an image file in a supported format as a Pillow image of its own mode."""
+    with _open(file) as stream, _identify(stream) as image:
+        yield image
+
+
+def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    return open_regular(Path(file)) if isinstance(file, str | os.PathLike) else nullcontext(file)
+
+
+def _identify(stream: BinaryIO, name: str = "") -> Image.Image:
+    """Open a file as a Pillow image without decoding it; report the warnings if it has a `name`.
+
+    Raises
+    ------
+    ValueError
+        The file is refused; the message says why.
+    """
+    with _only_opening, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # Pillow refuses twice as many pixels as it warns about.
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            image = Image.open(stream, formats=FORMATS)
+        # UnidentifiedImageError is an OSError.
+        except (OSError, ValueError) as error:
+            if getattr(error, "errno", None):
+                raise
+            raise ValueError(_explain_refusal(stream)) from error
+    if name:
+        _complain(name, (str(each.message).strip() for each in caught))
+    return image
+
+
+def _explain_refusal(stream: BinaryIO) -> str:
+    """Return why Pillow cannot open a file: damaged, of an unusual kind, or in none of the formats."""
+    stream.seek(0)
+    head = stream.read(_SHOWN_BYTES)
+    if not head:
+        return "the file is empty"
+    for form in FORMATS:
+        factory, accept = Image.OPEN[form]
+        if accept is None or accept(head.ljust(_SHOWN_BYTES, b"\0")) is True:
+            stream.seek(0)
+            try:
+                factory(stream, "")
+            except Exception as error:
+                is_unusual = str(error) in _UNUSUAL
+                return _describe_tiff(stream) if is_unusual else _name_damage(form, error)
+    return f"in none of the formats {', '.join(FORMATS)} (begins with {head!r})"
+
+
+def _describe_tiff(stream: BinaryIO) -> str:
+    """Return the kind of an intact TIFF file that Pillow cannot read."""
+    stream.seek(0)
+    tags = TiffImagePlugin.ImageFileDirectory_v2(stream.read(8))
+    stream.seek(tags.next)
+    tags.load(stream)
+    channels = tags.get(TiffImagePlugin.SAMPLESPERPIXEL, 1)
+    bits = dict.fromkeys(tags.get(TiffImagePlugin.BITSPERSAMPLE, (1,)))
+    alpha = " with associated alpha" if 1 in tags.get(TiffImagePlugin.EXTRASAMPLES, ()) else ""
+    return (
+        f"TIFF file of {channels} channels of {'/'.join(map(str, bits))} bits{alpha}, which "
+        "Pillow does not read; convert it to grey or RGB, for instance as PNG"
+    )
+
+
+def _convert_to_rgb(image: Image.Image) -> Image.Image:
+    """Return an RGB copy of a Pillow image of any mode; of an animation, the current frame.
+
+    Raises
+    ------
+    OSError
+        The image is damaged.
+    ValueError
+        Its values are neither of 8 bits nor unsigned and of 16, so that only levels tell their range.
+    """
+    # EXIF orientation is ignored, as in the scripts of the published data sets.
+    image.load()
+    if image.mode in ("I", "F"):
+        kind, values = _WIDE[image.mode], _read_finite(image)
+        ends = f"{values.min():.6g} to {values.max():.6g}"
+        hint = "set levels, its values of black and white, or convert it to 8 bits"
+        raise ValueError(f"{kind} ({ends}): {hint}")
+    if image.mode.startswith("I;16"):
+        # convert() would clip, and turn nearly all of the image white.
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    elif image.mode in ("La", "RGBa"):
+        # Pillow converts colours multiplied by their transparency in two steps only.
+        image = image.convert(image.mode.upper())
+    # Remove transparency, about which convert() would warn.
+    image.info.pop("transparency", None)
+    return image.convert("RGB")
+
+
+def reason_of(error: Exception) -> str:
+    """Return the message of the system or a decoder, or at least the type of `error`."""
+    if error.args and isinstance(error.args[0], bytes):
+        return error.args[0].decode("ascii", "backslashreplace")
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def as_grey(image: Any) -> Rgb:
+    """Return `image` as a C-contiguous uint8 array of shape (H, W).
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W), (H, W, 1) or (H, W, 3), or a Pillow image
+        Colours are converted to luma by Pillow's integer weights.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError, ImageError
+        As for `as_rgb`.
+    """
+    if isinstance(image, np.ndarray) and image.ndim == 3 and image.shape[2] == 1:
+        image = image[:, :, 0]
+    if isinstance(image, np.ndarray) and image.ndim == 2 and image.dtype == np.uint8 and image.size:
+        return np.ascontiguousarray(image)
+    return np.array(Image.fromarray(as_rgb(image)).convert("L"))
+
+
+def as_rgb_picture(image: Image.Image) -> Image.Image:
+    """Return a Pillow image in mode RGB, itself if it has that mode.
+
+    Raises
+    ------
+    ImageError
+        It is damaged, or its values need levels (see `decode`).
+    """
+    try:
+        image.load()
+        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image))
+    except OSError as error:
+        raise ImageError(f"image cannot be read: {error}") from error
+    except ValueError as error:
+        raise ImageError(str(error)) from error
+
+
+def as_rgb(image: Any) -> Rgb:
+    """Return `image` as a C-contiguous uint8 array of shape (H, W, 3), RGB.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3) or (H, W), or a Pillow image
+
+    Raises
+    ------
+    ArgumentTypeError
+        `image` is neither an array of dtype uint8 nor a Pillow image.
+    ArgumentError
+        The array has another shape, or is empty.
+    ImageError
+        The file of a Pillow image is damaged, or its values need levels (see `decode`).
+    """
+    if isinstance(image, Image.Image):
+        image = np.array(as_rgb_picture(image))
+    if not isinstance(image, np.ndarray):
+        raise ArgumentTypeError(f"image must be a NumPy array or a Pillow image, not {type(image).__name__}")
+    if image.dtype != np.uint8:
+        raise ArgumentTypeError(f"image must have dtype uint8, not {image.dtype}")
+    if image.ndim == 2:
+        image = np.repeat(image[:, :, None], 3, axis=2)
+    if image.ndim != 3 or image.shape[2] != 3 or not image.size:
+        raise ArgumentError(f"image must have shape (H, W, 3) or (H, W), not {image.shape}")
+    return np.ascontiguousarray(image)

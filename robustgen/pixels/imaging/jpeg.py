@@ -1,0 +1,185 @@
+"""JPEG encoding and decoding with libjpeg-turbo or the IJG's libjpeg 9c.
+
+The published files were created with IJG libjpeg 9, which resizes the chroma by scaled cosine transforms;
+libjpeg-turbo averages and interpolates. The tables are the same, the pixels differ.
+"""
+
+import re
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import features
+
+from robustgen.errors import ArgumentError, MissingDependencyError
+from robustgen.pixels.imaging.native_messages import capture_native_messages
+from robustgen.pixels.imaging.opencv import cv2
+from robustgen.pixels.imaging.pixels import Rgb
+
+Libjpeg = Literal["turbo", "ijg"]
+Subsampling = Literal["4:2:0", "4:4:4"]
+
+# The release in the wheels of Pillow 5 of July 2018.
+_IJG = "9c"
+# jpeglib needs files; in memory they are twice as fast.
+_SCRATCH = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)
+
+
+def encode_jpeg(
+    image: Rgb,
+    quality: int,
+    *,
+    optimise: bool,
+    library: Libjpeg = "turbo",
+    subsampling: Subsampling = "4:2:0",
+) -> bytes:
+    """Encode `image` as JPEG at Pillow's `quality`, with or without optimised Huffman tables.
+
+    The file is grey if `image` has one channel, (H, W).
+
+    OpenCV's encoder writes the same bytes as Pillow's, as both wrap libjpeg-turbo (a test checks this), and
+    saves a copy of the image.
+
+    Raises
+    ------
+    MissingDependencyError
+        `library` is ``"ijg"``, and jpeglib is not installed.
+    """
+    if library == "ijg":
+        return _encode_by_ijg(image, quality, optimise, subsampling)
+    options = [
+        cv2.IMWRITE_JPEG_QUALITY,
+        quality,
+        cv2.IMWRITE_JPEG_OPTIMIZE,
+        int(optimise),
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR,
+        cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420
+        if subsampling == "4:2:0"
+        else cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
+    ]
+    pixels = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if image.ndim == 3 else image
+    encoded: bytes = cv2.imencode(".jpg", pixels, options)[1].tobytes()
+    return encoded
+
+
+def decode_jpeg(data: bytes, *, library: Libjpeg = "turbo") -> Rgb:
+    """Return the pixels, uint8 (H, W, 3), of a JPEG file from `encode_jpeg`."""
+    if library == "ijg":
+        pixels = read_by_ijg(data)
+        return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+    pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
+
+
+def libjpeg_version(library: Libjpeg) -> str:
+    """Return name and release of the libjpeg that encodes files."""
+    if library == "ijg":
+        return f"IJG libjpeg {_IJG} (jpeglib {metadata.version('jpeglib')})"
+    # The line is like "JPEG: build-libjpeg-turbo (ver 3.1.2-70)".
+    found = re.search(r"JPEG:\s*(.+)", cv2.getBuildInformation())
+    return found[1].strip() if found else "unknown"
+
+
+def decoder_version(library: Libjpeg) -> str:
+    """Return name and release of the libjpeg that decodes source images."""
+    turbo = features.version_feature("libjpeg_turbo")
+    return libjpeg_version(library) if library == "ijg" else f"libjpeg-turbo {turbo} (Pillow)"
+
+
+def check_libjpeg(library: Libjpeg) -> Libjpeg:
+    """Return `library`.
+
+    Raises
+    ------
+    ArgumentError
+        It does not exist.
+    MissingDependencyError
+        It is ``"ijg"``, and jpeglib is not installed.
+    """
+    if library not in get_args(Libjpeg):
+        raise ArgumentError(f"libjpeg must be 'turbo' or 'ijg', not {library!r}")
+    if library == "ijg":
+        load_ijg()
+    return library
+
+
+def load_ijg() -> Any:
+    """Return the package jpeglib, set to IJG libjpeg 9c; raise a MissingDependencyError if missing."""
+    try:
+        import jpeglib
+    except ImportError as error:
+        raise MissingDependencyError(
+            "libjpeg: ijg needs jpeglib, which includes IJG libjpeg 9c: pip install 'robustgen[ijg]'"
+        ) from error
+    if jpeglib.version.get() != _IJG:
+        jpeglib.version.set(_IJG)
+    return jpeglib
+
+
+def _encode_by_ijg(image: Rgb, quality: int, optimise: bool, subsampling: Subsampling) -> bytes:
+    in_colour = image.ndim == 3
+    picture = load_ijg().from_spatial(np.ascontiguousarray(image if in_colour else image[:, :, None]))
+    if in_colour:
+        picture.samp_factor = subsampling
+    # Like Pillow, limit table entries to 8 bits; otherwise old decoders fail at low qualities.
+    flags = ["+FORCE_BASELINE"] + ["+OPTIMIZE_CODING"] * optimise
+    with tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
+        picture.write_spatial(file.name, qt=quality, flags=flags)
+        return file.read()
+
+
+def read_by_ijg(data: bytes) -> NDArray[np.uint8]:
+    """Return the pixels of a JPEG file that libjpeg-turbo accepts, decoded by IJG libjpeg 9c.
+
+    Returns
+    -------
+    uint8 ndarray of shape (H, W, C)
+        Grey, RGB, or CMYK as stored.
+
+    Raises
+    ------
+    OSError, ValueError
+        The file is damaged.
+    MissingDependencyError
+        jpeglib is not installed.
+    """
+    jpeglib, content = load_ijg(), _drop_notes(data)
+    with capture_native_messages([]), tempfile.NamedTemporaryFile(suffix=".jpeg", dir=_SCRATCH) as file:
+        file.write(content)
+        file.flush()
+        try:
+            return np.asarray(jpeglib.read_spatial(file.name).spatial, np.uint8)
+        except OSError as error:
+            # jpeglib's own errors have no number, and name the temporary file.
+            if error.errno is not None:
+                raise
+            is_lossless = _LOSSLESS in content
+            kind, way = ("it is lossless: ", "; choose libjpeg turbo") if is_lossless else ("", "")
+            raise ValueError(f"{kind}libjpeg 9c cannot decode it{way}") from error
+
+
+# jpeglib keeps the markers of a file in global variables, 50 at most, without checks.
+_MOST_MARKERS: Final = 50
+# The marker of frames that are coded without loss, which coded data cannot contain.
+_LOSSLESS: Final = b"\xff\xc3"
+_MARKER: Final = re.compile(rb"\xff+([^\x00\xff\x01\xd0-\xd8])", re.DOTALL)
+
+
+def _drop_notes(data: bytes) -> bytes:
+    """Return a JPEG file without comments and application data, except for those that tell its colours."""
+    parts, kept, start, offset = list[bytes](), 0, 0, 0
+    while (found := _MARKER.search(data, offset)) and found[1] != b"\xd9":
+        after = found.end() + max(2, int.from_bytes(data[found.end() : found.end() + 2], "big"))
+        is_note = found[1] == b"\xfe" or b"\xe0" <= found[1] <= b"\xef"
+        tells_colours = data.startswith((b"JFIF\0", b"Adobe"), found.end() + 2)
+        kept += is_note and tells_colours
+        if is_note and not tells_colours:
+            parts.append(data[start : found.start()])
+            start = after
+        offset = after
+    if kept > _MOST_MARKERS:
+        raise ValueError(f"has {kept} headers of JFIF and Adobe")
+    return b"".join([*parts, data[start:]])

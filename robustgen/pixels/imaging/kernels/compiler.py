@@ -1,0 +1,130 @@
+"""Compilation of loops by numba on first use, cached on disk."""
+
+from contextlib import ExitStack, suppress
+
+from numba import njit
+from numba.core import event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.np import linalg
+
+from robustgen.files.storage.host import lock
+from robustgen.files.storage.memory import pause_collection
+from robustgen.pixels.imaging.kernels.loop_cache import loop_folder, tell_of_compiling
+
+
+class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]
+    """Listener for loops that are compiled, not read from the cache."""
+
+    def __init__(self):
+        self._depth, self._pause = 0, ExitStack()
+
+    def on_start(self, event):
+        """Disable garbage collection for the outermost loop, which saves a sixth of the time."""
+        if not self._depth:
+            tell_of_compiling()
+            self._pause.enter_context(pause_collection())
+        self._depth += 1
+
+    def on_end(self, event):
+        """Enable garbage collection after the outermost loop."""
+        self._depth -= 1
+        if not self._depth:
+            self._pause.close()
+
+
+event.register("numba:compile", _Listener())
+
+
+def _skip_blas_check():
+    """Let numba assume that SciPy is installed: its check would import all of `scipy.linalg`."""
+    check, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        # Other packages' loops that multiply matrices import it when compiled.
+        linalg.ensure_blas = check
+
+
+_skip_blas_check()
+
+
+class _Locator(_CacheLocator):
+    """Place of the compiled loops of a function: one folder for all functions."""
+
+    def __init__(self, function, file):
+        self._py_file, self._line = file, function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function, file):
+        """Return the place of a function that is written in `file`."""
+        return cls(function, file)
+
+    def get_cache_path(self):
+        """Return the folder."""
+        return str(loop_folder())
+
+    def get_source_stamp(self):
+        """Return nothing, because the folder is named after all sources."""
+
+    def get_disambiguator(self):
+        """Return what tells functions of one name apart."""
+        return str(self._line)
+
+
+class _LoopFiles(CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _LoopCache(FunctionCache):
+    """Compiled loops on disk, each compiled by one process, for which the others wait.
+
+    Without a lock, numba could also store two loops of one function under one name.
+    """
+
+    _impl_class = _LoopFiles
+
+    def __init__(self, function):
+        super().__init__(function)
+        self._lock = ExitStack()
+
+    def load_overload(self, signature, target):
+        """Return the loop from the cache; None if this process has to compile it, and then save it."""
+        # A compilation that failed has saved nothing.
+        self._lock.close()
+        loop = super().load_overload(signature, target)
+        if loop is None:
+            tell_of_compiling()
+            self._lock.enter_context(lock(f"{self.cache_path}/{self._impl.filename_base}.lock"))
+            loop = super().load_overload(signature, target)
+        if loop is not None:
+            self._lock.close()
+        return loop
+
+    def save_overload(self, signature, loop):
+        """Save the loop that this process compiled, for all that wait."""
+        with self._lock:
+            super().save_overload(signature, loop)
+
+
+# No loop is called from C, so no wrappers are compiled for it.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
+def _keep(loop):
+    """Return `loop` with a cache, if any folder can be written."""
+    with suppress(OSError):
+        loop._cache = _LoopCache(loop.py_func)
+    return loop
+
+
+def compiled(function):
+    """Compile a function when it is first called with arguments of some types."""
+    return _keep(njit(**_OPTIONS)(function))
+
+
+def inner(function):
+    """Inline a function that other loops call in one place; compile it separately only if Python calls it.
+
+    Long functions called in several places would take longer to compile.
+    """
+    return _keep(njit(inline="always", **_OPTIONS)(function))

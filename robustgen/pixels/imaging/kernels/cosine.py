@@ -1,0 +1,284 @@
+"""Compiled loops of a JPEG round trip with the arithmetic of the IJG's libjpeg 9c.
+
+The constants are those of its "islow" transforms: round(c 2**13). Several blocks are transformed at once, so
+that the innermost loops run along contiguous memory. Sums are cut to int32, as numba would widen them.
+"""
+
+import numpy as np
+from numpy import int32
+
+from robustgen.pixels.imaging.kernels.compiler import compiled, inner
+
+# Lanes of a line of the work arrays, 256 // n blocks of n x n samples, and the distance between lines: a
+# constant, so that loops are vectorised, and no power of two, so that lines do not compete in the cache.
+LANES = 256
+S = LANES + 16
+
+
+@compiled
+def forward_8(x, lanes, offset, left, shift, out):
+    """Transform 8 samples x[k] of every lane to coefficients out[k]."""
+    half, right = int32(1 << (shift - 1)), 2 - left
+    for i in range(lanes):
+        s0 = int32(x[i] + x[7 * S + i])
+        s1 = int32(x[S + i] + x[6 * S + i])
+        s2 = int32(x[2 * S + i] + x[5 * S + i])
+        s3 = int32(x[3 * S + i] + x[4 * S + i])
+        d0 = int32(x[i] - x[7 * S + i])
+        d1 = int32(x[S + i] - x[6 * S + i])
+        d2 = int32(x[2 * S + i] - x[5 * S + i])
+        d3 = int32(x[3 * S + i] - x[4 * S + i])
+        a = int32(s0 + s3)
+        b = int32(s1 + s2)
+        c = int32(s0 - s3)
+        e = int32(s1 - s2)
+        out[i] = int32((a + b + offset) << left) >> right
+        out[4 * S + i] = int32((a - b + max(offset, 0)) << left) >> right
+        z = int32(4433 * (c + e) + half)
+        out[2 * S + i] = int32(z + 6270 * c) >> shift
+        out[6 * S + i] = int32(z - 15137 * e) >> shift
+        p, r = int32(d0 + d2), int32(d1 + d3)
+        z = int32(9633 * (p + r) + half)
+        p, r = int32(z - 3196 * p), int32(z - 16069 * r)
+        m = int32(-7373 * (d0 + d3))
+        k = int32(-20995 * (d1 + d2))
+        out[S + i] = int32(12299 * d0 + m + p) >> shift
+        out[3 * S + i] = int32(25172 * d1 + k + r) >> shift
+        out[5 * S + i] = int32(16819 * d2 + k + p) >> shift
+        out[7 * S + i] = int32(2446 * d3 + m + r) >> shift
+
+
+@compiled
+def forward_16(x, lanes, offset, left, right, shift, out):
+    """Transform 16 samples x[k] of every lane to the 8 lowest coefficients out[k]."""
+    half = int32(1 << (shift - 1))
+    for i in range(lanes):
+        s0 = int32(x[i] + x[15 * S + i])
+        s1 = int32(x[S + i] + x[14 * S + i])
+        s2 = int32(x[2 * S + i] + x[13 * S + i])
+        s3 = int32(x[3 * S + i] + x[12 * S + i])
+        s4 = int32(x[4 * S + i] + x[11 * S + i])
+        s5 = int32(x[5 * S + i] + x[10 * S + i])
+        s6 = int32(x[6 * S + i] + x[9 * S + i])
+        s7 = int32(x[7 * S + i] + x[8 * S + i])
+        d0 = int32(x[i] - x[15 * S + i])
+        d1 = int32(x[S + i] - x[14 * S + i])
+        d2 = int32(x[2 * S + i] - x[13 * S + i])
+        d3 = int32(x[3 * S + i] - x[12 * S + i])
+        d4 = int32(x[4 * S + i] - x[11 * S + i])
+        d5 = int32(x[5 * S + i] - x[10 * S + i])
+        d6 = int32(x[6 * S + i] - x[9 * S + i])
+        d7 = int32(x[7 * S + i] - x[8 * S + i])
+        a0 = int32(s0 + s7)
+        a1 = int32(s1 + s6)
+        a2 = int32(s2 + s5)
+        a3 = int32(s3 + s4)
+        c0 = int32(s0 - s7)
+        c1 = int32(s1 - s6)
+        c2 = int32(s2 - s5)
+        c3 = int32(s3 - s4)
+        out[i] = int32((a0 + a1 + a2 + a3 + offset) << left) >> right
+        out[4 * S + i] = int32(10703 * (a0 - a3) + 4433 * (a1 - a2) + half) >> shift
+        z = int32(2260 * (c3 - c1) + 11363 * (c0 - c2) + half)
+        out[2 * S + i] = int32(z + 11893 * c1 + 17799 * c2) >> shift
+        out[6 * S + i] = int32(z - 1730 * c0 - 8697 * c3) >> shift
+        k1 = int32(11086 * (d0 + d1) + 3363 * (d6 - d7))
+        k2 = int32(10217 * (d0 + d2) + 5461 * (d5 + d7))
+        k3 = int32(8956 * (d0 + d3) + 7350 * (d4 - d7))
+        k4 = int32(1136 * (d1 + d2) + 11529 * (d6 - d5))
+        k5 = int32(-5461 * (d1 + d3) - 10217 * (d4 + d6))
+        k6 = int32(-11086 * (d2 + d3) + 3363 * (d5 - d4))
+        out[S + i] = int32(k1 + k2 + k3 - 18730 * d0 + 6387 * d7 + half) >> shift
+        out[3 * S + i] = int32(k1 + k4 + k5 + 589 * d1 - 13631 * d6 + half) >> shift
+        out[5 * S + i] = int32(k2 + k4 + k6 - 9222 * d2 + 10055 * d5 + half) >> shift
+        out[7 * S + i] = int32(k3 + k5 + k6 + 8728 * d3 + 17760 * d4 + half) >> shift
+
+
+@compiled
+def inverse_8(c, lanes, bias, shift, out):
+    """Transform 8 coefficients c[k] of every lane to 8 samples out[k]."""
+    for i in range(lanes):
+        t0 = int32((c[i] + c[4 * S + i] << 13) + bias)
+        t1 = int32((c[i] - c[4 * S + i] << 13) + bias)
+        z = int32(4433 * (c[2 * S + i] + c[6 * S + i]))
+        t2 = int32(z + 6270 * c[2 * S + i])
+        t3 = int32(z - 15137 * c[6 * S + i])
+        e0 = int32(t0 + t2)
+        e1 = int32(t1 + t3)
+        e2 = int32(t1 - t3)
+        e3 = int32(t0 - t2)
+        p, r = int32(c[7 * S + i] + c[3 * S + i]), int32(c[5 * S + i] + c[S + i])
+        z = int32(9633 * (p + r))
+        p, r = int32(z - 16069 * p), int32(z - 3196 * r)
+        m = int32(-7373 * (c[7 * S + i] + c[S + i]))
+        k = int32(-20995 * (c[5 * S + i] + c[3 * S + i]))
+        o0 = int32(12299 * c[S + i] + m + r)
+        o1 = int32(25172 * c[3 * S + i] + k + p)
+        o2 = int32(16819 * c[5 * S + i] + k + r)
+        o3 = int32(2446 * c[7 * S + i] + m + p)
+        out[i] = int32(e0 + o0) >> shift
+        out[7 * S + i] = int32(e0 - o0) >> shift
+        out[S + i] = int32(e1 + o1) >> shift
+        out[6 * S + i] = int32(e1 - o1) >> shift
+        out[2 * S + i] = int32(e2 + o2) >> shift
+        out[5 * S + i] = int32(e2 - o2) >> shift
+        out[3 * S + i] = int32(e3 + o3) >> shift
+        out[4 * S + i] = int32(e3 - o3) >> shift
+
+
+@compiled
+def inverse_16(c, lanes, bias, shift, out):
+    """Transform 8 coefficients c[k] of every lane to 16 samples out[k]."""
+    for i in range(lanes):
+        c1 = int32(c[S + i])
+        c2 = int32(c[2 * S + i])
+        c3 = int32(c[3 * S + i])
+        c5 = int32(c[5 * S + i])
+        c6 = int32(c[6 * S + i])
+        c7 = int32(c[7 * S + i])
+        t = int32((c[i] << 13) + bias)
+        a = int32(10703 * c[4 * S + i])
+        b = int32(4433 * c[4 * S + i])
+        m = int32(2260 * (c2 - c6))
+        k = int32(11363 * (c2 - c6))
+        g0 = int32(k + 20995 * c6)
+        g1 = int32(m + 7373 * c2)
+        g2 = int32(k - 4926 * c2)
+        g3 = int32(m - 4176 * c6)
+        e0 = int32(t + a + g0)
+        e7 = int32(t + a - g0)
+        e1 = int32(t + b + g1)
+        e6 = int32(t + b - g1)
+        e2 = int32(t - b + g2)
+        e5 = int32(t - b - g2)
+        e3 = int32(t - a + g3)
+        e4 = int32(t - a - g3)
+        # The letters are those of shared terms.
+        aa = int32(11086 * (c1 + c3))
+        bb = int32(10217 * (c1 + c5))
+        ee = int32(8956 * (c1 + c7))
+        kk = int32(7350 * (c1 - c7))
+        ll = int32(5461 * (c1 + c5))
+        mm = int32(3363 * (c1 - c3))
+        nn = int32(1136 * (c3 + c5))
+        pp = int32(11529 * (c5 - c3))
+        tt = int32(-5461 * (c3 + c7))
+        uu = int32(-10217 * (c3 + c7))
+        vv = int32(-11086 * (c5 + c7))
+        ww = int32(3363 * (c7 - c5))
+        o0 = int32(aa + bb + ee - 18730 * c1)
+        o1 = int32(aa + nn + 589 * c3 + tt)
+        o2 = int32(bb + nn - 9222 * c5 + vv)
+        o3 = int32(ee + tt + 8728 * c7 + vv)
+        o4 = int32(kk + uu + 25733 * c7 + ww)
+        o5 = int32(ll + pp - 6278 * c5 + ww)
+        o6 = int32(mm + pp + 16154 * c3 + uu)
+        o7 = int32(kk + ll + mm - 15038 * c1)
+        out[i] = int32(e0 + o0) >> shift
+        out[15 * S + i] = int32(e0 - o0) >> shift
+        out[S + i] = int32(e1 + o1) >> shift
+        out[14 * S + i] = int32(e1 - o1) >> shift
+        out[2 * S + i] = int32(e2 + o2) >> shift
+        out[13 * S + i] = int32(e2 - o2) >> shift
+        out[3 * S + i] = int32(e3 + o3) >> shift
+        out[12 * S + i] = int32(e3 - o3) >> shift
+        out[4 * S + i] = int32(e4 + o4) >> shift
+        out[11 * S + i] = int32(e4 - o4) >> shift
+        out[5 * S + i] = int32(e5 + o5) >> shift
+        out[10 * S + i] = int32(e5 - o5) >> shift
+        out[6 * S + i] = int32(e6 + o6) >> shift
+        out[9 * S + i] = int32(e6 - o6) >> shift
+        out[7 * S + i] = int32(e7 + o7) >> shift
+        out[8 * S + i] = int32(e7 - o7) >> shift
+
+
+@inner
+def quantise(x, steps):
+    """Round coefficients, which are 8 times too large before, to multiples of `steps`."""
+    for i in range(x.size):
+        value, step = x[i], steps[i]
+        level = int32(np.float32(abs(value) + 4 * step) / np.float32(8 * step)) * step
+        x[i] = level if value >= 0 else -level
+
+
+@inner
+def exchange(x, n, m, blocks, out):
+    """Copy x[k, (j, block)] to out[j, (k, block)] for k < n and j < m."""
+    for k in range(n):
+        for j in range(m):
+            for b in range(blocks):
+                out[j * S + k * blocks + b] = x[k * S + j * blocks + b]
+
+
+@compiled
+def compress_plane(plane, table, n):
+    """Replace `plane` (uint8, sides multiples of `n`) by its round trip with blocks of n x n samples.
+
+    `table` is int32 (8, 8): the steps of quantisation.
+    """
+    across, down = np.zeros(16 * S, np.int32), np.zeros(16 * S, np.int32)
+    blocks = LANES // n
+    steps = np.ones(8 * S, np.int32)
+    for v in range(8):
+        for u in range(8):
+            for b in range(blocks):
+                steps[v * S + u * blocks + b] = table[v, u]
+    width = plane.shape[1] // n
+    count = width * (plane.shape[0] // n)
+    for first in range(0, count, blocks):
+        here = min(blocks, count - first)
+        for b in range(here):
+            top, left = (first + b) // width * n, (first + b) % width * n
+            for y in range(n):
+                line = plane[top + y, left : left + n]
+                for x in range(n):
+                    across[x * S + y * blocks + b] = line[x]
+        if n == 8:
+            forward_8(across, LANES, -1024, 2, 11, down)
+            exchange(down, 8, 8, blocks, across)
+            forward_8(across, LANES, 2, 0, 15, down)
+        else:
+            forward_16(across, LANES, -2048, 2, 0, 11, down)
+            exchange(down, 8, 16, blocks, across)
+            forward_16(across, 8 * blocks, 8, 0, 4, 17, down)
+        quantise(down[: 8 * S], steps)
+        # The rounding term of the second pass includes the centre of the limits, 512.
+        if n == 8:
+            inverse_8(down, LANES, 1 << 10, 11, across)
+            exchange(across, 8, 8, blocks, down)
+            inverse_8(down, LANES, (512 * 32 + 16) << 13, 18, across)
+        else:
+            inverse_16(down, 8 * blocks, 1 << 10, 11, across)
+            exchange(across, 16, 8, blocks, down)
+            inverse_16(down, LANES, (512 * 32 + 16) << 13, 18, across)
+        for i in range(n * S):
+            # Beyond -512 .. 511 the values wrap around, and white becomes black, as in libjpeg.
+            across[i] = min(max((across[i] & 1023) - 384, 0), 255)
+        for b in range(here):
+            top, left = (first + b) // width * n, (first + b) % width * n
+            for y in range(n):
+                line = plane[top + y, left : left + n]
+                for x in range(n):
+                    line[x] = across[x * S + y * blocks + b]
+
+
+@compiled
+def split_colours(red, green, blue, planes):
+    """Write luma and both chromas of the channels (uint8, (N,)) to `planes` (uint8, (3, N))."""
+    luma, first, second = planes[0], planes[1], planes[2]
+    for i in range(red.size):
+        r, g, b = int32(red[i]), int32(green[i]), int32(blue[i])
+        luma[i] = int32(19595 * r + 38470 * g + 7471 * b + 32768) >> 16
+        first[i] = int32(-11058 * r - 21710 * g + 32768 * b + 8421375) >> 16
+        second[i] = int32(32768 * r - 27439 * g - 5329 * b + 8421375) >> 16
+
+
+@compiled
+def join_colours(planes):
+    """Replace luma and both chromas in `planes` (uint8, (3, N)) by red, green and blue."""
+    luma, first, second = planes[0], planes[1], planes[2]
+    for i in range(luma.size):
+        y, b, r = int32(luma[i]), int32(int32(first[i]) - 128), int32(int32(second[i]) - 128)
+        luma[i] = min(max(int32(y + (int32(91881 * r + 32768) >> 16)), 0), 255)
+        first[i] = min(max(int32(y + (int32(-22553 * b - 46802 * r + 32768) >> 16)), 0), 255)
+        second[i] = min(max(int32(y + (int32(116130 * b + 32768) >> 16)), 0), 255)

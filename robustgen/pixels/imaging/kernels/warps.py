@@ -1,0 +1,270 @@
+"""Compiled loops that sample images at given places."""
+
+import numpy as np
+
+from robustgen.pixels.imaging.kernels.colour import join_channels
+from robustgen.pixels.imaging.kernels.compiler import compiled, inner
+from robustgen.pixels.imaging.kernels.elementwise import beyond
+from robustgen.pixels.imaging.kernels.glass import pack
+from robustgen.pixels.imaging.kernels.intrinsics import mix_pixels
+
+
+@compiled
+def gather_squares(words, places, pitch, near):
+    """Copy the 2 x 2 `words` (flat, lines of `pitch`) at each of `places` to `near` (4, at least N)."""
+    below, beside = np.uint64(pitch), np.uint64(1)
+    upper, next_upper, lower, next_lower = near[0], near[1], near[2], near[3]
+    for x in range(places.size):
+        place = np.uint64(places[x])
+        upper[x], next_upper[x] = words[place], words[place + beside]
+        lower[x], next_lower[x] = words[place + below], words[place + below + beside]
+
+
+@inner
+def is_within(x, y, width, height):
+    """Return True if (x, y) is inside the image."""
+    return 0.0 <= x < width and 0.0 <= y < height
+
+
+@compiled
+def sample_affine(words, matrix, places, parts, near, lines, out):
+    """Sample an image bilinearly at the places that `matrix` maps pixel centres to, into `out` (uint8).
+
+    (x, y) maps to (a x + b y + c, d x + e y + f). Beyond the border, `out` is unchanged. Values are
+    truncated, as in Pillow.
+    `words` (uint32, (H' + 2, W' + 2)) are the pixels, with the edge repeated. `places` (int32, W), `parts`
+    (float64, (6, W)), `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are buffers.
+    """
+    a, b, c, d, e, f = matrix
+    pitch, flat = words.shape[1], words.reshape(-1)
+    height, width = words.shape[0] - 2, pitch - 2
+    across, down, xs, ys, part_x, part_y = parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+    upper_left, upper_right, lower_left, lower_right = near[0], near[1], near[2], near[3]
+    for column in range(out.shape[1]):
+        across[column], down[column] = a * (column + 0.5), d * (column + 0.5)
+    for row in range(out.shape[0]):
+        right, below = b * (row + 0.5), e * (row + 0.5)
+        for column in range(out.shape[1]):
+            xs[column], ys[column] = across[column] + right + c, down[column] + below + f
+        first, last = 0, out.shape[1]
+        while first < last and not is_within(xs[first], ys[first], width, height):
+            first += 1
+        while first < last and not is_within(xs[last - 1], ys[last - 1], width, height):
+            last -= 1
+        # The columns inside, in loops that the compiler vectorises.
+        from_x, from_y = xs[first:last], ys[first:last]
+        for m in range(from_x.size):
+            x, y = from_x[m] - 0.5, from_y[m] - 0.5
+            left, top = np.floor(x), np.floor(y)
+            part_x[m], part_y[m] = x - left, y - top
+            places[m] = (np.int32(top) + 1) * pitch + np.int32(left) + 1
+        gather_squares(flat, places[: from_x.size], pitch, near)
+        for k in range(3):
+            target, shift = lines[k], np.uint32(8 * k)
+            for m in range(from_x.size):
+                start, end = np.int32(upper_left[m] >> shift & 255), np.int32(lower_left[m] >> shift & 255)
+                upper_step = np.int32(upper_right[m] >> shift & 255) - start
+                lower_step = np.int32(lower_right[m] >> shift & 255) - end
+                upper = start + np.float64(upper_step) * part_x[m]
+                lower = end + np.float64(lower_step) * part_x[m]
+                target[m] = np.uint8(np.int32(upper + (lower - upper) * part_y[m]))
+        join_channels(lines, out[row, first:last])
+
+
+@inner
+def mark_outside(rows, columns, height, width, outside):
+    """Set `outside` where neighbours of (rows, columns) are outside the image; return the count."""
+    bottom, right = height - 1, width - 1
+    for x in range(rows.size):
+        outside[x] = (rows[x] < 0) | (rows[x] >= bottom) | (columns[x] < 0) | (columns[x] >= right)
+    count = 0
+    for x in range(rows.size):
+        count += outside[x]
+    return count
+
+
+@inner
+def place_corners(top, left, width, corners):
+    """Write the flat indices of the four neighbours at (`top`, `left`)."""
+    for x in range(top.size):
+        corners[0, x] = np.int64(top[x]) * width + np.int64(left[x])
+    for x in range(top.size):
+        corners[1, x] = corners[0, x] + 1
+    for x in range(top.size):
+        corners[2, x] = corners[0, x] + width
+    for x in range(top.size):
+        corners[3, x] = corners[2, x] + 1
+
+
+@inner
+def find_corners(place, size, mirrored, x, corners):
+    """Write the flat indices of the four neighbours of one place, repeated or `mirrored` at the border."""
+    top, bottom = (
+        size[1] * beyond(place[0], size[0], mirrored),
+        size[1] * beyond(place[0] + 1, size[0], mirrored),
+    )
+    left, right = beyond(place[1], size[1], mirrored), beyond(place[1] + 1, size[1], mirrored)
+    corners[0, x], corners[1, x] = top + left, top + right
+    corners[2, x], corners[3, x] = bottom + left, bottom + right
+
+
+@inner
+def gather(pixels, corners, near):
+    """Copy the `pixels`, each one word, at `corners` (4, W) to `near` (4, W)."""
+    for corner in range(4):
+        place, target = corners[corner], near[corner]
+        for x in range(place.size):
+            target[x] = pixels[np.uint64(place[x])]
+
+
+@compiled
+def warp_affine(image, matrix, out):
+    """Sample `image` (uint8, (H, W, 3)) / 255 bilinearly at the places that `matrix` maps to, into `out`.
+
+    (x, y) maps to (a x + b y + c, d x + e y + f), rounded to 1/32 of a pixel; borders are mirrored about
+    the edge pixels. `out` is float32 (H, W, 4), whose fourth values are not written. Equals warpAffine of
+    OpenCV 3 and 4 for a float32 image.
+    """
+    height, width, _ = image.shape
+    a, b, c, d, e, f = matrix
+    one, steps, most = np.float32(1), np.float32(32), np.float32(255)
+    pixels = np.empty(height * width, np.uint32)
+    pack(image.reshape(-1, 3), pixels)
+    across, down = np.empty(width, np.int64), np.empty(width, np.int64)
+    for x in range(width):
+        across[x], down[x] = np.int64(np.rint(a * x * 1024)), np.int64(np.rint(d * x * 1024))
+    # Per line: positions, then neighbours, then sums, in loops that the compiler vectorises.
+    top, left, corners = np.empty(width, np.int64), np.empty(width, np.int64), np.empty((4, width), np.int64)
+    part_x, part_y, outside = (
+        np.empty(width, np.float32),
+        np.empty(width, np.float32),
+        np.empty(width, np.uint8),
+    )
+    near, line = np.empty((4, width), np.uint32), np.empty((3, width), np.float32)
+    for y in range(height):
+        from_x, from_y = (
+            np.int64(np.rint((b * y + c) * 1024)) + 16,
+            np.int64(np.rint((e * y + f) * 1024)) + 16,
+        )
+        for x in range(width):
+            left[x] = (from_x + across[x]) >> 5
+            part_x[x] = np.float32(left[x] & 31) / steps
+            left[x] >>= 5
+        for x in range(width):
+            top[x] = (from_y + down[x]) >> 5
+            part_y[x] = np.float32(top[x] & 31) / steps
+            top[x] >>= 5
+        place_corners(top, left, width, corners)
+        if mark_outside(top, left, height, width, outside):
+            for x in range(width):
+                if outside[x]:
+                    find_corners((top[x], left[x]), (height, width), True, x, corners)
+        gather(pixels, corners, near)
+        upper, next_upper, lower, next_lower = near[0], near[1], near[2], near[3]
+        for k in range(3):
+            target, shift = line[k], np.uint32(8 * k)
+            for x in range(width):
+                px, py = part_x[x], part_y[x]
+                target[x] = (
+                    np.float32((upper[x] >> shift) & np.uint32(255)) / most * ((one - py) * (one - px))
+                    + np.float32((next_upper[x] >> shift) & np.uint32(255)) / most * ((one - py) * px)
+                    + np.float32((lower[x] >> shift) & np.uint32(255)) / most * (py * (one - px))
+                    + np.float32((next_lower[x] >> shift) & np.uint32(255)) / most * (py * px)
+                )
+        red, green, blue, target = line[0], line[1], line[2], out[y]
+        for x in range(width):
+            target[x, 0], target[x, 1], target[x, 2], target[x, 3] = red[x], green[x], blue[x], 0
+
+
+@compiled
+def warp_perspective(words, matrix, places, near, lines, out):
+    """Sample an image bilinearly at the places that `matrix` (9) maps to, into `out` (uint8).
+
+    (x, y) maps to the first two of `matrix` (x, y, 1), divided by the third, rounded to 1/32 of a pixel;
+    the outside is black. Equals warpPerspective of OpenCV 3 and 4, whose blocks determine the rounding.
+    `words` (uint32, (H + 4, W + 4)) are the pixels, with two black ones around. `places` (int32, (3, W)),
+    `near` (uint32, (4, W)) and `lines` (uint8, (3, W)) are buffers.
+    """
+    height, width, _ = out.shape
+    a, b, c, d, e, f, g, h, i = matrix
+    pitch, flat = words.shape[1], words.reshape(-1)
+    columns = min(1024 // min(16, height), width)
+    # From these places on, all neighbours are black.
+    least, last_x, last_y, whole = -64.0, 32.0 * width, 32.0 * height, np.uint32(32)
+    at_x, at_y, corners = places[0], places[1], places[2]
+    upper_left, upper_right, lower_left, lower_right = near[0], near[1], near[2], near[3]
+    for y in range(height):
+        for start in range(0, width, columns):
+            from_x, from_y, from_w = a * start + b * y + c, d * start + e * y + f, g * start + h * y + i
+            for x in range(start, min(start + columns, width)):
+                w = from_w + g * (x - start)
+                w = 32.0 / w if w != 0.0 else 0.0
+                at_x[x] = np.int32(np.rint(min(max((from_x + a * (x - start)) * w, least), last_x)))
+                at_y[x] = np.int32(np.rint(min(max((from_y + d * (x - start)) * w, least), last_y)))
+        for x in range(width):
+            corners[x] = ((at_y[x] >> 5) + 2) * pitch + (at_x[x] >> 5) + 2
+        gather_squares(flat, corners, pitch, near)
+        for k in range(3):
+            target, shift = lines[k], np.uint32(8 * k)
+            for x in range(width):
+                part_x, part_y = np.uint32(at_x[x] & 31), np.uint32(at_y[x] & 31)
+                rest_x, rest_y = whole - part_x, whole - part_y
+                upper = rest_x * (upper_left[x] >> shift & 255) + part_x * (upper_right[x] >> shift & 255)
+                lower = rest_x * (lower_left[x] >> shift & 255) + part_x * (lower_right[x] >> shift & 255)
+                target[x] = np.uint8((rest_y * upper + part_y * lower + 512) >> 10)
+        join_channels(lines, out[y])
+
+
+@inner
+def folded(place, size):
+    """Return `place` reflected into a line of `size` samples like SciPy before 1.6: -0.3 becomes -0.7."""
+    if place < 0:
+        if place < -2 * size:
+            place += 2 * size * np.trunc(-place / (2 * size))
+        return place + 2 * size if place < -size else -place - 1
+    if place > size - 1:
+        place -= 2 * size * np.trunc(place / (2 * size))
+        if place >= size:
+            return 2 * size - place - 1
+    return place
+
+
+@compiled
+def displace(image, dx, dy, mended, out):
+    """Sample unit `image` (float32, (H, W, 4)) bilinearly at (row + dy, column + dx), into `out` (uint8).
+
+    The fourth value of each pixel is unused. Samples are summed in double and rounded to single precision,
+    clipped to [0, 1] and truncated. Borders are those of SciPy before 1.6: places are folded, and their
+    neighbours are mirrored about the edge pixels. If `mended`, they are those of later releases.
+    """
+    zero, one, most = np.float32(0), np.float32(1), np.float32(255)
+    height, width, _ = image.shape
+    pixels, line, levels = image.reshape(-1), np.empty(4 * width, np.float32), np.empty(4 * width, np.uint8)
+    rows, columns, corners = np.empty(width), np.empty(width), np.empty((4, width), np.int64)
+    top, left, outside = np.empty(width), np.empty(width), np.empty(width, np.uint8)
+    for y in range(height):
+        for x in range(width):
+            rows[x] = y + np.float64(dy[y, x])
+            top[x] = np.floor(rows[x])
+        for x in range(width):
+            columns[x] = x + np.float64(dx[y, x])
+            left[x] = np.floor(columns[x])
+        place_corners(top, left, width, corners)
+        if mark_outside(rows, columns, height, width, outside):
+            for x in range(width):
+                if outside[x]:
+                    rows[x], columns[x] = folded(rows[x], height), folded(columns[x], width)
+                    top[x], left[x] = np.floor(rows[x]), np.floor(columns[x])
+                    here, size = (np.int64(top[x]), np.int64(left[x])), (height, width)
+                    find_corners(here, size, not mended, x, corners)
+        for x in range(width):
+            part_y, part_x = rows[x] - top[x], columns[x] - left[x]
+            rest_y, rest_x = 1.0 - part_y, 1.0 - part_x
+            places = 4 * corners[0, x], 4 * corners[1, x], 4 * corners[2, x], 4 * corners[3, x]
+            weights = rest_y * rest_x, rest_y * part_x, part_y * rest_x, part_y * part_x
+            mix_pixels(pixels, places, weights, line, 4 * x)
+        for m in range(line.size):
+            levels[m] = np.uint8(np.int32(min(max(line[m], zero), one) * most))
+        target = out[y]
+        for x in range(width):
+            target[x, 0], target[x, 1], target[x, 2] = levels[4 * x], levels[4 * x + 1], levels[4 * x + 2]

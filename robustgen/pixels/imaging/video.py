@@ -1,0 +1,481 @@
+"""H.264 videos of ImageNet-P: encoding of frames to MP4 and decoding, in process.
+
+The same frames give the same bytes on each run and in each process: x264 runs on one
+thread, as its decisions depend on their number, and without AVX-512, as that code reads
+uninitialised memory. Other releases of x264 and other kinds of processor may write other
+bytes; use `frames_digest` to compare the decoded frames.
+"""
+
+import io
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from itertools import count
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from robustgen.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ImageError,
+    MissingDependencyError,
+    UnknownNameError,
+    WriteError,
+)
+from robustgen.files.storage.regular import open_regular
+from robustgen.pixels.imaging.decode import reason_of
+from robustgen.pixels.imaging.opencv import cv2
+
+__all__ = ["Encoding", "build", "count_frames", "encode", "frames_digest", "read_sequence"]
+
+Frames = NDArray[np.uint8]
+
+PRESETS = (
+    *("ultrafast", "superfast", "veryfast", "faster", "fast"),
+    *("medium", "slow", "slower", "veryslow", "placebo"),
+)
+TUNES = ("film", "animation", "grain", "stillimage", "psnr", "ssim", "fastdecode", "zerolatency")
+CODECS = {"yuv444p": "libx264", "yuv420p": "libx264", "rgb24": "libx264rgb"}
+
+# OpenCV's number for AVX2, which its Python module does not export.
+CPU_AVX2 = 11
+
+LARGE = 1 << 21
+"""Pixels of the largest frame encoded with the full preset; Full HD has 2 073 600."""
+
+# x264 needs 13 bytes per pixel of each reference frame, 4 of each look-ahead frame, and some 50 for B-frames:
+# 3.7 GB for 4000 x 3000 with veryslow. Without look-ahead, files would be three times as large.
+BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
+_LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
+
+# Pixel formats without chroma subsampling, eight bits per channel.
+_WHOLE_COLOURS = ("yuv444p", "gbrp")
+
+# From this release on, PyAV converts on as many threads as there are cores by default.
+_CONVERTS_ON_THREADS = 17
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Compression settings of a sequence. Default: those of ImageNet-P's temporal perturbations.
+
+    Parameters
+    ----------
+    preset : str
+        x264's preset, which trades time for size, one of `PRESETS`.
+    crf : float or None
+        Constant rate factor, 0 (lossless) to 51; None for x264's default, 23.
+    tune : str or None
+        x264's tuning, one of `TUNES`. ImageNet-P's noises use ``crf=None, tune="grain"``.
+    pixel_format : str
+        ``"yuv444p"``; ``"yuv420p"``, which browsers play; or ``"rgb24"``, which keeps RGB (as gbrp).
+    fps : int
+        Frames per second, 1 to 1000.
+
+    Raises
+    ------
+    UnknownNameError
+        If `preset`, `tune` or `pixel_format` is none of the above.
+    ArgumentError
+        If `crf` or `fps` is out of range.
+    ArgumentTypeError
+        If `crf` or `fps` is not a number.
+    """
+
+    preset: str = "veryslow"
+    crf: float | None = 20
+    tune: str | None = None
+    pixel_format: str = "yuv444p"
+    fps: int = 1
+
+    def __post_init__(self) -> None:
+        """Check every field, as encoders ignore invalid values."""
+        _check_name("preset", self.preset, PRESETS)
+        _check_name("pixel format", self.pixel_format, CODECS)
+        if self.tune is not None:
+            _check_name("tune", self.tune, TUNES)
+        if self.crf is not None:
+            _check_number("crf", self.crf, Real, 0, 51)
+        _check_number("fps", self.fps, Integral, 1, 1000)
+
+    def lossless(self) -> "Encoding":
+        """Return this encoding at rate factor 0, lossless for the stored pixels.
+
+        Rounding RGB to yuv444p changes a value by at most 2; only the pixel format ``"rgb24"`` is exact.
+        """
+        return replace(self, crf=0)
+
+    def playable(self) -> "Encoding":
+        """Return this encoding in yuv420p, which browsers play unless `crf` is 0."""
+        return replace(self, pixel_format="yuv420p")
+
+
+def encode(frames: Frames, encoding: Encoding) -> bytes:
+    """Encode `frames` as H.264, and return the bytes of the MP4 file.
+
+    Parameters
+    ----------
+    frames : ndarray of uint8, shape (T, H, W, 3)
+        RGB frames without empty axes; H and W must be even for yuv420p.
+    encoding : Encoding
+        How to compress them.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `frames` is not an array of uint8.
+    ArgumentError
+        If the shape of `frames` cannot be encoded.
+    ImageError
+        If the encoder fails.
+    MissingDependencyError
+        If PyAV was built without x264.
+    """
+    if not isinstance(frames, np.ndarray) or frames.dtype != np.uint8:
+        raise ArgumentTypeError(
+            f"frames must be an array of uint8, not {getattr(frames, 'dtype', type(frames).__name__)}"
+        )
+    if frames.ndim != 4 or frames.shape[3] != 3 or not frames.size:
+        raise ArgumentError(f"frames must have the shape (T, H, W, 3), not empty, but have {frames.shape}")
+    return encode_frames(frames, encoding)
+
+
+def encode_frames(frames: Iterable[Frames], encoding: Encoding) -> bytes:
+    """Encode uint8 frames (H, W, 3), consumed one by one."""
+    av = _import_av()
+    from av.codec.codec import UnknownCodecError
+
+    (height, width, _), frames = _peek(frames)
+    _check_sides(height, width, encoding.pixel_format)
+    with _make_room(height * width) as file:
+        try:
+            _write(file, height, width, frames, encoding)
+            file.seek(0)
+            return file.read()
+        except UnknownCodecError as error:
+            raise MissingDependencyError(
+                "PyAV was built without libx264: pip install --force-reinstall --only-binary av av"
+            ) from error
+        except av.FFmpegError as error:
+            raise ImageError(
+                f"the H.264 encoder failed on frames of {(height, width, 3)}: {error.strerror}"
+            ) from error
+        except OSError as error:
+            raise WriteError(f"{tempfile.gettempdir()}: {error.strerror or error}") from error
+
+
+def count_frames(video: bytes | str | PathLike[str]) -> int:
+    """Return the number of decoded frames of an MP4 file, given as its bytes or its path.
+
+    Raises
+    ------
+    ImageError
+        If it is missing, damaged or not an MP4 file.
+    """
+    data, name = (video, "video") if isinstance(video, bytes) else (_read_bytes(Path(video)), str(video))
+    return sum(1 for _ in _decode(data, name))
+
+
+def read_sequence(path: str | PathLike[str]) -> Frames:
+    """Read one sequence, or all the sequences of a CIFAR edition.
+
+    Parameters
+    ----------
+    path : path
+        An MP4 file, a folder of frames ``<number>.png``, or an ``.npy`` array of sequences.
+
+    Returns
+    -------
+    ndarray of uint8, shape (T, H, W, 3)
+        RGB frames in order; for an ``.npy``, its array, (N, T, H, W, 3), memory-mapped.
+
+    Raises
+    ------
+    ImageError
+        If the file is missing, damaged or of another kind; the message names it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return stack_frames(((str(each), _read_bytes(each)) for each in path.glob("*.png")), path)
+    if path.suffix == ".npy":
+        return _map_array(path)
+    return read_frames(_read_bytes(path), str(path))
+
+
+def read_frames(data: bytes, name: str = "video") -> Frames:
+    """Return the frames, uint8 (T, H, W, 3) RGB, of an MP4 file given as its bytes.
+
+    Raises
+    ------
+    ImageError
+        If the data are damaged or not an MP4 file; the message contains `name`.
+    """
+    return _stack(_decode_rgb(data, name), name)
+
+
+def frames_digest(frames: NDArray[Any]) -> str:
+    """Return the hexadecimal SHA-256 of an array's type, shape and values."""
+    digest = sha256(f"{frames.dtype.str} {frames.shape}".encode())
+    digest.update(np.ascontiguousarray(frames).data)
+    return digest.hexdigest()
+
+
+def digest_video(data: bytes, count: int) -> str:
+    """Return the `frames_digest` of the `count` frames of an MP4 file, decoded one at a time.
+
+    Raises
+    ------
+    ImageError
+        If the file decodes to another number of frames.
+    """
+    digest, kept = sha256(), 0
+    for pixels in _decode_rgb(data, "video"):
+        if not kept:
+            digest.update(f"{pixels.dtype.str} {(count, *pixels.shape)}".encode())
+        digest.update(np.ascontiguousarray(pixels).data)
+        kept += 1
+    check_kept(kept, count)
+    return digest.hexdigest()
+
+
+def check_kept(kept: int, count: int) -> None:
+    """Raise an ImageError if the encoder did not keep all frames."""
+    if kept != count:
+        raise ImageError(f"the encoder kept {kept} of {count} frames")
+
+
+@cache
+def _import_av() -> Any:
+    try:
+        import av
+    except ImportError as error:
+        raise MissingDependencyError(
+            "videos need PyAV: pip install 'robustgen[video]', or make-p --format png"
+        ) from error
+    return av
+
+
+@cache
+def build() -> str:
+    """Return the versions that determine the bytes of a video, as x264 writes them into each file."""
+    av = _import_av()
+
+    video = encode(np.zeros((1, 16, 16, 3), np.uint8), Encoding(preset="ultrafast"))
+    x264 = re.search(rb"x264 - ([\w ]+) - ", video)
+    return f"PyAV {av.__version__}, x264 {x264[1].decode() if x264 else 'unknown'}"
+
+
+@cache
+def _conversion() -> dict[str, Any]:
+    """Return PyAV's settings for pixel conversion: flags, and one thread."""
+    av = _import_av()
+
+    threads = {"threads": 1} if int(av.__version__.split(".")[0]) >= _CONVERTS_ON_THREADS else {}
+    # Same as FFmpeg's command line; PyAV's default rounds the colours of yuv420p differently.
+    return {"interpolation": "BICUBIC", **threads}
+
+
+def _check_name(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in tuple(known):
+        raise UnknownNameError(kind, name, known)
+
+
+def _check_number(name: str, value: float, kind: type, low: int, high: int) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ArgumentTypeError(f"{name} must be a number, not {value!r}")
+    if not low <= value <= high:
+        raise ArgumentError(f"{name} must be from {low} to {high}, not {value!r}")
+
+
+def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
+    """Return the shape of the first frame, and an iterator over all frames that keeps none."""
+    ahead = iter(frames)
+    first = [next(ahead)]
+
+    def go_on() -> Iterator[Frames]:
+        yield first.pop()
+        yield from ahead
+
+    return first[0].shape, go_on()
+
+
+def _make_room(pixels: int) -> IO[bytes]:
+    """Return a file for a video: on disk for large frames, as noise needs 240 MB."""
+    return tempfile.TemporaryFile() if pixels > LARGE else io.BytesIO()
+
+
+def _check_sides(height: int, width: int, pixel_format: str) -> None:
+    if pixel_format == "yuv420p" and (height % 2 or width % 2):
+        raise ArgumentError(
+            f"yuv420p stores one colour per 2 x 2 pixels and needs even sides, not {height} x {width}"
+        )
+
+
+def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
+    av = _import_av()
+    from av.video.reformatter import VideoReformatter
+
+    # Bit-exact: the container does not contain the version of the library.
+    with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
+        codec = CODECS[encoding.pixel_format]
+        options = _options(encoding, height * width)
+        stream = container.add_stream(codec, rate=encoding.fps, options=options)
+        stream.height, stream.width = height, width
+        stream.pix_fmt = encoding.pixel_format
+        # Older PyAV sets a bit rate, which would replace x264's default rate factor.
+        stream.bit_rate = 0
+        # Shared by all frames, as setting it up dominates the conversion of small frames.
+        converter = VideoReformatter()
+        numbers = count()
+        # Unlike `enumerate`, this releases large frames once they are copied or converted.
+        for frame in frames:
+            picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
+            del frame
+            picture = converter.reformat(picture, format=encoding.pixel_format, **_conversion())
+            picture.pts = next(numbers)
+            container.mux(stream.encode(picture))
+            del picture
+        container.mux(stream.encode(None))
+
+
+def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
+    """Return options of x264 that limit its memory to 60 bytes per pixel for frames of `pixels` pixels.
+
+    Empty for up to `LARGE` pixels.
+    """
+    if pixels <= LARGE:
+        return {}
+    known = {encoding.preset, encoding.tune}
+    return {
+        name: value
+        for name, value in BOUNDS.items()
+        # At most the preset's value.
+        if name != "rc-lookahead" or known.isdisjoint(_LOOK_AHEAD_NOWHERE)
+    }
+
+
+def _options(encoding: Encoding, pixels: int) -> dict[str, str]:
+    named = {"preset": encoding.preset, "tune": encoding.tune, "crf": encoding.crf}
+    options = {name: str(value) for name, value in named.items() if value is not None}
+    # x264 does not check forced instruction sets, so AVX2 is set only if the processor has it.
+    processor = ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
+    bounds = "".join(f":{name}={value}" for name, value in bound_memory(encoding, pixels).items())
+    return options | {"x264-params": "threads=1" + processor + bounds}
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        with open_regular(path) as file:
+            return file.read()
+    except OSError as error:
+        raise ImageError(f"{path}: {error.strerror}") from error
+
+
+def _metadata_options(release: str) -> dict[str, Any]:
+    """Return PyAV's arguments for damaged metadata; from `release` 19 on, there are none."""
+    return {"metadata_errors": "replace"} if int(release.partition(".")[0]) < 19 else {}
+
+
+def _decode(data: bytes, name: str) -> Iterator[Any]:
+    """Yield the frames (av.VideoFrame) of an MP4 file; raise an ImageError at damage."""
+    av = _import_av()
+
+    try:
+        with av.open(io.BytesIO(data), format="mp4", **_metadata_options(av.__version__)) as container:
+            if not container.streams.video:
+                raise ImageError(f"{name}: contains no video")
+            stream = container.streams.video[0]
+            if stream.codec_context is None:
+                raise ImageError(f"{name}: not a complete MP4 video (unknown codec)")
+            # By default, the decoder conceals damage by inventing pixels.
+            stream.codec_context.options = {"err_detect": "explode"}
+            stream.codec_context.thread_count = 1
+            count = 0
+            for frame in container.decode(stream):
+                count += 1
+                yield frame
+            if count < stream.frames:
+                raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
+    except av.FFmpegError as error:
+        raise ImageError(f"{name}: not a complete MP4 video ({error.strerror})") from error
+
+
+def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
+    """Yield the frames, uint8 (H, W, 3) RGB, like `_decode`."""
+    from av.video.reformatter import VideoReformatter
+
+    converter = VideoReformatter()
+    for frame in _decode(data, name):
+        yield _read_pixels(frame, converter)
+
+
+def _read_pixels(frame: Any, converter: Any) -> Frames:
+    """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame)."""
+    # Without chroma subsampling, reading planes gives the same values in half the time.
+    planar = frame.format.name in _WHOLE_COLOURS
+    converted = converter.reformat(frame, format="gbrp" if planar else "rgb24", **_conversion())
+    pixels: Frames = _merge_planes(converted) if planar else converted.to_ndarray()
+    return pixels
+
+
+def _merge_planes(frame: Any) -> Frames:
+    """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame) with planes G, B and R."""
+    green, blue, red = (
+        np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)[:, : plane.width]
+        for plane in frame.planes
+    )
+    return np.asarray(cv2.merge((red, green, blue)))
+
+
+def _number(file: Path) -> int:
+    if not file.stem.isdecimal():
+        raise ImageError(f"{file}: a frame must be named <number>.png")
+    return int(file.stem)
+
+
+def stack_frames(files: Iterable[tuple[str, bytes]], path: object) -> Frames:
+    """Return the frames (T, H, W, 3) of image files ``<number>.png``, in numerical order.
+
+    Raises
+    ------
+    ImageError
+        A file is damaged, sizes differ, or there are no files; the message names the file or `path`.
+    """
+    numbered = sorted((_number(Path(name)), name, data) for name, data in files)
+    return _stack((_read_image(name, data) for _, name, data in numbered), path)
+
+
+def _stack(frames: Iterable[Frames], path: object) -> Frames:
+    frames = list(frames)
+    if len({frame.shape for frame in frames}) != 1:
+        raise ImageError(f"{path}: " + ("frames differ in size" if frames else "contains no frames"))
+    return np.stack(frames)
+
+
+def _read_image(name: str, data: bytes) -> Frames:
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return np.asarray(image.convert("RGB"))
+    # On hostile bytes, Pillow's decoders raise nearly any exception, including MemoryError.
+    except Exception as error:
+        raise ImageError(f"{name}: {reason_of(error)}") from error
+
+
+def _map_array(path: Path) -> Frames:
+    try:
+        array: Frames = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError) as error:
+        raise ImageError(f"{path}: {error}") from error
+    if array.dtype != np.uint8 or array.ndim != 5 or array.shape[4] != 3:
+        raise ImageError(f"{path}: {array.dtype} {array.shape} is not uint8 (N, T, H, W, 3)")
+    return array

@@ -1,0 +1,194 @@
+"""Estimates of the outputs, bytes and seconds of a run, from a sample of a few images.
+
+All variants of the middle of each image are created; cost and size are scaled by the number of pixels. Files
+are written to a folder on the file system of the output, which is removed.
+"""
+
+import heapq
+import math
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, NamedTuple
+
+from robustgen.display.text import format_size
+from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
+from robustgen.files.storage import Store
+from robustgen.pixels.imaging.geometry import centre_crop
+from robustgen.sets.dataset.outputs import name_output_in_errors
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.recipes import rank
+from robustgen.sets.executors import count_cores
+from robustgen.sets.ingredients.opening import find_fitting
+
+SECONDS = 2.0
+_SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 32, 200
+_BLOCK = 4096
+# Seconds for a file that all processes share: in records, checksums and manifest, and while it goes to disk.
+_FINISHING = 1.5e-5
+# Outputs larger than this are rare: so many bytes, and so many times the bytes of the source image.
+_LARGE_OUTPUT, _LARGE_RATIO = 1 << 14, 20
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimate of a run.
+
+    Attributes
+    ----------
+    outputs : int
+    size : int
+        Bytes of the files.
+    disk : int
+        Bytes of the blocks that the files occupy.
+    seconds : float
+        Duration without starting and without uploads.
+    starting : float
+        Seconds in which a process loads libraries, compiles loops and builds tables.
+    images : int
+        Number of images in the sample.
+    free : int or None
+        Free bytes of the file system of the output; None for servers.
+    """
+
+    outputs: int
+    size: int
+    disk: int
+    seconds: float
+    starting: float
+    images: int
+    free: int | None
+
+    @property
+    def is_too_large(self) -> bool:
+        """Return whether the files do not fit on the file system."""
+        return self.free is not None and self.disk > self.free
+
+
+def check_space(plan: Plan, outputs: int, source_size: float) -> None:
+    """Compare the free space with what so many `outputs` need, if it may not suffice.
+
+    Parameters
+    ----------
+    plan : Plan
+    outputs : int
+        Number of outputs that are missing.
+    source_size : float
+        Mean number of bytes of a source image.
+
+    Raises
+    ------
+    OutputError
+        The outputs will not fit.
+    """
+    free = plan.store.measure_free_space()
+    # The sample takes a few seconds, so it is not taken where there is room for anything.
+    if free is None or outputs * (_LARGE_OUTPUT + _LARGE_RATIO * source_size) <= free:
+        return
+    with suppress(ImageError):
+        cost = estimate(plan)
+        needed = cost.disk * outputs / cost.outputs
+        if needed > free:
+            raise OutputError(
+                f"{plan.store.location}: the set needs about {format_size(needed)}, but only "
+                f"{format_size(free)} are free; choose another output, or fewer images"
+            )
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Estimate the cost of `plan`.
+
+    Raises
+    ------
+    ImageError
+        No image can be processed.
+    """
+    keys = sorted(plan.keys, key=lambda key: rank(0, key))
+    costs, reasons, starting, deadline = list[_Cost](), list[str](), 0.0, 0.0
+    with plan.store.open_scratch() as scratch:
+        for key in keys:
+            try:
+                if not costs:
+                    # The first pass loads libraries, compiles loops, builds tables and creates folders.
+                    starting = _measure(plan, key, scratch).seconds
+                    deadline = time.process_time() + SECONDS
+                costs.append(_measure(plan, key, scratch))
+            except (WriteError, OutputError, MissingDependencyError):
+                raise
+            except Exception as error:
+                reasons.append(explain_failure(error).removeprefix(f"{key!r}: "))
+                continue
+            if len(costs) == _MOST_IMAGES or time.process_time() > deadline:
+                break
+    if not costs:
+        reason = next(iter(reasons), "there are none")
+        raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
+    pixels, seconds, writing, size = (sum(values) / len(costs) for values in zip(*costs, strict=True))
+    starting = max(0.0, starting - costs[0].seconds)
+    if plan.recipe.keeps_size:
+        # The sample may contain only small images; headers give the size of many more.
+        typical = []
+        for key in keys[:_MOST_HEADERS]:
+            with suppress(ImageError):
+                typical.append(math.prod(plan.source.dimensions(key)))
+        factor = sum(typical) / max(1, len(typical)) / pixels
+        seconds, size = seconds * factor, size * factor
+    outputs, images = len(plan.keys) * len(plan.variants), len(plan.keys)
+    file = size / len(plan.variants)
+    disk = images * size if plan.writer.joint else outputs * -(-file // _BLOCK) * _BLOCK
+    whole = images * (seconds + writing) * _find_largest_share(plan)
+    whole += 0 if plan.writer.joint else outputs * _FINISHING
+    free = plan.store.measure_free_space()
+    return Estimate(outputs, round(images * size), round(disk), whole, starting, len(costs), free)
+
+
+def _find_largest_share(plan: Plan) -> float:
+    """Return the share of the work of the busiest process; three shards leave one of two idle for a while."""
+    busy = [0] * min(plan.jobs or count_cores(), count_cores())
+    for unit in plan.cut():
+        heapq.heapreplace(busy, busy[0] + unit.count_outputs())
+    return max(busy) / sum(busy)
+
+
+class _Cost(NamedTuple):
+    """Pixels of an image, seconds to create and to write all its variants, and their bytes."""
+
+    pixels: float
+    seconds: float
+    writing: float
+    size: float
+
+
+def _measure(plan: Plan, key: str, scratch: Store | None) -> _Cost:
+    """Return the cost of all variants of an image; files are written to `scratch`."""
+    # Measure processor time, which other processes on this machine hardly affect; disks make a run wait.
+    started, writing, written, shared = time.process_time(), list[float](), 0.0, dict[str, Any]()
+    prepared = plan.recipe.prepare(plan.source.open(key))
+    opened, size, part = time.process_time(), 0, prepared
+    if plan.recipe.keeps_size and not find_fitting(plan.recipe, plan.variants):
+        height, width = prepared.shape[:2]
+        part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
+    for variant in plan.variants:
+        pixels = plan.recipe.make(variant, key, part, shared)
+        if plan.writer.arrays:
+            # A part of an image is no row.
+            size += pixels.nbytes
+            continue
+        files = [*plan.writer.encoder.encode(variant, key, pixels)]
+        size += sum(map(plan.writer.measure, files))
+        if scratch and not plan.writer.joint:
+            before = time.process_time()
+            with name_output_in_errors(plan.store):
+                for file in files:
+                    clock = time.perf_counter()
+                    scratch.put(variant.path(file.name), file.data)
+                    writing.append(time.perf_counter() - clock)
+            written += time.process_time() - before
+    whole, factor = 1, 1.0
+    if plan.recipe.keeps_size:
+        whole, factor = prepared.size // 3, prepared.size / part.size
+    making = (time.process_time() - opened - written) * factor
+    # The median is that of a machine without other work.
+    waiting = len(writing) * median(writing) if writing else 0.0
+    return _Cost(whole, opened - started + making, waiting, size * factor)

@@ -1,0 +1,367 @@
+"""Manifest and checksums: `SHA256SUMS` in every folder, and the files that describe the whole set.
+
+All of them are pure functions of the output state.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+from robustgen.errors import OutputError, WriteError
+from robustgen.files.json_files import parse_object
+from robustgen.files.name_lists import escape_name, read_sums
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
+from robustgen.files.storage import Store
+from robustgen.sets.dataset.croissant import CROISSANT, encode_croissant, make_croissant
+from robustgen.sets.dataset.records import (
+    COMPANIONS,
+    Coverage,
+    Failure,
+    Record,
+    find_folder,
+    identify,
+    name_mirror,
+)
+from robustgen.sets.dataset.state import OutputState, find_largest
+from robustgen.sets.formats.card import CARD, write_card
+
+# --- checksums -----------------------------------------------------------------------------------
+
+
+def list_sums(store: Store, name: str = SUMS) -> list[str]:
+    """Return the sorted paths of all files called `name`, at most two folders deep."""
+    found = (entry.path for entry in store.list())
+    return sorted(
+        (path for path in found if path.rpartition("/")[2] == name and path.count("/") <= 2),
+        key=lambda path: path.split("/"),
+    )
+
+
+def dataset_digest(store: Store) -> str:
+    """Return one SHA-256 for a whole output, computed from paths and content of its `SHA256SUMS` files."""
+    return _combine({path: _sha256(store.read(path)) for path in list_sums(store)})
+
+
+def frames_digest(store: Store) -> str | None:
+    """Return one SHA-256 for all `FRAMES.SHA256` files of an output; None if there are none."""
+    digests = {path: _sha256(store.read(path)) for path in list_sums(store, FRAMES)}
+    return _combine(digests) if digests else None
+
+
+def _combine(digests: Mapping[str, str]) -> str:
+    paths = sorted(digests, key=lambda path: path.split("/"))
+    return _sha256("".join(f"{digests[path]}  {path}\n" for path in paths).encode())
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+# --- the manifest --------------------------------------------------------------------------------
+
+
+class Summary:
+    """Content of the records of an output, from one pass over them.
+
+    Attributes
+    ----------
+    attempted : Coverage
+    failures : list of dict
+        Sorted by key and variant.
+    damaged : list of str
+        Names of the damaged records.
+    about : dict of str to Record
+        Records of files about the whole set, without the files.
+    """
+
+    def __init__(self, state: OutputState, files: sqlite3.Connection | None = None) -> None:
+        self.attempted, self.damaged, self.about = Coverage(), list[str](), dict[str, Record]()
+        failures: dict[tuple[str, str], Failure] = {}
+        for name, record in state.read_records():
+            if record is None:
+                self.damaged.append(name)
+                continue
+            self.attempted.add(record.images, record.variants)
+            if not record.images:
+                self.about[name] = replace(record, files=())
+            failures |= {(each["key"], each.get("variant", "")): each for each in record.failures}
+            if files:
+                folders = {*record.variants}
+                # Bytes sort like their texts; names may contain bytes that are not UTF-8.
+                rows = (
+                    (find_folder(path, folders), path.encode("utf-8", "surrogatepass"), *described)
+                    for path, *described in record.files
+                )
+                files.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?)", rows)
+        self.failures = [failures[each] for each in sorted(failures)]
+
+    def count(self, folders: Collection[str], without: Collection[str] = ()) -> int:
+        """Return the number of images with all variants in `folders` attempted, `without` some images."""
+        wanted = frozenset(folders)
+        return sum(made >= wanted for key, made in self.attempted.items() if key not in without)
+
+    def identify(self, name: str, folders: Iterable[str], keys: Iterable[str] = ()) -> str:
+        """Return the `identify` of the record `name` of files about `folders`, all images and all `keys`."""
+        failures = [each for each in self.failures if each["key"] in self.attempted]
+        return identify({*self.attempted, *keys}, folders, failures if name == COMPANIONS else ())
+
+    def find_lacking(self, manifest: Mapping[str, Any], plans: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield what the set of these `plans` lacks to be finished, one phrase each.
+
+        Only a set that lacks nothing is complete, whoever writes its `manifest`.
+        """
+        wanted = {COMPANIONS: manifest["variants"]}
+        for plan in (each["manifest"] for each in plans):
+            if plan["config"].get("mirror"):
+                wanted |= {name_mirror(folder): [folder] for folder in plan["variants"]}
+        if self.count(manifest["variants"]) < manifest["images"]:
+            yield f"not all of the {manifest['images']} images have all files"
+        for name, folders in wanted.items():
+            held = self.about.get(name, Record(shared="missing"))
+            is_current = held.shared == self.identify(name, held.variants) and {*folders} <= {*held.variants}
+            if held.shared and not is_current:
+                yield f"the files of the record {name} are missing or outdated"
+
+
+def _write_checksums(
+    store: Store, files: sqlite3.Connection
+) -> tuple[dict[str, dict[str, str]], int, int, list[str]]:
+    """Write the checksum files of all folders.
+
+    Returns
+    -------
+    digests : dict of str to dict
+        Name of the checksum files to path to digest.
+    count, size : int
+        Number and bytes of the listed files.
+    disputed : list of str
+        Files for which records have different digests.
+    """
+    digests: dict[str, dict[str, str]] = {SUMS: {}, FRAMES: {}}
+    count, size, disputed = 0, 0, list[str]()
+    rows = files.execute(
+        "SELECT *, MIN(sha256) < MAX(sha256) FROM files GROUP BY folder, path ORDER BY folder, path"
+    )
+    for folder, own in groupby(rows, key=itemgetter(0)):
+        prefix = f"{folder}/" if folder else ""
+        lines = {SUMS: bytearray(), FRAMES: bytearray()}
+        for _, encoded, length, *sums, is_disputed in own:
+            path = encoded.decode("utf-8", "surrogatepass")
+            disputed += [path] * is_disputed
+            mark, name = escape_name(path.removeprefix(prefix))
+            for text, digest in zip(lines.values(), sums, strict=True):
+                if digest:
+                    text += f"{mark}{digest}  {name}\n".encode("utf-8", "surrogateescape")
+            if path.rpartition("/")[2] in digests and path.count("/") <= 2:
+                # `mirror` also repeats checksum files of the source.
+                digests[path.rpartition("/")[2]][path] = sums[0]
+            count, size = count + 1, size + length
+        for name, content in lines.items():
+            if content:
+                data = bytes(content)
+                store.put(f"{prefix}{name}", data)
+                digests[name][f"{prefix}{name}"] = _sha256(data)
+    return digests, count, size, disputed
+
+
+def finish(state: OutputState) -> list[Failure]:
+    """Write the checksums, `errors.jsonl` and `dataset.json`; return the entries of `errors.jsonl`.
+
+    Raises
+    ------
+    OutputError
+        The output state is damaged.
+    """
+    store, fingerprints, manifest = state.root, state.fingerprints(), hide_paths(describe(state))
+    # A database without a name is a temporary file: a whole set has millions of files.
+    try:
+        with closing(sqlite3.connect("")) as files:
+            files.execute("CREATE TABLE files (folder, path, size, sha256, frames)")
+            summary = Summary(state, files)
+            digests, count, size, disputed = _write_checksums(store, files)
+    except sqlite3.Error as error:
+        raise WriteError(f"the checksums need space in the folder for temporary files: {error}") from error
+    failures = summary.failures
+    lacking = [*summary.find_lacking(manifest, state.plans()), *disputed]
+    made = summary.count(manifest["variants"], {failure["key"] for failure in failures})
+    has_arrays = min(store.sizes(manifest["arrays"]), default=0) >= 0
+    manifest = manifest | {
+        "counts": {"files": count, "bytes": size},
+        "failures": len(failures),
+        "complete": not lacking and has_arrays and made >= manifest["images"],
+        "digest": _combine(digests[SUMS]),
+    }
+    if digests[FRAMES]:
+        manifest["frames_digest"] = _combine(digests[FRAMES])
+    about = {
+        **make_cards(manifest),
+        CROISSANT: encode_croissant(make_croissant(manifest, store)),
+        ERRORS: "".join(json.dumps(failure) + "\n" for failure in failures).encode(),
+        MANIFEST: (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode(),
+    }
+    if not failures:
+        store.delete(ERRORS)
+    if lacking:
+        state.mark_unfinished()
+    named = {name: about[name] for name in list_about(manifest)}
+    store.put(MANIFEST_SUMS, encode_sums({name: _sha256(data) for name, data in named.items()}))
+    # The manifest comes last, because only a finished set has one.
+    for name, data in named.items():
+        store.put(name, data)
+    if not lacking:
+        state.mark_finished(fingerprints)
+    return failures
+
+
+def encode_sums(sums: Mapping[str, str]) -> bytes:
+    """Return the content of `MANIFEST_SUMS`: a line for each name and digest."""
+    return "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode()
+
+
+def list_about(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the files that describe a finished set, and that `MANIFEST_SUMS` lists; the manifest is last."""
+    return [*make_cards(manifest), CROISSANT, *[ERRORS] * bool(manifest["failures"]), MANIFEST]
+
+
+def check_about(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the kind of damage, "missing" or "changed", and the name of each file that describes a set."""
+    sums = read_sums(store.read(MANIFEST_SUMS)) if store.exists(MANIFEST_SUMS) else {}
+    if not sums:
+        yield "missing", MANIFEST_SUMS
+    for path in list_about(manifest):
+        if not store.exists(path):
+            yield "missing", path
+        elif sums and _sha256(store.read(path)) != sums.get(path):
+            yield "changed", path
+
+
+def is_finished(state: OutputState, *, exactly: bool = False) -> bool:
+    """Return whether all files that describe the set of the plans and records exist, as they were written.
+
+    A copy of a finished set is also finished, unless `exactly` is set.
+    """
+    if not state.is_finished(exactly=exactly):
+        return False
+    store = state.root
+    with suppress(FileNotFoundError, OutputError):
+        manifest = read_manifest(store)
+        listed = manifest["digest"], manifest.get("frames_digest")
+        is_listed = (dataset_digest(store), frames_digest(store)) == listed
+        return is_listed and next(check_about(store, manifest), None) is None
+    return False
+
+
+def describe(state: OutputState) -> dict[str, Any]:
+    """Return the description of the largest executed plan, with the variants of all plans, for the manifest.
+
+    Raises
+    ------
+    OutputError
+        The output state is damaged.
+    """
+    plans = state.plans()
+    if not plans:
+        raise OutputError(f"{state.location}: contains no plan; run the same make command again")
+    parts = [plan["manifest"] for plan in plans]
+    parameters: dict[str, Any] = {}
+    for plan in plans:
+        parameters |= plan["parameters"]
+    largest: dict[str, Any] = find_largest(plans)["manifest"]
+    return largest | {
+        "schema": SCHEMA,
+        "variants": sorted({variant for part in parts for variant in part["variants"]}),
+        "arrays": sorted({array for part in parts for array in part["arrays"]}),
+        "licence": " ".join(dict.fromkeys(sentence for part in parts for sentence in part["licence"])),
+        "settings": state.settings() | {"parameters": parameters},
+    }
+
+
+def hide_paths(content: Any) -> Any:
+    """Return JSON `content` with every absolute path cut to its last part, for publishing."""
+    if isinstance(content, dict):
+        return {key: hide_paths(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [hide_paths(value) for value in content]
+    if isinstance(content, str):
+        # A list of images is a path after an @.
+        path = content.removeprefix("@")
+        return content.replace(path, Path(path).name) if Path(path).is_absolute() else content
+    return content
+
+
+_TYPES: Final = {
+    **dict.fromkeys(("citation", "dataset", "digest", "kind", "licence"), str),
+    **dict.fromkeys(("config", "counts", "settings", "source"), dict),
+    **dict.fromkeys(("failures", "images"), int),
+    **dict.fromkeys(("variants", "arrays"), list),
+    **dict.fromkeys(("class_folders", "complete"), bool),
+}
+
+
+def read_manifest(store: Store) -> dict[str, Any]:
+    """Return the manifest of an output.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no manifest.
+    OutputError
+        The manifest is damaged, or was not written by this version of robustgen.
+    """
+    manifest = read_described(store, MANIFEST)
+    wrong = [name for name, kind in _TYPES.items() if not isinstance(manifest.get(name), kind)]
+    if not wrong:
+        settings = manifest["settings"]
+        wrong = [name for name in ("output", "versions") if not isinstance(settings.get(name), dict)]
+        lists = {name: manifest[name] for name in ("variants", "arrays")}
+        wrong += [name for name, held in lists.items() if not all(isinstance(each, str) for each in held)]
+    if wrong:
+        raise OutputError(f"{store.location}/{MANIFEST} is not robustgen's: it has no {wrong[0]!r}")
+    return manifest
+
+
+def make_cards(manifest: Mapping[str, Any]) -> Mapping[str, bytes]:
+    """Return the card that describes the variants of a set, if it has any: path to content."""
+    return {CARD: write_card(manifest)} if manifest["variants"] else {}
+
+
+def source_digest(sizes: Mapping[str, int]) -> str:
+    """Return the SHA-256 of the sorted source keys and the size of each image."""
+    digest = hashlib.sha256()
+    for key in sorted(sizes):
+        digest.update(f"{sizes[key]} {key}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def read_errors(store: Store) -> tuple[list[Failure], list[str]]:
+    """Read `errors.jsonl`; return empty lists if it does not exist.
+
+    Returns
+    -------
+    entries : list of dict
+        Entries of the valid lines.
+    damage : list of str
+        Problems of other lines or of the file, such as ``"line 7 is not a robustgen entry"``.
+    """
+    try:
+        lines = store.read(ERRORS).splitlines()
+    except FileNotFoundError:
+        return [], []
+    except OSError as error:
+        return [], [f"cannot be read: {error.strerror or error}"]
+    entries, damage = list[Failure](), list[str]()
+    for number, line in enumerate(lines, 1):
+        with suppress(ValueError):
+            entry = parse_object(line)
+            if entry.keys() >= {"key", "reason"} and all(isinstance(text, str) for text in entry.values()):
+                entries.append(entry)
+                continue
+        damage.append(f"line {number} is not a robustgen entry")
+    return entries, damage

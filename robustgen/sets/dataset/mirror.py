@@ -1,0 +1,149 @@
+"""Other files of a source (annotations, lists, masks), linked or copied into every variant of an output.
+
+Each variant is then a complete data set, which other tools read like the original.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from robustgen.display.text import format_count
+from robustgen.files.set_files import FRAMES, SUMS, WrittenFile
+from robustgen.files.storage import Store
+from robustgen.sets.dataset.label_maps import find_owner, identify
+from robustgen.sets.dataset.outputs import measure_file
+from robustgen.sets.dataset.records import Failure, Record
+
+_TEXTS: Final = (
+    *(".txt", ".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".lst", ".list", ".data", ".cfg"),
+    *(".toml", ".py"),
+)
+# After a colon, it would be a URL.
+_ABSOLUTE: Final = re.compile(rb"(?:^|[\s\"'=,>\[(])(/[^\s\"'<>,\])]+)", re.MULTILINE)
+_MOST_NAMED: Final = 3
+
+
+def select_companions(
+    names: Iterable[str], images: Collection[str], maps: Collection[str], others: Collection[str]
+) -> list[str]:
+    """Return the files among `names` that belong to `images`, and not only to others.
+
+    A file belongs to an image if its name begins with that of the image. Files named after no image belong to
+    all images, unless a word of their path names a folder with only other images, such as ``train2017``.
+
+    Parameters
+    ----------
+    names : iterable of str
+    images : collection of str
+        Selected images.
+    maps : collection of str
+        Label maps of `images`.
+    others : collection of str
+        All other files that look like images.
+    """
+    own, foreign = {identify(name) for name in images}, {identify(name) for name in others}
+    near = {part for name in (*images, *maps) for part in name.split("/")[:-1]}
+    far = {part for name in others for part in name.split("/")[:-1]} - near
+
+    def goes_along(name: str) -> bool:
+        if name in others or name in maps:
+            return name in maps
+        owner = find_owner(name, own | foreign)
+        # Images of several folders may have one name.
+        if owner and (owner in own) != (owner in foreign):
+            return owner in own
+        return far.isdisjoint(re.split(r"[/._-]", name))
+
+    return [name for name in names if goes_along(name)]
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """Copies of the other files of a source in an output.
+
+    Attributes
+    ----------
+    source : Store
+    images : frozenset of str
+        Paths of the images in the source, which are not repeated.
+    maps : frozenset of str
+        Paths of the label maps of these images, which are.
+    others : frozenset of str
+        Paths of all other files that look like images.
+    link : bool
+        Whether to create hard links, if the file system supports them, instead of copies.
+    """
+
+    source: Store
+    images: frozenset[str]
+    maps: frozenset[str]
+    others: frozenset[str]
+    link: bool
+
+    def list_files(self) -> tuple[list[str], list[Failure]]:
+        """Return the files to repeat, and the files that cannot be repeated, with reasons.
+
+        Hidden files are skipped, and so are files that belong to images that were not selected.
+        """
+        names, failures = [], []
+        for name in sorted(entry.path for entry in self.source.list()):
+            if name in self.images or _is_hidden(name):
+                continue
+            if name in (SUMS, FRAMES):
+                failures.append({"key": name, "reason": f"its copy would replace the set's own {name}"})
+            else:
+                names.append(name)
+        irregular = {
+            name: f"{what}, which is not mirrored"
+            for name, what in self.source.list_irregular()
+            if name not in self.images and name[-1] != "/" and not _is_hidden(name)
+        }
+        failures += [{"key": name, "reason": reason} for name, reason in irregular.items()]
+        names = [name for name in names if name not in irregular]
+        if self.others:
+            names = select_companions(names, self.images, self.maps, self.others)
+        return names, sorted(failures, key=lambda failure: failure["key"])
+
+    def describe_ways_back(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return a warning about those of the repeated files `names` that lead to the clean images.
+
+        Lists and configs of detectors often contain absolute paths of images.
+        """
+        files, roots = {name.rpartition("/")[2].encode() for name in self.images}, {self.source.location}
+        if self.source.is_local:
+            roots.add(str(Path(self.source.location).resolve()))
+        texts = (name for name in names if name.lower().endswith(_TEXTS))
+        found = [name for name in texts if _leads_to(self.source.read(name), roots, files)]
+        if not found:
+            return ()
+        count, named = format_count(len(found), "file"), ", ".join(map(repr, found[:_MOST_NAMED]))
+        more = ", ..." * (len(found) > _MOST_NAMED)
+        return (f"mirror: absolute paths in {count} lead to the clean images, not to these: {named}{more}",)
+
+    def make_record(self, folder: str, names: Sequence[str]) -> Record:
+        """Return the record of the copies of the files `names` in one `folder` of an output."""
+        files = [self._describe(name)._replace(path=f"{folder}/{name}") for name in names]
+        return Record({}, [folder], files)
+
+    def copy(self, store: Store, folder: str, path: str) -> None:
+        """Create the copy at `path`, in `folder` of the output `store`."""
+        store.copy(self.source, path.removeprefix(f"{folder}/"), path, link=self.link)
+
+    @cache  # noqa: B019
+    def _describe(self, name: str) -> WrittenFile:
+        return WrittenFile(name, *measure_file(self.source, name))
+
+
+def _leads_to(text: bytes, roots: Iterable[str], files: Collection[bytes]) -> bool:
+    """Return whether `text` contains one of the `roots`, or an absolute path to one of the `files`."""
+    plain = text.replace(b"\\/", b"/")
+    return any(re.search(re.escape(root.encode()) + rb"(?![\w.-])", plain) for root in roots) or any(
+        path.rpartition(b"/")[2] in files for path in _ABSOLUTE.findall(plain)
+    )
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))

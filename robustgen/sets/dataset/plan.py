@@ -1,0 +1,493 @@
+"""Plan: all that decides the bytes of a set, as a value.
+
+`assemble_plan` serves every kind of set; `plan_benchmark` turns a `Config` into the plan of a C or a P set.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from robustgen.display.text import format_count
+from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
+from robustgen.files.storage import Store, is_url, open_store
+from robustgen.pixels.benchmarks.editions import EDITIONS, nearest_scale
+from robustgen.pixels.benchmarks.kinds import (
+    BENCHMARKS,
+    CLEAN,
+    CLEAN_VARIANT,
+    USUAL_SCALE,
+    Benchmark,
+    Kind,
+    Variant,
+)
+from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
+from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.pixels.imaging.jpeg import load_ijg
+from robustgen.pixels.imaging.motion import check_imagemagick
+from robustgen.sets.dataset.label_maps import find_maps, find_maps_of, find_pattern
+from robustgen.sets.dataset.mirror import Mirror
+from robustgen.sets.dataset.outputs import refuse_files
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, CorruptionRecipe, Recipe
+from robustgen.sets.dataset.selection import (
+    check_classes,
+    check_data_set,
+    list_subset,
+    open_chosen_source,
+    select_keys,
+)
+from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.versions import list_versions
+from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
+from robustgen.sets.formats.base import Writer, WriterSpec
+from robustgen.sets.formats.card import CARD
+from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.ingredients.opening import open_ingredients
+from robustgen.sets.sources.base import Items, Loaded, Source
+from robustgen.sets.sources.folder import FileSource
+from robustgen.sets.sources.table import Table
+from robustgen.settings.config import Choices, Config
+from robustgen.settings.fields import make_absolute
+
+CITATION = (
+    "Dan Hendrycks and Thomas Dietterich: Benchmarking Neural Network Robustness to Common Corruptions "
+    "and Perturbations. International Conference on Learning Representations, 2019."
+)
+LICENCE = "The images derive from the source images and remain under their terms."
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Complete description of a run.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    source : Source
+    keys : tuple of str
+        Keys of the source images, in the order of the source.
+    refused : dict
+        Images that must be skipped, with the reasons.
+    variants : tuple of Variant
+    writer : Writer
+    store : Store
+        The output.
+    jobs : int or None
+        Number of worker processes; None for one per core.
+    dataset : str
+        Name of the data set.
+    choices : dict
+        Choices that the plan follows from, as JSON values with absolute paths.
+    citation : str
+    licence : tuple of str
+        Sentences about the terms of the set.
+    mirror : Mirror, optional
+        Links or copies other files of the source into every variant.
+    remarks : tuple of str
+        Remarks about the choice of images.
+    """
+
+    recipe: Recipe[Any]
+    source: Items[Any]
+    keys: tuple[str, ...]
+    refused: dict[str, str]
+    variants: tuple[Variant, ...]
+    writer: Writer
+    store: Store
+    jobs: int | None
+    dataset: str
+    choices: dict[str, Any]
+    citation: str = CITATION
+    licence: tuple[str, ...] = (LICENCE,)
+    mirror: Mirror | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def has_state_beside(self) -> bool:
+        """Return whether every folder of the output is a class; its state then lies next to the output."""
+        return any(not variant.folder for variant in self.variants)
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the content of `dataset.json` except for settings and counts."""
+        return {
+            "dataset": self.dataset,
+            "kind": self.recipe.title,
+            "edition": self.choices.get("edition"),
+            "source": {"location": self.source.location, "images": len(self.source.keys())},
+            "images": len(self.keys),
+            "class_folders": all((self.writer.output_name(key) or key).count("/") == 1 for key in self.keys),
+            "classes": [*self.source.classes] if any(self.source.classes) else [],
+            "class_count": self.source.class_count,
+            "variants": [variant.folder for variant in self.variants],
+            "arrays": list(self.writer.arrays),
+            "config": self.choices,
+            "licence": list(self.licence),
+            "citation": self.citation,
+        }
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that decides the bytes of the output, except for the source images."""
+        levels = self.choices.get("levels")
+        return self.recipe.settings(self.variants) | {
+            "output": self.writer.settings(),
+            "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
+            # Sets that were created before there were levels have no such key.
+            **({"levels": levels} if levels else {}),
+        }
+
+    def cut(self) -> Iterator[WorkUnit]:
+        """Yield the work units, which depend only on the plan."""
+        return self.writer.cut(self.keys, self.variants)
+
+
+def resolve_paths(choices: Choices) -> dict[str, Any]:
+    """Return the `choices` that decide bytes, with paths made absolute."""
+    plain = choices.model_dump(mode="json", exclude={"output", "jobs"}, by_alias=True)
+    paths = {"source", "labels", "image_root"}
+    absolute = {k: make_absolute(v) if k in paths and isinstance(v, str) else v for k, v in plain.items()}
+    if choices.subset and choices.subset[0] == "@":
+        absolute["subset"] = f"@{make_absolute(choices.subset[1:])}"
+    return absolute | {"follow_links": [make_absolute(place) for place in choices.follow_links]}
+
+
+# The run counts the warnings of decoders.
+@collect_complaints()
+def plan_benchmark(
+    config: Config,
+    kind: Kind,
+    *,
+    overwrite: bool = False,
+    store: Store | None = None,
+    source: Source | None = None,
+) -> Plan:
+    """Turn a config into the plan of a C or a P set.
+
+    Parameters
+    ----------
+    config : Config
+    kind : {"c", "p"}
+    overwrite : bool
+        Whether to ignore existing variants of the output.
+    store : Store, optional
+        Output to use instead of the one in the config.
+    source : Source, optional
+        Images to use instead of those in the config.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        The request cannot be met; the message names the key.
+    """
+    benchmark, row, variants = BENCHMARKS[kind], EDITIONS[config.base_edition], config.variants(kind)
+    recipe = _open_recipe(config, kind, variants)
+    store = store or open_store(config.resolve_output(kind))
+    refuse_files(store)
+    source = source or open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
+    check_classes(source, config)
+    check_data_set(source, row)
+    config, remarks = _select_pictures(config, source)
+    keys = select_keys(source, config)
+    usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
+    usual = "table" if kind == "c" and isinstance(source, Table) else usual
+    name, sample_format = parse_format(config.format or usual)
+    if FORMATS[name].stacked:
+        _check_rows(recipe, source, keys)
+    if FORMATS[name].joint and not overwrite:
+        variants = _add_existing(variants, store, benchmark, stacked=FORMATS[name].stacked)
+    citation, terms = CITATION, list[str]()
+    if isinstance(recipe, CorruptionRecipe):
+        ingredients = open_ingredients(config, recipe, variants, source, keys, store)
+        recipe = dataclasses.replace(recipe, ingredients=ingredients)
+        citation = recipe.cite(variants) or CITATION
+        terms = [each.licence for each in ingredients.values() if each.licence]
+    spec = WriterSpec(
+        benchmark=benchmark,
+        variants=variants,
+        keys=keys,
+        quality=config.quality,
+        libjpeg=config.libjpeg,
+        subsampling=row.subsampling,
+        encodings=lambda: _encodings(config),
+        sample_format=sample_format,
+        shard_size=config.shard_size,
+        grey=row.grey,
+        source=source,
+    )
+    writer, mirror = open_writer(name, spec), _open_mirror(name, config, source)
+    plan = assemble_plan(
+        recipe, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
+    )
+    return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
+
+
+def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe:
+    """Return the recipe of a set, and check now rather than at the first image that it can make `variants`.
+
+    Raises
+    ------
+    ConfigError, MissingDependencyError
+        Constants, sides or libraries are missing, or the config's own parameters do not fit each other.
+    """
+    row, overrides = EDITIONS[config.base_edition], copy.deepcopy(config.parameters)
+    if kind == "c":
+        _try_out(config)
+    else:
+        row.check_perturbations()
+        overrides = {}
+    if config.motion_blur == "imagemagick":
+        if row.implementation:
+            raise ConfigError(f"motion_blur: imagemagick: edition {row.name} defines its own motion blur")
+        for variant in variants:
+            if variant.name in ("motion_blur", "snow"):
+                check_imagemagick()
+                levels = overrides.setdefault(variant.name, {})
+                levels.setdefault(variant.level, {})["engine"] = config.motion_blur
+    if config.libjpeg == "ijg":
+        load_ijg()
+    recipe = RECIPES[kind](config.edition, config.seed, config.constants_for, overrides)
+    bound = [recipe.bind(variant) for variant in variants if variant != CLEAN_VARIANT]
+    for each in bound:
+        _check_constants(each, config)
+    smallest = min((each.operation.smallest_side for each in bound), default=SMALLEST_SIDE)
+    return dataclasses.replace(recipe, smallest_side=smallest)
+
+
+def _check_constants(bound: BoundVariant, config: Config) -> None:
+    """Raise an ArgumentError if a variant has no constants, or cannot use images of the edition's size."""
+    operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
+    try:
+        if edition.side and edition.side < operation.smallest_side:
+            raise ArgumentError(f"{operation.name} needs sides of at least {operation.smallest_side} pixels")
+        sides = [each for each in operation.table if isinstance(each, int)]
+        if sides and isinstance(scale, int) and scale not in sides:
+            hint = f"; set constants_for={nearest_scale(scale, sides)}"
+        if scale or not (sides or len(operation.table) == 1):
+            operation.rows(scale or USUAL_SCALE)
+    except ArgumentError as error:
+        raise ConfigError(f"edition {config.edition}: {error}{hint}") from error
+    if isinstance(operation, Corruption) and operation.requires:
+        parameters = bound.parameters(scale or next(iter(operation.table)))
+        side = operation.preparation(parameters).crop if edition.by_corruption else edition.side
+        operation.requires(parameters, side)
+
+
+def _try_out(config: Config) -> None:
+    """Corrupt one image with each set of the config's own parameters, as values may not fit each other."""
+    row = EDITIONS[config.base_edition]
+    side = min(64, row.side or 64)
+    image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
+    edition = config.edition if row.implementation or row.data_set else "folder"
+    recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
+    for name, levels in config.parameters.items():
+        operation = recipe.get_operation(name)
+        if operation.requires or (operation.needs and operation.needs.absent != "installed"):
+            continue
+        for level in levels:
+            try:
+                recipe.make(Variant(name, level, f"{name}/{level}"), "trial", image)
+            except Exception as error:
+                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
+
+
+def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
+    """Return the mirror of the source's other files, if the config asks for one.
+
+    Raises
+    ------
+    ConfigError
+        The source or the format does not allow it.
+    """
+    if config.mirror is None:
+        return None
+    if name != "original":
+        raise ConfigError(
+            "mirror: needs `format: original`, which keeps the names that other files refer to; "
+            "choose it, or `mirror: none`"
+        )
+    folder = open_store(source.location)
+    if folder.is_local and not Path(source.location).is_dir():
+        raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
+    chosen = list_subset(source, config)
+    others = frozenset(source.keys()).difference(chosen)
+    maps = frozenset[str]()
+    # Readers of a set tell its images from maps by the pattern.
+    if isinstance(source, FileSource) and (config.subset or "")[:1] != "@":
+        maps = find_maps_of(source.read_bytes, chosen, sorted(others))
+    return Mirror(folder, frozenset(chosen), maps, others - maps, link=config.mirror == "link")
+
+
+def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str, ...]]:
+    """Return `config` with a subset without label maps, if the source has any, and remarks about them.
+
+    Only sets for detection and segmentation have label maps: class folders may repeat names.
+
+    Raises
+    ------
+    ConfigError
+        It is not certain which images are label maps, or no pattern leaves them out.
+    """
+    if not isinstance(source, FileSource) or not (config.mirror or config.base_edition == "coco-c"):
+        return config, ()
+    keys, subset = list_subset(source, config), config.subset
+    if subset and subset[0] == "@":
+        note = "mirror: repeats no label maps with --subset @FILE, only with --subset PATTERN"
+        return config, (note,) * (config.mirror is not None)
+    try:
+        maps = find_maps(source.read_bytes, keys)
+    except ConfigError:
+        if subset:
+            return config, ()
+        raise
+    if not maps:
+        return config, ()
+    count = f"{format_count(len(maps), 'label map')}, such as {min(maps)!r}"
+    if subset:
+        return config, (f"--subset selects {count}; they are corrupted like pictures",)
+    pictures = [key for key in keys if key not in maps]
+    if not (pattern := find_pattern(pictures, maps)):
+        hint = "list the pictures with --subset @FILE, or put the maps into a folder of their own"
+        raise ConfigError(f"{source.location}: contains {count}: {hint}")
+    fate = "repeated unchanged" if config.mirror else "left out"
+    remark = f"{count}: {fate}, and not corrupted; the images are those of --subset {pattern!r}"
+    return config.model_copy(update={"subset": pattern}), (remark,)
+
+
+def assemble_plan(
+    recipe: Recipe[Loaded],
+    source: Items[Loaded],
+    keys: tuple[str, ...],
+    variants: tuple[Variant, ...],
+    writer: Writer,
+    store: Store,
+    choices: Choices,
+    *,
+    citation: str = CITATION,
+    licence: tuple[str, ...] = (LICENCE,),
+) -> Plan:
+    """Return the plan to create `variants` from the images `keys` of `source`, without refused images.
+
+    Raises
+    ------
+    OutputError
+        The location of the output is not allowed.
+    """
+    _check_output(store, source)
+    refused = source.refused() | _collisions(source, writer, variants)
+    keys = tuple(key for key in keys if key not in refused)
+    manifest = choices.jobs, choices.name_dataset(), resolve_paths(choices), citation, licence
+    return Plan(recipe, source, keys, refused, variants, writer, store, *manifest)
+
+
+def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...]) -> dict[str, str]:
+    """Return the images whose output name is already taken by an earlier image or by a file about the set.
+
+    The values are the reasons.
+    """
+    reserved = {SUMS, FRAMES}
+    if any(not variant.folder for variant in variants):
+        reserved |= {MANIFEST, ERRORS, CARD}
+    first: dict[str, str] = {}
+    refused = {}
+    for key in source.keys():  # noqa: SIM118
+        if (name := writer.output_name(key)) is None:
+            continue
+        earlier = first.setdefault(name, key)
+        if (top := name.split("/")[0]) in reserved:
+            refused[key] = f"its output would replace the set's own {top}"
+        elif earlier != key and (damage := _find_damage(source, earlier)):
+            refused[earlier], first[name] = damage, key
+        elif earlier != key:
+            refused[key] = f"its output would replace that of {earlier!r}"
+    return refused
+
+
+def _find_damage(source: Items[Any], key: str) -> str:
+    """Return why an image cannot be read; "" if it can."""
+    try:
+        source.open(key)
+    except ImageError as error:
+        return str(error).removeprefix(f"{key!r}: ")
+    return ""
+
+
+def _add_existing(
+    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
+) -> tuple[Variant, ...]:
+    """Return `variants` and existing variants, in a fixed order, if their files share a list of images."""
+    existing = [variant for plan in OutputState(store).plans() for variant in plan["manifest"]["variants"]]
+    ranks = {name: rank for rank, name in enumerate((CLEAN, *benchmark.operations))}
+    found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
+    known = (variant for variant in found if variant.name in ranks)
+    wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
+    if not (stacked and benchmark.shares_arrays):
+        return tuple(wanted)
+    names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
+    levels = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
+    return benchmark.variants(names, levels, clean=CLEAN_VARIANT in wanted)
+
+
+def _check_output(store: Store, source: Items[Any]) -> None:
+    """Raise an error if the output overlaps its source, another set or a file."""
+    output, root = store.location, source.location
+    if store.is_local != (not is_url(root)):
+        return
+    if f"{output}/".startswith(f"{root}/"):
+        raise OutputError(f"output {output} is inside the source {root}; choose another output")
+    if root.startswith(f"{output}/"):
+        raise OutputError(f"output {output} contains the source {root}; choose another output")
+    if not store.is_local:
+        return
+    refuse_files(store)
+    for folder in Path(output).parents:
+        if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
+            raise OutputError(f"output {output} is inside another set, {folder}; choose another output")
+
+
+def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
+    """Return the encodings of smooth sequences and of noise."""
+    choice = config.video
+    side = config.size or EDITIONS[config.base_edition].side or 0
+    if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
+        raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
+    changes: dict[str, Any] = {"preset": choice.preset, "pixel_format": choice.pixel_format}
+    changes |= {} if choice.crf is None else {"crf": choice.crf}
+    usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
+    smooth, noise = (dataclasses.replace(encoding, **changes) for encoding in usual)
+    if choice.lossless:
+        smooth, noise = smooth.lossless(), noise.lossless()
+    return (smooth.playable(), noise.playable()) if choice.playable else (smooth, noise)
+
+
+def _check_rows(recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...]) -> None:
+    """Raise an error if no image can be used, or if the images cannot be rows of one array."""
+    if recipe.keeps_size:
+        _check_one_size(source, keys)
+    reason = ""
+    for key in keys:
+        try:
+            recipe.prepare(source.open(key))
+            return
+        except ImageError as error:
+            reason = reason or f": {error}"
+    raise SourceError(f"{source.location}: none of its images can be read{reason}")
+
+
+def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
+    """Raise an error if the images differ in size and cannot be rows of one array."""
+    first: dict[tuple[int, int], str] = {}
+    for key in keys:
+        # Unreadable images fail in the run.
+        with suppress(ImageError):
+            first.setdefault(source.dimensions(key), key)
+        if len(first) > 1:
+            named = ", ".join(f"{key!r} is {width} x {height}" for (width, height), key in first.items())
+            raise ConfigError(
+                f"format npy: {named}; all images must have one size: choose an edition with a size"
+            )

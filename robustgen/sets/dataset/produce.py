@@ -1,0 +1,315 @@
+"""Production of one work unit: write its files, then return its record."""
+
+import errno
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from PIL import Image
+
+from robustgen.errors import (
+    ImageError,
+    MissingDependencyError,
+    OutputError,
+    RobustgenError,
+    SourceError,
+    WriteError,
+    explain_failure,
+    name_error,
+)
+from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
+from robustgen.files.storage import interruption
+from robustgen.files.storage.host import HOST
+from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
+from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.sets.dataset.outputs import name_output_in_errors
+from robustgen.sets.dataset.recipes import Recipe
+from robustgen.sets.dataset.records import Failure, Origin, Record
+from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.versions import list_versions
+from robustgen.sets.executors.progress import Reporter
+from robustgen.sets.formats.base import UnitWriter, Writer
+from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.sources.base import Items
+
+# A name is too long or invalid, or a file and a folder have it.
+_ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.EINVAL}
+
+# Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
+_LARGE: Final = 7_500_000
+_USED_BITS: Final = "used_bits"
+# Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
+_GOLDEN_SECTION: Final = 0.6180339887498949
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a work unit.
+
+    Attributes
+    ----------
+    name : str
+        Name of the unit.
+    made, size : int
+        Number of outputs and of bytes written.
+    failures : sequence of dict
+    seconds : float
+        Duration.
+    claimed : bool
+        Whether the unit was skipped because another run works on it.
+    complaints : sequence of (str, str)
+        Source images with warnings of their decoder.
+    used_bits : mapping of str to int or None
+        Key to the bits that a 16-bit image uses.
+    """
+
+    name: str
+    made: int = 0
+    size: int = 0
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
+    claimed: bool = False
+    complaints: tuple[Complaint, ...] = ()
+    used_bits: Mapping[str, int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Production:
+    """Work unit as a job for an executor, with everything that `produce` needs.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    source : Items
+    writer : Writer
+    state : OutputState
+    unit : WorkUnit
+    sizes : sequence of int
+        Bytes of each source image of the unit at the start of the run.
+    versions : mapping of str to str
+        Library to the version required of workers on other machines; empty for local workers.
+    """
+
+    recipe: Recipe[Any]
+    source: Items[Any]
+    writer: Writer
+    state: OutputState
+    unit: WorkUnit
+    sizes: tuple[int, ...]
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, reporter: Reporter) -> Outcome:
+        """Run `produce`, unless another run has claimed the unit."""
+        name, started = self.unit.name, time.monotonic()
+        if self.versions:
+            self._check_worker()
+        with name_output_in_errors(self.state.root):
+            if not self.state.claim(name):
+                return Outcome(name, claimed=True)
+            with collect_complaints() as found:
+                record = produce(self, reporter)
+            self.state.put_record(name, record)
+        unit, failures = self.unit, tuple(record.failures)
+        lost = (1 if "variant" in each else len(unit.variants) for each in failures)
+        size = sum(file.size for file in record.files)
+        made, seconds = unit.count_outputs() - sum(lost), time.monotonic() - started
+        return Outcome(
+            name, made, size, failures, seconds, complaints=tuple(found), used_bits=list_used_bits(record)
+        )
+
+    def _check_worker(self) -> None:
+        """Raise an error if this worker has other library versions than the run, or cannot see its files."""
+        wanted, location = self.versions, self.state.root.location
+        here = list_versions("ijg" if wanted["libjpeg"].startswith("IJG") else "turbo")
+        here |= self.writer.versions()
+        others = [
+            f"{name} {here.get(name)}, not {wanted[name]}"
+            for name in wanted
+            if here.get(name) != wanted[name]
+        ]
+        if others:
+            raise OutputError(
+                f"the worker on {HOST} has {'; '.join(others)}; install the same versions on all machines"
+            )
+        if not self.state.exists:
+            raise OutputError(f"the worker on {HOST} cannot see {location}; all workers need the same paths")
+        if any(self.sizes) and not any(measure_image(self.source, key) for key in self.unit.keys):
+            raise SourceError(
+                f"the worker on {HOST} cannot see {self.source.location}; all workers need the same paths"
+            )
+
+
+def measure_image(source: Items[Any], key: str) -> int:
+    """Return the bytes of a source image; 0 if it no longer exists, which loading it reports."""
+    try:
+        return source.size(key)
+    except ImageError:
+        return 0
+
+
+def list_used_bits(record: Record) -> dict[str, int | None]:
+    """Return the bits that each 16-bit image of a record uses, by key."""
+    return dict(zip(record.images, record.values.get(_USED_BITS, ()), strict=False))
+
+
+def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tuple[str, ...]:
+    """Return a warning about 16-bit images that come out dark, if there are any among so many `images`."""
+    found = [bits for bits in used_bits.values() if bits]
+    # An image of a set whose values go up to 65535 may well be dark.
+    most = 14 if max(found, default=0) <= 14 else 12
+    if not (few := [bits for bits in found if bits <= most]):
+        return ()
+    ends = f"0,{2 ** max(few) - 1}"
+    return (f"{len(few)} of {images} images use at most {max(few)} of 16 bits: set levels, such as {ends}",)
+
+
+def produce(job: Production, reporter: Reporter) -> Record:
+    """Write all files of a work unit, and return its record.
+
+    Raises
+    ------
+    WriteError
+        The output cannot be written; the images are not the cause.
+    AnotherSetError
+        A source image differs from the one that existing outputs were created from.
+    """
+    keep_freed_memory()
+    reporter.tell(0)
+    unit, made = job.unit, 0
+    images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
+    used_bits = list[int | None]()
+    step = job.writer.images_at_once or job.recipe.images_at_once
+    labels = [*map(job.source.label, unit.keys)] if job.writer.needs_labels else []
+    with job.writer.open(job.state.root, unit, labels) as writer:
+        for start in range(0, len(unit.keys), step):
+            works = [
+                ImageWork(job, writer, unit.start + index, unit.keys[index], job.sizes[index])
+                for index in range(start, min(start + step, len(unit.keys)))
+            ]
+            # Process variant by variant, so that the tables of each stay in the processor's cache.
+            for variant in rotate_variants(unit.variants, unit.number):
+                for work in works:
+                    made += work.make(variant)
+                reporter.tell(made)
+                interruption.check()
+            for work in works:
+                images[work.key] = work.origin
+                used_bits.append(work.used_bits)
+                files += work.files
+                failures += work.list_failures()
+            # Free the pixels before loading the next images.
+            del works, work
+        files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
+    reporter.tell(0)
+    folders, values = [variant.folder for variant in unit.variants], {_USED_BITS: used_bits}
+    return Record(images, folders, files, failures, unit.shared, values if any(used_bits) else {})
+
+
+def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
+    """Return all `variants`, rotated so that each `turn` starts with a different one.
+
+    The workers of a first run thus compile different loops, and load the loops of others from the cache.
+    """
+    variants = list(variants)
+    first = int(turn * _GOLDEN_SECTION % 1 * len(variants))
+    return variants[first:] + variants[:first]
+
+
+def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:
+    """Raise an AnotherSetError if the `identity` of the image `key` differs from the `expected` one."""
+    if expected and expected != identity:
+        raise AnotherSetError(
+            f"{source}: {key!r} differs from the image that {output} was created from. {START_OVER}"
+        )
+
+
+def _guard_frames(frames: Iterator[Rgb]) -> Iterator[Rgb]:
+    """Yield the `frames`, computed while they are written; raise an OSError of a frame as an ImageError."""
+    try:
+        yield from frames
+    except OSError as error:
+        raise ImageError(name_error(error)) from error
+
+
+class ImageWork:
+    """Processing of one source image: it is loaded once, then corrupted in each variant in turn.
+
+    Attributes
+    ----------
+    key : str
+    origin : Origin
+        Bytes and identity of the image at the time of reading.
+    used_bits : int or None
+        Bits that a 16-bit image uses.
+    files : list of WrittenFile
+    failures : list of dict
+    """
+
+    def __init__(self, job: Production, writer: UnitWriter, index: int, key: str, size: int) -> None:
+        self._job, self._writer, self._index, self.key = job, writer, index, key
+        self.origin: Origin = (size, "")
+        self.used_bits: int | None = None
+        self.files: list[WrittenFile] = []
+        self.failures: list[Failure] = []
+        self._shared: dict[str, Any] = {}
+        self._image: Any = None
+        try:
+            loaded, identity = job.source.read(key)
+            expected = job.unit.expected.get(key, "")
+            check_identity(job.source.location, job.state.root.location, key, expected, identity)
+            self.origin = size, identity
+            self.used_bits = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
+            self._image = job.recipe.prepare(loaded)
+        except OutputError:
+            raise
+        except Exception as error:
+            self._fail(error)
+
+    def make(self, variant: Variant) -> bool:
+        """Create and write one variant; record a failure caused by the image, raise any other.
+
+        Returns whether there was work to do.
+        """
+        job, key, image = self._job, self.key, self._image
+        made: Any = None
+        if image is None:
+            return False
+        try:
+            frames = job.recipe.stream(variant, key, image)
+            if frames is None:
+                made = job.recipe.make(variant, key, image, self._shared)
+            else:
+                if image.size > _LARGE:
+                    return_freed_memory()
+                made = _guard_frames(frames)
+            encoded = job.writer.encoder.encode(variant, key, made)
+            files = self._writer.write(variant, self._index, key, encoded)
+            self.files += [file._replace(path=variant.path(file.path)) for file in files]
+        except (WriteError, OutputError, MissingDependencyError):
+            raise
+        except Exception as error:
+            if made is None or not isinstance(error, OSError):
+                self._fail(error, variant)
+            elif isinstance(error, RobustgenError) or error.errno not in _ERRORS_OF_A_NAME:
+                raise
+            else:
+                # All other variants would fail for the same reason.
+                self._image = None
+                name = job.writer.output_name(key)
+                self._fail(ImageError(f"{name} cannot name its output: {error.strerror}"))
+        return True
+
+    def _fail(self, error: Exception, variant: Variant | None = None) -> None:
+        interruption.check()
+        # The failure already names the key.
+        reason = explain_failure(error).removeprefix(f"{self.key!r}: ")
+        entry = {"key": self.key, "variant": variant.folder} if variant else {"key": self.key}
+        self.failures.append(entry | {"reason": reason})
+
+    def list_failures(self) -> list[Failure]:
+        """Return the failures in the order of the variants, whatever the order of processing."""
+        order = {variant.folder: index for index, variant in enumerate(self._job.unit.variants)}
+        return sorted(self.failures, key=lambda failure: order.get(failure.get("variant", ""), 0))

@@ -1,0 +1,459 @@
+"""A run: find the work units without a record, process them, and finish the set."""
+
+import hashlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from robustgen.display.progress import Meter
+from robustgen.errors import ImageError, OutputError
+from robustgen.files.name_lists import read_sums
+from robustgen.files.set_files import (
+    ERRORS,
+    FRAMES,
+    MANIFEST,
+    MANIFEST_SUMS,
+    STATE,
+    AnotherSetError,
+    WrittenFile,
+)
+from robustgen.pixels.imaging.decode import Complaint, collect_complaints
+from robustgen.sets.dataset.estimate import check_space
+from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
+from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.produce import (
+    Outcome,
+    Production,
+    check_identity,
+    describe_used_bits,
+    list_used_bits,
+    measure_image,
+)
+from robustgen.sets.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
+from robustgen.sets.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
+from robustgen.sets.dataset.sharing import share_units
+from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.executors import Executor, carry_out, count_cores
+from robustgen.sets.executors.progress import Progress
+from robustgen.sets.formats.base import SetListing
+from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.sources.walk import describe_complaints
+
+# Number of source images compared with the recorded identities before the work begins.
+_LOOKED_AT = 4
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Result of a run.
+
+    Attributes
+    ----------
+    made, kept : int
+        Outputs (images or sequences) written by this run, and by earlier or simultaneous runs.
+    size : int
+        Bytes written.
+    seconds : float
+    failures : list of dict
+        Failures of this run; at the end of the last shard, failures of all shards.
+    waiting : list of int
+        Numbers of the unfinished shards.
+    incomplete : list of str
+        Arrays that were not written because some of their images failed.
+    removed : int
+        Number of files that were deleted and not written again, because others have replaced them.
+    output : str
+        Path or URL of the set.
+    remarks : tuple of str
+        Remarks about the source, such as files that are no images, warnings of decoders, or images that come
+        out dark.
+    """
+
+    made: int
+    kept: int
+    size: int
+    seconds: float
+    failures: list[Failure]
+    waiting: list[int]
+    incomplete: list[str]
+    removed: int
+    output: str
+    remarks: tuple[str, ...]
+
+
+UnitLog = Callable[[WorkUnit, Outcome], None]
+"""Callback for each unit that this run has processed."""
+
+
+# Images that are looked at in advance are processed later.
+@collect_complaints()
+def run(
+    plan: Plan,
+    *,
+    overwrite: bool = False,
+    shard: tuple[int, int] | None = None,
+    cluster: Executor | None = None,
+    log: UnitLog = lambda unit, outcome: None,
+    on_begin: Callable[[], None] = lambda: None,
+) -> RunResult:
+    """Execute `plan`, or one shard of it. Any number of runs can work on one output at once.
+
+    Parameters
+    ----------
+    plan : Plan
+    overwrite : bool
+        Start over if the output was created with different settings or from another source.
+    shard : (int, int), optional
+        (3, 16): every sixteenth work unit, from the third.
+    cluster : Executor, optional
+        Runs the work units instead of processes of this machine.
+    log : callable, optional
+        Called with each unit that this run has processed, and its outcome.
+    on_begin : callable, optional
+        Called before the first output is created; not called if there is nothing to do.
+
+    Raises
+    ------
+    OutputError
+        The output cannot be used.
+    WriteError
+        The output can no longer be written; finished units are kept.
+    """
+    if overwrite and shard:
+        raise OutputError("--overwrite cannot be combined with --shard, because shards share one output")
+    state = OutputState(plan.store, beside=plan.has_state_beside)
+    has_state_beside = not state.location.startswith(f"{plan.store.location}/")
+    if has_state_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
+        # The set was removed, but the state folder next to it was not.
+        state.clear()
+        state = OutputState(plan.store, beside=plan.has_state_beside)
+    attempt = partial(_SetRun, plan, state, shard or (1, 1), cluster, log, on_begin)
+    with _clean_up(plan, state):
+        try:
+            return attempt().carry_out(overwrite=overwrite)
+        except AnotherSetError:
+            if not overwrite:
+                raise
+            clear(state)
+            return attempt().carry_out(overwrite=overwrite)
+
+
+def list_waiting(plan: Plan, shards: int) -> list[int]:
+    """Return the numbers of the unfinished `shards` of `plan`; 1 if only files about the set are missing."""
+    state = OutputState(plan.store, beside=plan.has_state_beside)
+    waiting = _SetRun(plan, state, (1, shards)).list_waiting()
+    return waiting or [1] * (not is_finished(state))
+
+
+@contextmanager
+def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
+    """Remove temporary files, and everything written by a run that failed before its work began."""
+    with name_output_in_errors(plan.store):
+        is_new = not state.exists
+        try:
+            yield
+        except BaseException:
+            if state.is_ours and not state.list_records() and not state.list_claims():
+                state.clear()
+            if is_new:
+                plan.store.withdraw()
+            raise
+        finally:
+            plan.store.clean()
+
+
+class _SetRun:
+    """One run over a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        state: OutputState,
+        shard: tuple[int, int],
+        cluster: Executor | None = None,
+        log: UnitLog = lambda unit, outcome: None,
+        on_begin: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._plan, self._state, self._shard, self._cluster = plan, state, shard, cluster
+        self._log, self._on_begin = log, on_begin
+        self._units = {unit.name: unit for unit in plan.cut()}
+        self._started = time.monotonic()
+        self._sizes = {key: measure_image(plan.source, key) for key in plan.keys}
+        self._workers = plan.jobs or count_cores()
+        self._listing: dict[str, int] | None = None
+        self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
+        self._complaints = list[Complaint]()
+        self._used_bits = dict[str, int | None]()
+        self._removed = 0
+        self._is_unchanged = state.is_finished()
+
+    def carry_out(self, *, overwrite: bool) -> RunResult:
+        """Find the missing units, process them, and finish the set."""
+        plan, state, (part, parts) = self._plan, self._state, self._shard
+        own = [unit for index, unit in enumerate(self._units.values()) if index % parts == part - 1]
+        self._own_units, self._asked = own, sum(unit.count_outputs() for unit in own)
+        settings, manifest = plan.settings(), plan.manifest()
+        parameters = settings.pop("parameters")
+        manifest["source"]["digest"] = source_digest(self._sizes)
+        if not overwrite and not state.settings():
+            self._refuse_unrecorded()
+        state.agree(settings)
+        found = self._reconcile(self._stands)
+        self._failures += found.failures
+        self._pending = {unit.name: unit for unit in found.units}
+        if self._pending:
+            plan.source.make_ready()
+            plan.recipe.make_ready()
+            self._check_identities(found.identities)
+            missing = sum(unit.count_outputs() for unit in found.units)
+            check_space(plan, missing, sum(self._sizes.values()) / len(self._sizes))
+        state.add_plan(manifest, parameters)
+        if found.void or self._pending:
+            # An existing manifest must describe all records, even if this run is killed.
+            plan.store.delete(MANIFEST)
+            self._is_unchanged = False
+            discard(state, COMPANIONS)
+        self._delete(found.void)
+        if self._pending:
+            self._removed = 0
+            self._on_begin()
+            self._make_pending()
+            if plan.writer.joint:
+                found = self._reconcile(self._is_whole)
+                if found.units:
+                    raise OutputError(
+                        f"{plan.store.location}: another run replaced files of this one; let it end, and "
+                        "give this command again"
+                    )
+                self._delete(found.void)
+        return self._finish(found.unwritten)
+
+    def _delete(self, void: Mapping[str, Sequence[str]]) -> None:
+        """Delete records, after those of their files that no other record names."""
+        for name, paths in void.items():
+            for path in paths:
+                self._plan.store.delete(path)
+            self._state.delete_record(name)
+            self._removed += len(paths)
+
+    # --- beginning
+
+    def _refuse_unrecorded(self) -> None:
+        """Raise an OutputError if the output contains files that no run recorded."""
+        plan, store = self._plan, self._plan.store
+        for name in sorted({variant.folder.partition("/")[0] for variant in plan.variants}):
+            entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
+            if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
+                remark = " (move the hidden state folder of a set with it)" * plan.has_state_beside
+                raise OutputError(
+                    f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
+                    "choose another output, or --overwrite"
+                )
+
+    def _reconcile(self, is_whole: Callable[[Record], bool]) -> Pending:
+        """Compare this run's part of the plan with all records; delete the damaged ones."""
+
+        def read_records() -> Iterator[tuple[str, Record]]:
+            for name, record in self._state.read_records():
+                if record is None:
+                    self._state.delete_record(name)
+                elif record.images:
+                    self._used_bits |= list_used_bits(record)
+                    yield name, record
+
+        def is_current(file: WrittenFile) -> bool:
+            return measure_file(self._plan.store, file.path) == (file.size, file.sha256)
+
+        self._listing = None
+        return reconcile(self._plan, self._own_units, self._sizes, read_records, is_whole, is_current)
+
+    def _stands(self, record: Record) -> bool:
+        """Return whether all files of a record exist, and its failures remain."""
+        return self._is_whole(record) and not any(map(self._is_repaired, record.failures))
+
+    def _is_whole(self, record: Record) -> bool:
+        """Return whether all files of a record exist with the recorded sizes."""
+        store, paths = self._plan.store, [file.path for file in record.files]
+        if not store.is_local and self._listing is None:
+            # One listing serves all records.
+            self._listing = {entry.path: entry.size for entry in store.list()}
+        held = self._listing
+        sizes = store.sizes(paths) if held is None else (held.get(path, -1) for path in paths)
+        return [*sizes] == [file.size for file in record.files]
+
+    def _is_repaired(self, failure: Failure) -> bool:
+        """Return whether an image or variant that failed before can be created now."""
+        plan, key = self._plan, failure["key"]
+        with suppress(Exception):
+            image = plan.recipe.prepare(plan.source.open(key))
+            for variant in plan.variants:
+                if variant.folder == failure.get("variant"):
+                    # The frames of a large photograph would fill memory.
+                    frames = plan.recipe.stream(variant, key, image)
+                    deque(frames or [plan.recipe.make(variant, key, image)], maxlen=0)
+            return True
+        return False
+
+    def _check_identities(self, known: Mapping[str, str]) -> None:
+        """Compare a few source images with their identities, before anything is changed."""
+        plan = self._plan
+        keys = [key for key, identity in known.items() if identity]
+        for key in {keys[len(keys) * index // _LOOKED_AT] for index in range(_LOOKED_AT)} if keys else ():
+            # An image that cannot be read fails again when it is processed.
+            with suppress(ImageError, OSError):
+                _, identity = plan.source.read(key)
+                check_identity(plan.source.location, plan.store.location, key, known[key], identity)
+
+    # --- processing
+
+    def _make_pending(self) -> None:
+        """Process all pending units, or wait for other runs to do so, and show progress."""
+        total = sum(unit.count_outputs() for unit in self._pending.values())
+        with (
+            Meter(total, f"{self._plan.recipe.noun}s") as meter,
+            Progress(meter, everywhere=self._cluster is not None) as self._progress,
+        ):
+            for name in share_units(
+                self._state, self._pending, self._make, self._state.has_record, at_once=self._workers
+            ):
+                self._progress.finish(self._pending[name].count_outputs())
+
+    def _make(self, names: Sequence[str]) -> Iterator[str]:
+        """Process units; yield the name of each that no other run has claimed."""
+        plan, jobs = self._plan, dict[str, Production]()
+        common = plan.recipe, plan.source, plan.writer, self._state
+        versions = plan.settings()["versions"] if self._cluster else {}
+        for name in names:
+            unit = self._pending[name]
+            sizes = tuple(self._sizes[key] for key in unit.keys)
+            jobs[name] = Production(*common, unit, sizes, versions)
+        outcomes: Iterator[Outcome] = carry_out(
+            jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
+        )
+        for outcome in outcomes:
+            if outcome.claimed:
+                continue
+            self._made, self._size = self._made + outcome.made, self._size + outcome.size
+            self._failures += outcome.failures
+            self._complaints += outcome.complaints
+            self._used_bits |= outcome.used_bits
+            self._own += self._pending[outcome.name].count_outputs()
+            self._log(self._pending[outcome.name], outcome)
+            yield outcome.name
+
+    # --- the end
+
+    def _finish(self, unwritten: list[str]) -> RunResult:
+        """Finish the set, unless some shards are unfinished, and return the result of this run."""
+        plan, state, is_sharded = self._plan, self._state, self._shard[1] > 1
+        # Several units may read the same image, for different variants.
+        each_once = {(each["key"], each.get("variant")): each for each in self._failures}
+        failures = sorted(each_once.values(), key=lambda failure: failure["key"])
+        refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
+        folders, waiting = [variant.folder for variant in plan.variants], list[int]()
+        remarks = [
+            *plan.remarks,
+            *plan.source.remarks(),
+            *describe_used_bits(self._used_bits, len(plan.keys)),
+        ]
+        if plan.mirror:
+            beside, not_repeated = plan.mirror.list_files()
+            refused += not_repeated
+            remarks += plan.mirror.describe_ways_back(beside)
+            for folder in folders:
+                record = plan.mirror.make_record(folder, beside)
+                self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
+
+        def list_failed() -> set[tuple[str, str]]:
+            found = self._failures if self._is_unchanged else self._summary.failures
+            return {(each["key"], each.get("variant", "")) for each in found}
+
+        listing = SetListing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
+        files = plan.writer.list_companions(listing, folders)
+        written = [
+            WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
+        ]
+        record = Record({}, folders, written, refused)
+        self._put_files(COMPANIONS, record, lambda path: plan.store.put(path, files[path]))
+        if not is_finished(state, exactly=not self._is_unchanged):
+            waiting = self.list_waiting() if is_sharded else []
+            if not waiting:
+                plan.store.delete(MANIFEST)
+                standing = finish(state)
+                refused, failures = ([], standing) if is_sharded else (refused, failures)
+        return RunResult(
+            self._made,
+            self._asked - self._own,
+            self._size,
+            time.monotonic() - self._started,
+            failures if waiting else [*refused, *failures],
+            waiting,
+            [] if waiting else unwritten,
+            self._removed,
+            plan.store.location,
+            (*remarks, *describe_complaints(self._complaints)),
+        )
+
+    @cached_property
+    def _summary(self) -> Summary:
+        """Return the content of all records after the work, which other runs may have done."""
+        return Summary(self._state)
+
+    def list_waiting(self) -> list[int]:
+        """Return the numbers of the unfinished shards."""
+        ended = Coverage()
+        for _, record in self._state.read_records():
+            if record and record.images:
+                ended.add(list_parts(self._plan, record), record.variants)
+        units = enumerate(self._units.values())
+        return sorted(
+            {index % self._shard[1] + 1 for index, unit in units if find_lacking(self._plan, unit, ended)}
+        )
+
+    def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
+        """Write a `record` of files about the whole set, and its files, unless they exist."""
+        store, state, held = self._plan.store, self._state, self._state.read_record(name) or Record()
+        # Shards that are merged know only their own failures, which matter only to files.
+        if record.files or name != COMPANIONS:
+            made = self._is_unchanged and held.shared
+            record = replace(
+                record, shared=made or self._summary.identify(name, record.variants, self._plan.keys)
+            )
+        if to_bytes(held) == to_bytes(record) and self._is_whole(record):
+            return
+        store.delete(MANIFEST)
+        discard(state, name)
+        for file in record.files:
+            write(file.path)
+        state.put_record(name, record)
+
+
+def discard(state: OutputState, name: str) -> None:
+    """Delete a record and its files."""
+    if record := state.read_record(name):
+        for file in record.files:
+            state.root.delete(file.path)
+    state.delete_record(name)
+
+
+def clear(state: OutputState) -> None:
+    """Delete everything that runs of any version recorded in an output, and nothing else."""
+    folders, root = {""}, state.root
+    for _, record in state.read_records(any_version=True):
+        for file in record.files if record else ():
+            parts = file.path.split("/")[:-1]
+            folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
+    about = read_sums(root.read(MANIFEST_SUMS)) if root.exists(MANIFEST_SUMS) else ()
+    # Records come last, so that a run that is killed here can be repeated.
+    for path in (MANIFEST, ERRORS, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES)):
+        if path.rpartition("/")[0] in folders:
+            root.delete(path)
+    for name, record in state.read_records(any_version=True):
+        for file in record.files if record else ():
+            root.delete(file.path)
+        state.delete_record(name)
+    state.clear()

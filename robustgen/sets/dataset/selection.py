@@ -1,0 +1,197 @@
+"""Selection of images of a source: a listed subset, a sample, the first few, or all."""
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from robustgen.errors import ConfigError, SourceError
+from robustgen.files.name_lists import unescape_name
+from robustgen.files.storage import Store, locate
+from robustgen.pixels.benchmarks.editions import Edition
+from robustgen.pixels.benchmarks.registry import MEDMNIST
+from robustgen.pixels.imaging.jpeg import Libjpeg
+from robustgen.sets.dataset.recipes import rank
+from robustgen.sets.sources import imagenet
+from robustgen.sets.sources.base import Items, Options, Source
+from robustgen.sets.sources.folder import ImageFolder
+from robustgen.sets.sources.medmnist import MedMnist
+from robustgen.sets.sources.opening import open_source
+from robustgen.settings.config import Choices, Config
+from robustgen.settings.fields import make_absolute
+
+_IMAGENET: Final = ("imagenet", "tiny-imagenet")
+# Of MedMNIST, the sets whose images have several labels.
+_SEVERAL_LABELS: Final = ("chestmnist",)
+
+
+def open_chosen_source(
+    config: Choices, index: tuple[Store, str] | None = None, libjpeg: Libjpeg = "turbo"
+) -> Source:
+    """Open the source that `config` names; `index` is the cache for its listing.
+
+    Raises
+    ------
+    SourceError
+        The config names no source, or one that cannot be used.
+    """
+    if config.source is None and config.source_kind != "demo":
+        raise SourceError("no source: name the folder of images with --source or `source:`")
+    if config.source is not None and config.source_kind == "demo":
+        raise SourceError(f"{config.source}: the demo has its own photographs; choose another --dataset")
+    located, labels, root = (
+        p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
+    )
+    named = config.follow_links, index, config.split, config.labels_are_classes
+    options = Options(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
+    return open_source(located, config.source_kind, options)
+
+
+def check_classes(source: Source, config: Config) -> None:
+    """Raise a SourceError for folders that are no classes, because the result could not be scored."""
+    if not config.require_classes:
+        return
+    accept = "use `require_classes: false` in a config, or --set require_classes=false"
+    if config.edition.startswith(_IMAGENET):
+        named = (config.dataset or "").startswith(_IMAGENET)
+        imagenet.check_classes(source, accept, is_imagenet=named)
+    # A variant that mirrors the source is a data set with splits.
+    if isinstance(source, ImageFolder) and not config.mirror:
+        splits, folder = source.find_splits()
+        if splits:
+            raise SourceError(
+                f"{source.location}: {' and '.join(splits)} have the same class folders, such as {folder!r}: "
+                f"choose one with --split {splits[0]} (else {accept})"
+            )
+
+
+def check_data_set(source: Source, edition: Edition) -> None:
+    """Raise a SourceError for a file of MedMNIST that is not of the data set of the `edition`."""
+    if edition.data_set not in MEDMNIST or not isinstance(source, MedMnist):
+        return
+    named = source.location.rpartition("/")[2].partition("_")[0].removesuffix(".npz")
+    is_grey, has_several = len(source.shape) == 3, source.class_labels.shape[1] > 1
+    wanted = (edition.data_set, edition.grey, edition.data_set in _SEVERAL_LABELS)
+    found = (named if named in MEDMNIST else edition.data_set, is_grey, has_several)
+    if found != wanted:
+        both = [
+            f"{'grey' if grey else 'colour'} images with {'several labels' if several else 'one label'} each"
+            for _, grey, several in (found, wanted)
+        ]
+        own = f"is {named}" if found[0] != wanted[0] else f"contains {both[0]}"
+        raise SourceError(
+            f"{source.location}: {own}, but {edition.data_set} has {both[1]}; choose the edition of the file"
+        )
+
+
+def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """Return the keys of the images that `config` selects: its subset or all, a sample or the first few.
+
+    Raises
+    ------
+    ConfigError
+        The subset names a missing image, or the config has both a sample and a limit.
+    """
+    keys = list_subset(source, config)
+    if config.sample and config.limit:
+        raise ConfigError("sample and limit cannot be combined: choose a sample of N images, or the first N")
+    if config.sample:
+        return sample_keys(keys, source.label, config.sample, config.seed)
+    return keys[: config.limit]
+
+
+def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """Return the keys of the images that the subset of `config` names, or of all images.
+
+    Raises
+    ------
+    ConfigError
+        The subset names a missing image, or no image.
+    """
+    keys = match_keys(source, config)
+    if config.subset and config.subset[0] == "@":
+        return _select_listed(config.subset[1:], keys)
+    return keys
+
+
+def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
+    """Return the keys of all files that `config` accepts as images.
+
+    Raises
+    ------
+    ConfigError
+        No key matches.
+    """
+    keys = source.keys()
+    pattern = config.subset
+    if pattern is None or pattern[0] == "@":
+        return keys
+    matching = tuple(key for key in keys if fnmatchcase(key, pattern))
+    if not matching and "/" not in pattern:
+        # The bare name of an image or of a folder.
+        matching = tuple(key for key in keys if any(fnmatchcase(part, pattern) for part in key.split("/")))
+    if not matching:
+        store, name = locate(pattern)
+        file = f", or did you mean @{pattern}, a file of keys?" if store.exists(name) else ""
+        raise ConfigError(f"subset: no key matches {pattern!r}; the first is {keys[0]!r}{file}")
+    return matching
+
+
+def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, seed: int) -> tuple[str, ...]:
+    """Return a class-balanced sample of `count` of the `keys`, in their order.
+
+    It depends only on seed and names. A smaller sample is part of a larger one.
+
+    Parameters
+    ----------
+    keys : sequence of str
+    label : callable
+        Key to class.
+    count : int
+    seed : int
+    """
+    places: dict[int, int] = defaultdict(int)
+    turns = []
+    for key in sorted(keys, key=lambda key: rank(seed, key)):
+        # Take a first image of every class, then a second one, and so on.
+        turns.append((places[label(key)], rank(seed, f"class {label(key)}"), key))
+        places[label(key)] += 1
+    drawn = {key for *_, key in sorted(turns)[:count]}
+    return tuple(key for key in keys if key in drawn)
+
+
+def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys that the file at `path` lists, one per line, in the order of the source."""
+    try:
+        # splitlines() would also split at form feeds, which keys may contain.
+        store, name = locate(path)
+        lines = store.read(name).decode("utf-8", "surrogateescape").split("\n")
+    except OSError as error:
+        raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
+    there = set(keys)
+    named = ((_read_key(line, there), i) for i, line in enumerate(lines, 1))
+    wanted = {key: i for key, i in named if key}
+    if keys and not any("/" in key for key in keys):
+        # Lists such as RobustBench's name class folders, which a flat folder of ImageNet lacks.
+        wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
+    by_name: dict[str, list[str]] = defaultdict(list)
+    if lacking := sorted(wanted.keys() - there, key=wanted.__getitem__):
+        for key in keys:
+            by_name[key.rpartition("/")[2]].append(key)
+    for key in lacking:
+        # A bare name is that of one image in any folder.
+        found = by_name.get(key, [])
+        if len(found) != 1:
+            several = f"; {key!r} may be {found[0]!r} or {found[1]!r}" if found else ""
+            raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}{several}")
+        wanted[found[0]] = wanted.pop(key)
+    if not wanted:
+        raise ConfigError(f"{path}: lists no image")
+    return tuple(key for key in keys if key in wanted)
+
+
+def _read_key(line: str, there: Container[str]) -> str:
+    """Return the key in a line: the whole line if it is a key, else stripped; empty for a comment."""
+    readings = (line, line.removesuffix("\r"), unescape_name(line.removeprefix("\\")))
+    comment = line.startswith("#")
+    return next((key for key in readings if key in there), "" if comment else line.strip())

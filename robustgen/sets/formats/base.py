@@ -1,0 +1,498 @@
+"""Interfaces of all formats: the `Writer` of a set, and the `Dataset` that reads it back."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.errors import SourceError
+from robustgen.files.name_lists import describe_difference
+from robustgen.files.set_files import WrittenFile
+from robustgen.files.storage import Store
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
+from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling
+from robustgen.pixels.imaging.pixels import Pixels, Rgb, stack_images
+from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.units import WorkUnit, cut_by_images
+from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.classes import place_classes
+from robustgen.sets.sources.numbered import NumberedSource
+
+Labels = NDArray[np.int64]
+
+SHARD_SIZE: Final = 1000
+"""Default number of images per shard."""
+
+
+def keep_grey(pixels: Rgb) -> Pixels:
+    """Return one channel (H, W) of an image (H, W, 3) whose channels are equal."""
+    return np.ascontiguousarray(pixels[..., 0])
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriterSpec:
+    """Everything that a writer of any format may need to know about the set.
+
+    Attributes
+    ----------
+    benchmark : Benchmark
+    variants : tuple of Variant
+    keys : tuple of str
+        The images, in spec.
+    quality : int
+        Quality of JPEG files.
+    libjpeg : {"turbo", "ijg"}
+        Library that writes JPEG files.
+    subsampling : {"4:2:0", "4:4:4"}
+        Chroma subsampling of JPEG files.
+    encodings : callable
+        Returns the video encodings of smooth sequences and of noise, or () for the published ones.
+    sample_format : str or None
+        Format of the files in shards; None for the published one.
+    shard_size : int
+        Number of images per shard.
+    grey : bool
+        Whether all three channels are the same, so that files keep one channel if their format allows it.
+    source : Items
+        Source of the images.
+    """
+
+    benchmark: Benchmark
+    variants: tuple[Variant, ...]
+    keys: tuple[str, ...]
+    quality: int
+    source: Items[Any]
+    libjpeg: Libjpeg = "turbo"
+    subsampling: Subsampling = "4:2:0"
+    encodings: Callable[[], tuple[video.Encoding, ...]] = tuple
+    sample_format: str | None = None
+    shard_size: int = SHARD_SIZE
+    grey: bool = False
+
+
+@dataclass(frozen=True)
+class SetListing:
+    """Images of a set, in spec.
+
+    Attributes
+    ----------
+    keys : tuple of str
+    label : callable
+        Key to the index of its class.
+    classes : callable
+        Returns the names of the classes, in the order of the labels.
+    failed : callable
+        Returns keys and variant folders of the failed outputs; folder "" means all variants.
+    """
+
+    keys: tuple[str, ...]
+    label: Callable[[str], int]
+    classes: Callable[[], Sequence[str]]
+    failed: Callable[[], Collection[tuple[str, str]]] = tuple
+
+
+class Encoded(NamedTuple):
+    """Encoded image or frame: name below the variant's folder, and bytes.
+
+    Videos also have the digest of their frames, and rows of arrays have a shape.
+    """
+
+    name: str
+    data: bytes
+    frames: str = ""
+    shape: tuple[int, ...] = ()
+
+
+class Encoder(ABC):
+    """Encodes images or sequences in one format. Picklable."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that determine the bytes, apart from the pixels."""
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of libraries that determine the bytes, apart from those of every set."""
+        return {}
+
+    @abstractmethod
+    def output_name(self, key: str) -> str | None:
+        """Return the POSIX path of the output for the source image `key`, below a variant's folder.
+
+        Two images with the same path would overwrite each other. None if outputs have no names.
+        """
+
+    @abstractmethod
+    def encode(self, variant: Variant, key: str, pixels: Any) -> Iterable[Encoded]:
+        """Return the encoded image, uint8 (H, W, 3), or sequence, an iterable of such frames.
+
+        Raises
+        ------
+        ImageError
+            The format cannot store these pixels.
+        """
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return the pixels read back after `pixels` are written: the same, except for lossy formats.
+
+        Raises
+        ------
+        ImageError
+            The format cannot store these pixels.
+        """
+        return pixels
+
+
+class UnitWriter(Protocol):
+    """Writes the files of one work unit."""
+
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        """Write the encoded result for the image `key`, which is number `index` in the plan.
+
+        Returns
+        -------
+        list of WrittenFile
+            Files of this image, with paths below the folder of the variant; empty if files contain many
+            images.
+
+        Raises
+        ------
+        ImageError
+            The format cannot store this result.
+        OSError
+        """
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        """Complete and return the files that contain many images, without the `failed` ones.
+
+        If these files cannot omit images, nothing is written, and the block of `Writer.open` ends here.
+        """
+
+
+class Writer(ABC):
+    """Writes sets in one format. Picklable.
+
+    Attributes
+    ----------
+    encoder : Encoder
+        Encodes each image or sequence.
+    joint : bool
+        Whether each file contains many images, so that one unit writes it.
+    images_at_once : int or None
+        Number of images processed together; None for the recipe's number.
+    arrays : tuple of str
+        Names of the files with one row per image, for ``dataset.json``.
+    needs_labels : bool
+        Whether its files contain labels.
+    """
+
+    joint: ClassVar[bool] = False
+    images_at_once: ClassVar[int | None] = None
+    arrays: tuple[str, ...] = ()
+    needs_labels: ClassVar[bool] = False
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that determine the bytes, apart from the pixels."""
+        return self.encoder.settings()
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of libraries that determine the bytes, apart from those of every set."""
+        return self.encoder.versions()
+
+    def output_name(self, key: str) -> str | None:
+        """Return the name of the output for the source image `key`, as `Encoder.output_name`."""
+        return self.encoder.output_name(key)
+
+    def measure(self, encoded: Encoded) -> int:
+        """Return the number of bytes of an output in the files of this format, for estimates."""
+        return len(encoded.data)
+
+    def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
+        """Yield the work units of a plan; they depend on the plan alone."""
+        return cut_by_images(keys, variants)
+
+    @abstractmethod
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> AbstractContextManager[UnitWriter]:
+        """Open a writer for the files of `unit` below `root`."""
+
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the small files about the whole set: path below the output to content.
+
+        `folders` are the folders of all variants.
+        """
+        return {}
+
+    @abstractmethod
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the file at `root` with an output, and whether the output is `encoded`.
+
+        Raises
+        ------
+        OSError, ValueError
+            The file cannot be read.
+        """
+
+
+class TreeWriter(Writer):
+    """Writer of separate files for each image, in the folder of the variant.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    source : Items, optional
+        Source whose images have no class folders in their keys, such as rows of an array: the files then lie
+        in class folders.
+    """
+
+    def __init__(self, encoder: Encoder, source: Items[Any] | None = None) -> None:
+        super().__init__(encoder)
+        self._source = source
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the files, and whether they lie in folders that their keys lack."""
+        folders = {"class_folders": True} if isinstance(self._source, NumberedSource) else {}
+        return super().settings() | folders
+
+    def find_folder(self, key: str) -> str:
+        """Return the folder that the files of the image `key` lie in, if its key lacks it: ``cat/``."""
+        return self._source.tree_path(key).removesuffix(key) if self._source else ""
+
+    def output_name(self, key: str) -> str | None:
+        """Return the name of the output for the source image `key`, below a variant's folder."""
+        name = super().output_name(key)
+        return name and self.find_folder(key) + name
+
+    @contextmanager
+    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenTree"]:
+        """Open a writer of separate files."""
+        yield _OpenTree(root, self)
+
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return path and equality of the file."""
+        path = variant.path(self.find_folder(key) + encoded.name)
+        return path, root.read(path) == encoded.data
+
+
+class _OpenTree:
+    """Unit writer that writes each file immediately."""
+
+    def __init__(self, root: Store, writer: TreeWriter) -> None:
+        self._root, self._writer = root, writer
+
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        """Write all files, or none if one of them fails."""
+        written: list[WrittenFile] = []
+        folder = self._writer.find_folder(key)
+        try:
+            for own, data, frames, _ in encoded:
+                name = folder + own
+                self._root.put(variant.path(name), data)
+                written.append(WrittenFile(name, len(data), hashlib.sha256(data).hexdigest(), frames))
+        except BaseException:
+            for each in written:
+                self._root.delete(variant.path(each.path))
+            raise
+        return written
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        return []
+
+
+def without_suffix(name: str) -> str:
+    """Return `name` (POSIX) without its last suffix."""
+    return str(PurePosixPath(name).with_suffix(""))
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Dataset(ABC):
+    """A C or a P set.
+
+    Attributes
+    ----------
+    store : Store
+    kind : {"c", "p"}
+    variants : tuple of Variant
+        The clean images, if any, then all corruptions and severities; or all perturbations.
+    manifest : mapping
+        The content of `dataset.json`; empty for a set without this file.
+    folders : mapping of Variant to str
+        POSIX paths below the set, if each variant has a folder.
+    names : sequence of str, optional
+        Class names in the order of the model's outputs, if this is not the order of the set.
+    format : str
+        Name of the format in `robustgen.sets.formats` that writes this layout.
+    grey : bool
+        Whether its files contain one channel.
+    class_labels : ndarray, optional
+        Labels of each class, (classes, labels), if these are not its number.
+    """
+
+    store: Store
+    kind: Kind
+    variants: tuple[Variant, ...]
+    manifest: Mapping[str, Any]
+    folders: Mapping[Variant, str] = field(default_factory=dict)
+    names: Sequence[str] | None = None
+
+    format: ClassVar[str]
+    grey: bool = field(default=False, init=False)
+    class_labels: NDArray[Any] | None = field(default=None, init=False)
+
+    @property
+    def root(self) -> str:
+        """Return the path or URL of the set."""
+        return self.store.location
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """Return the benchmark of the set."""
+        return BENCHMARKS[self.kind]
+
+    def keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences of `variant`; they are the same for all variants.
+
+        Raises
+        ------
+        SourceError
+            The variant has fewer or more images than others.
+        """
+        first, own = self.list_keys(self.variants[0]), self.list_keys(variant)
+        if own is not first and own != first:
+            folder = f"{self.root}/{self.folders[variant]}"
+            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
+        return first
+
+    @abstractmethod
+    def list_keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences that `variant` has."""
+
+    def labels(self, variant: Variant) -> Labels | None:
+        """Return the true classes, (images,); None for tables, and for arrays of a P set without labels.
+
+        Raises
+        ------
+        SourceError
+            A class is not among those of the set or of `names`, or the labels do not match the images.
+        """
+        own = self.list_labels(variant)
+        if own is None or self.names is None:
+            return own
+        found = np.unique(own)
+        places = place_classes(self.root, self.class_names, found.tolist(), self.names)
+        return np.array([*places.values()], np.int64)[np.searchsorted(found, own)]
+
+    def list_labels(self, variant: Variant) -> Labels | None:
+        """Return the true classes, (images,), numbered as `class_names`; None if the set has no labels."""
+        return None
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """Return the class names of the set in the order of its labels, if it has them.
+
+        They are those of ``dataset.json``, or else of other files or folders of the set.
+        """
+        return self.manifest.get("classes") or self.find_classes()
+
+    def find_classes(self) -> Sequence[str] | None:
+        """Return the class names of a set whose ``dataset.json`` lacks them, if it has them."""
+        return None
+
+    @property
+    def classes(self) -> int | None:
+        """Return the number of classes; None if unknown, as for classes that are bare numbers."""
+        if self.names is None and "class_count" in self.manifest:
+            count: int | None = self.manifest["class_count"]
+            return count
+        names = self.class_names if self.names is None else self.names
+        return None if names is None else len(names)
+
+    def remarks(self) -> Sequence[str]:
+        """Return remarks on the order of classes, one line each."""
+        return []
+
+    def load(self, variant: Variant, index: int) -> Pixels:
+        """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.
+
+        Raises
+        ------
+        ImageError
+            The image cannot be read.
+        """
+        return self.read(variant, self.keys(variant)[index])
+
+    @abstractmethod
+    def read(self, variant: Variant, key: str) -> Pixels:
+        """Return the image or the frames called `key`, like `load`; other variants need not have it.
+
+        Raises
+        ------
+        ImageError
+            The image is missing, or cannot be read.
+        """
+
+    def path(self, variant: Variant, key: str) -> str | None:
+        """Return the path of the file of `key`, or of the folder of its frames, below the set, if any."""
+        return None
+
+    def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "Dataset":
+        """Return the set with this variant alone, so that its keys are its own, or `keys`, if given."""
+        return self
+
+    def batches(
+        self,
+        variant: Variant,
+        size: int,
+        start: int = 0,
+        prepare: Callable[[Pixels], Pixels] | None = None,
+        stop: int | None = None,
+    ) -> Iterator[Pixels]:
+        """Yield images or sequences in the order of `keys`, in batches; read the next ones ahead.
+
+        Parameters
+        ----------
+        variant : Variant
+        size : int
+        start : int
+            Index of the first.
+        prepare : callable, optional
+            Applied to each image or sequence, for instance to resize it.
+        stop : int, optional
+            Index after the last.
+
+        Yields
+        ------
+        ndarray, (size, H, W, 3) or (size, T, H, W, 3), uint8
+            The last batch may be smaller.
+
+        Raises
+        ------
+        ImageError
+            An image cannot be read, or images differ in size.
+        """
+
+        def read(first: int) -> Pixels:
+            items = [self.load(variant, index) for index in range(first, min(first + size, count))]
+            prepared = [prepare(item) for item in items] if prepare else items
+            return stack_images(prepared, f"{self.root}/{variant.folder}")
+
+        count = min(len(self.keys(variant)), stop or len(self.keys(variant)))
+        yield from prefetch(read, range(start, count, size))

@@ -1,0 +1,246 @@
+"""Tables of the source with results in place of images; other columns and all rows are kept."""
+
+import hashlib
+import io
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from functools import lru_cache
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, ClassVar, Final
+
+from robustgen.errors import ConfigError
+from robustgen.files.containers.parquet import ParquetTable, import_pyarrow
+from robustgen.files.containers.tables import RowPlace
+from robustgen.files.storage import Store
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.sets.formats import Format, open_sample_encoder
+from robustgen.sets.formats.base import Encoded, Encoder, SetListing, TreeWriter, Writer, WriterSpec
+from robustgen.sets.formats.original import OriginalEncoder
+from robustgen.sets.formats.shards import AddSample, SampleWriter, SourceSet
+from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.sources.base import Options
+from robustgen.sets.sources.cells import Result, replace_images
+from robustgen.sets.sources.table import Table, find_layout, name_images
+
+FindResult = Callable[[str], Result | None]
+"""Function from the key of an image to its result; None if it failed."""
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def _copy_table(
+    source: Table, number: int, chosen: frozenset[str] | None, find: FindResult, file: BinaryIO
+) -> Generator[RowPlace, None, None]:
+    """Copy a table with results in place of images; before each chunk of rows, yield the last of them.
+
+    Parameters
+    ----------
+    source : Table
+    number : int
+        Number of the table.
+    chosen : frozenset of str or None
+        Keys of the images to create, if not all; rows with only other images are omitted.
+    find : callable
+    file : binary file
+    """
+    table, names, row = source.files[number], source.columns, 0
+    layout, read = find_layout(table.name), table.store.open
+    with read(table.name) as like, read(table.name) as content, layout.write(file, like) as write:
+        for chunk in layout.read(content):
+            yield chunk.places[-1]
+            kept, columns = list[bool](), {name: list[Any]() for name in names}
+            for cells in zip(*map(chunk.cells, names), strict=True):
+                keys = list[str]()
+                for name, cell in zip(names, cells, strict=True):
+                    own, result = _replace(table.name, row, name, cell, find)
+                    columns[name].append(result)
+                    keys += own
+                kept.append(chosen is None or _is_kept(source, chosen, keys, cells))
+                row += 1
+            write(chunk, columns, kept)
+
+
+def _replace(table: str, row: int, column: str, cell: Any, find: FindResult) -> tuple[list[str], Any]:
+    """Return the keys of the images in a cell, and the cell with results in their place."""
+    try:
+        keys = [key for key, _ in name_images(table, row, column, cell)]
+    except ValueError:
+        # The source has refused this cell.
+        return [], None
+    left = iter(keys)
+    return keys, replace_images(cell, lambda image: find(next(left)))
+
+
+def _is_kept(source: Table, chosen: frozenset[str], keys: Sequence[str], cells: Sequence[Any]) -> bool:
+    """Return True for a row with a chosen image, and for one that needs no image, not even of another row."""
+    if known := [key for key in keys if key in source.listing.places]:
+        return any(key in chosen for key in known)
+    return bool(keys) or not any(isinstance(cell, str) and cell for cell in cells)
+
+
+class TableWriter(SampleWriter):
+    """Writer of `<variant>/<name of the table>`, with images in the cells.
+
+    Parameters
+    ----------
+    source : Table
+    encoder : Encoder
+        Encodes each image as one file.
+    chosen : sequence of str
+        Keys of all images to create.
+
+    Attributes
+    ----------
+    chosen : frozenset of str or None
+        The same; None if these are all images of the source.
+    """
+
+    def __init__(self, source: Table, encoder: Encoder, chosen: Sequence[str]) -> None:
+        super().__init__(encoder)
+        self.source = source
+        # Workers receive this with each task.
+        self.chosen = frozenset(chosen) if len(chosen) < len(source.keys()) else None
+
+    def settings(self) -> dict[str, Any]:
+        """Return format, columns, and the settings of the images."""
+        return _describe("table", self.source, self.encoder)
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions for the images, and that of pyarrow for Parquet files."""
+        is_parquet = any(isinstance(find_layout(file.name), ParquetTable) for file in self.source.files)
+        own = {"pyarrow": str(import_pyarrow()[0].__version__)} if is_parquet else {}
+        return super().versions() | own
+
+    def output_name(self, key: str) -> None:
+        """Return None: images have no separate files."""
+
+    def measure(self, encoded: Encoded) -> int:
+        """Return the number of bytes of the image in a cell: as base64 text, except in Parquet."""
+        size, layout = len(encoded.data), find_layout(self.source.files[0].name)
+        return size if isinstance(layout, ParquetTable) else -(-size // 3) * 4
+
+    def shard_number(self, index: int, key: str) -> int:
+        """Return the number of the image's table."""
+        return self.source.row_of(key)[0]
+
+    def shard_path(self, variant: Variant, number: int) -> str:
+        """Return the path of a table."""
+        return variant.path(self.source.files[number].name)
+
+    def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
+        """Yield a unit for each table and corruption, so that one table keeps several workers busy."""
+        number, start = 0, 0
+        for _, group in groupby(keys, lambda key: self.source.row_of(key)[0]):
+            own = tuple(group)
+            for _, some in groupby(variants, lambda variant: variant.name):
+                yield WorkUnit(number, start, own, tuple(some))
+                number += 1
+            start += len(own)
+
+    @contextmanager
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
+        """Begin a table; rows are written as soon as a later row has a result."""
+        results = dict[str, Result]()
+        with closing(_copy_table(self.source, number, self.chosen, results.get, file)) as copied:
+            last = next(copied)
+
+            def add(key: str, label: int, sample: Encoded) -> None:
+                nonlocal last
+                while last < self.source.row_of(key)[1]:
+                    last = next(copied)
+                    results.clear()
+                results[key] = Result(sample.data, PurePosixPath(sample.name).suffix)
+
+            yield add
+            for _ in copied:
+                results.clear()
+
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the tables without images."""
+        with_images = {self.source.row_of(key)[0] for key in self.source.keys()}  # noqa: SIM118
+        others = [file for number, file in enumerate(self.source.files) if number not in with_images]
+        content = {file.name: file.store.read(file.name) for file in others}
+        return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
+
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return the path of the table, and whether it contains the image."""
+        path = self.shard_path(variant, self.shard_number(index, key))
+        return path, hashlib.sha256(encoded.data).hexdigest() in _digest_images(self.source, root, path)
+
+
+def _describe(name: str, source: Table, encoder: Encoder) -> dict[str, Any]:
+    """Return the settings of the format called `name`."""
+    return {"format": name, "columns": list(source.columns), "sample": encoder.settings()}
+
+
+@lru_cache(maxsize=4)
+def _digest_images(source: Table, root: Store, path: str) -> frozenset[str]:
+    """Return the SHA-256 of each image in the table at `path`, which has the columns of `source`."""
+    table = Table(f"{root.location}/{path}", Options(columns=source.columns))
+    return frozenset(hashlib.sha256(table.read_bytes(key)).hexdigest() for key in table.listing.places)
+
+
+class FileTableWriter(TreeWriter):
+    """Writer of `<variant>/<path in the cell>`, and of tables whose cells name these files.
+
+    Parameters
+    ----------
+    source : Table
+    encoder : Encoder
+        Encodes each image as one file.
+    """
+
+    format: ClassVar[str] = "table of files"
+
+    def __init__(self, source: Table, encoder: Encoder) -> None:
+        super().__init__(encoder)
+        self.source = source
+
+    def settings(self) -> dict[str, Any]:
+        """Return format, columns, and the settings of the images."""
+        return _describe(self.format, self.source, self.encoder)
+
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the tables with the rows whose images are created, and the rows without images."""
+        made_all = {*self.source.keys()} <= {*listing.keys}
+        chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
+        for number, file in enumerate(self.source.files):
+            buffer = io.BytesIO()
+            for _ in _copy_table(self.source, number, chosen, self._name_result, buffer):
+                # Each row is written when the next one is requested.
+                pass
+            content[file.name] = buffer.getvalue()
+        return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
+
+    def _name_result(self, key: str) -> Result:
+        """Return the suffix of the output for the image `key`, which the cell names."""
+        return Result(b"", PurePosixPath(self.encoder.output_name(key) or key).suffix)
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+class TableSet(SourceSet):
+    """Set with a folder of tables per variant; cells contain the images, and there are no classes."""
+
+    format: ClassVar[str] = "table"
+
+    def open_folder(self, location: str) -> Table:
+        """Open the tables of a variant."""
+        return Table(location, Options(columns=self.manifest["settings"]["output"]["columns"]))
+
+
+def _open_writer(spec: WriterSpec) -> Writer:
+    if not isinstance(spec.source, Table):
+        raise ConfigError("format: table is for sources of the kind table (--dataset table)")
+    encoder = open_sample_encoder(spec) if spec.sample_format else OriginalEncoder(spec.quality, spec.libjpeg)
+    if spec.source.names_files:
+        return FileTableWriter(spec.source, encoder)
+    return TableWriter(spec.source, encoder, spec.keys)
+
+
+TABLE: Final = Format("tables as in the source", {"c": _open_writer}, TableSet, has_samples=True, joint=True)

@@ -1,0 +1,51 @@
+"""Sources of images: folders, archives, shards, tables, arrays and a few built-in photographs.
+
+A source names its images by *keys*, relative POSIX paths ``"<class>/<file name>"``. The key determines the
+random stream of an image, so a data set has the same keys in every layout. Sources are not trusted: links
+may not leave them, pickles run no code, archives are not extracted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from robustgen.files import rows
+from robustgen.files.registry import Registry
+
+if TYPE_CHECKING:
+    from robustgen.sets.sources.base import Options, Source
+    from robustgen.sets.sources.places import Place
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A row in the table of kinds of source.
+
+    Attributes
+    ----------
+    recognise : callable
+        Returns True for a place with a source of this kind.
+    open : callable
+        Opens the source at a place, with options.
+    has_split_folders : bool
+        Whether the splits of a source may be folders in it.
+    """
+
+    recognise: "Callable[[Place], bool]"
+    open: "Callable[[Place, Options], Source]"
+    has_split_folders: bool = False
+
+
+SOURCES: Final[Registry[SourceKind]] = Registry(
+    "kind of source",
+    "robustgen.sources",
+    SourceKind,
+    {name: f"{__name__}.{row}" for name, row in rows.SOURCES.items()},
+    reserved=("auto", "demo"),
+)
+"""Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
+
+
+def list_kinds() -> list[str]:
+    """Return the names that `open_source` takes."""
+    return ["auto", *SOURCES, "demo"]

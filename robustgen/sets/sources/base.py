@@ -1,0 +1,264 @@
+"""Interface of all image sources."""
+
+import hashlib
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, lru_cache
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
+from robustgen.files.storage import Store
+from robustgen.pixels.imaging.decode import Levels, Location, reason_of
+from robustgen.pixels.imaging.jpeg import Libjpeg
+from robustgen.pixels.imaging.pixels import Rgb
+
+Cache = tuple[Store, str] | None
+"""Location of a cached index: a store and the name of a file in it."""
+
+
+class Options(NamedTuple):
+    """Options of sources; each kind uses those that apply to it.
+
+    Attributes
+    ----------
+    labels : path or URL, optional
+        Labels file of the kind "labelled".
+    follow : sequence of path
+        Folders outside the source to which links may lead.
+    cache : (Store, str), optional
+        A file in which the listing of an archive or of shards may be cached. `make_ready` writes it; later
+        runs and worker processes read it, as long as size and stamp of the files are unchanged.
+    split : str, optional
+        "train" or another split of the source. Default: the split that benchmarks use, or all images.
+    labels_are_classes : bool
+        Whether numbers in a labels file are class names, not class numbers or those of the devkit.
+    columns : sequence of str
+        Image columns of the kind "table". Default: "image".
+    image_root : path or URL, optional
+        Folder of the files named in cells of the kind "table". Default: the folder of the table.
+    libjpeg : {"turbo", "ijg"}
+        Decoder of JPEG files.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits in files that become 0 and 255.
+    """
+
+    labels: Location | None = None
+    follow: Sequence[Location] = ()
+    cache: Cache = None
+    split: str | None = None
+    labels_are_classes: bool = False
+    columns: Sequence[str] = ()
+    image_root: str | None = None
+    libjpeg: Libjpeg = "turbo"
+    levels: Levels | None = None
+
+
+DEFAULTS: Final = Options()
+
+Loaded = TypeVar("Loaded")
+"""Type of one item: pixels, for nearly all sources."""
+
+
+class Reusable:
+    """Object that a worker process receives with each task, but builds only once.
+
+    Cached properties are not pickled; a worker computes them again when it needs them, and then keeps them.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        cls = type(self)
+        token = vars(self).setdefault("_token", secrets.token_hex(8))
+        state = {
+            k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)
+        }
+        return _receive, (cls, token, state)
+
+
+def _receive(cls: Any, token: str, state: dict[str, Any]) -> Reusable:
+    """Return the one object of this process that has the `token`."""
+    received: Reusable = _allocate(cls, token)
+    if not vars(received):
+        vars(received).update(state)
+    return received
+
+
+# Depth maps have an object for each of their archives.
+@lru_cache(maxsize=64)
+def _allocate(cls: Any, token: str) -> Any:
+    return cls.__new__(cls)
+
+
+class Items(Reusable, ABC, Generic[Loaded]):
+    """Input items under unique keys.
+
+    Attributes
+    ----------
+    location : str
+        Absolute path or URL.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits in its files that become 0 and 255.
+    """
+
+    location: str
+    levels: Levels | None = None
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+    @abstractmethod
+    def keys(self) -> tuple[str, ...]:
+        """Return the sorted keys of all usable images; the source is listed only once.
+
+        Raises
+        ------
+        SourceError
+            The source has no usable images or is malformed.
+        """
+
+    @abstractmethod
+    def load(self, key: str) -> Loaded:
+        """Load one item; never return a cached object.
+
+        Raises
+        ------
+        ImageError
+            The item cannot be read; the message names the key and the reason.
+        """
+
+    def open(self, key: str) -> Loaded | Image.Image:
+        """Load one item for a recipe: the result of `load`, or a Pillow image of any mode."""
+        return self.read(key)[0]
+
+    def read(self, key: str) -> tuple[Loaded | Image.Image, str]:
+        """Load one item for a recipe, and return it with its identity.
+
+        Returns
+        -------
+        item
+            The same as `load` returns, or a Pillow image of the file's own mode.
+        identity : str
+            First 16 hexadecimal digits of the SHA-256 of the encoded file; "" if unknown.
+
+        Raises
+        ------
+        ImageError
+            The item cannot be read.
+        """
+        return self.load(key), ""
+
+    @abstractmethod
+    def size(self, key: str) -> int:
+        """Return the size of one image's file in bytes.
+
+        Raises
+        ------
+        ImageError
+            The file does not exist.
+        """
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[str, ...]:
+        """Return the names of the classes; labels index them."""
+
+    @property
+    def class_count(self) -> int | None:
+        """Return the number of classes; None if they are bare numbers, of which there may be more."""
+        return len(self.classes)
+
+    @abstractmethod
+    def label(self, key: str) -> int:
+        """Return the index of one image's class in `classes`.
+
+        Raises
+        ------
+        ImageError
+            `key` belongs to no class.
+        """
+
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        """Return the labels of each class, (classes, labels): by default, its number."""
+        return np.arange(len(self.classes))[:, None]
+
+    def tree_path(self, key: str) -> str:
+        """Return the path of one image below a folder of class folders: by default, its key."""
+        return key
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one item in pixels, read from its header if it has one.
+
+        Raises
+        ------
+        ImageError
+            The item cannot be read, or has no dimensions.
+        """
+        raise ImageError(f"{key!r}: has no dimensions")
+
+    def refused(self) -> dict[str, str]:
+        """Return the keys of all refused images, with the reasons."""
+        return {}
+
+    def remarks(self) -> Sequence[str]:
+        """Return remarks about content that is skipped or copied unchanged, one line each."""
+        return ()
+
+    def make_ready(self) -> None:
+        """List the source and cache its index, once, before worker processes read any image.
+
+        Raises
+        ------
+        SourceError
+            The source cannot be listed.
+        OSError
+            The index cannot be cached.
+        """
+
+
+class Source(Items[Rgb]):
+    """Images under unique keys: uint8 ndarrays of shape (H, W, 3), C-contiguous and writable."""
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image in pixels, read from its header if it has one.
+
+        Raises
+        ------
+        ImageError
+            The image cannot be read.
+        """
+        height, width = self.load(key).shape[:2]
+        return width, height
+
+    def read(self, key: str) -> tuple[Rgb | Image.Image, str]:
+        """Load one image, and return it with an identity that changes with its pixels."""
+        image = self.load(key)
+        return image, hashlib.sha256(image.tobytes()).hexdigest()[:16]
+
+
+@contextmanager
+def name_source_in_errors(where: object) -> Iterator[None]:
+    """Turn any exception into a SourceError that names `where`: the input is not trusted."""
+    try:
+        yield
+    except (ArgumentError, MissingDependencyError):
+        raise
+    except Exception as error:
+        raise SourceError(f"{where}: {reason_of(error)}") from error
+
+
+def check_split(location: object, split: str, known: Sequence[str]) -> str:
+    """Return `split`; raise a SourceError if it is not in `known`."""
+    if split not in known:
+        raise SourceError(f"{location}: has no split {split!r} (known: {', '.join(known)})")
+    return split
+
+
+def class_of(key: str) -> str:
+    """Return the first folder of `key`; "" for an image in the root."""
+    return key.partition("/")[0] if "/" in key else ""

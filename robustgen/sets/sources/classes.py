@@ -1,0 +1,100 @@
+"""The order of classes: one list for each source, which all formats keep and all readers use."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from robustgen.errors import SourceError
+from robustgen.files.name_lists import imagenet_classes
+from robustgen.sets.sources.base import Items
+
+# Of the first words of ImageNet's class names, as hubs and torchvision have them, in the order of the ids.
+_NAMES_OF_IMAGENET: Final = "1acf7e1ce3ea84734a6a67d40d37f0c545457fa32f577976a23afb00ef8d131e"
+# Two cranes and two maillots, which lists of unique names tell apart in different ways.
+_AMBIGUOUS: Final = (134, 517, 638, 639)
+# With more digits, an integer is an identifier.
+_NUMBER: Final = re.compile(r"0|[1-9]\d{0,4}")
+
+
+def sort_classes(names: Iterable[str]) -> list[str]:
+    """Return class names without a recorded order: by value if all are whole numbers, otherwise as text."""
+    names = sorted(names)
+    if all(name.isascii() and name.isdigit() for name in names):
+        names.sort(key=int)
+    return names
+
+
+def describe_order(names: Sequence[str]) -> list[str]:
+    """Return a remark on class names that `sort_classes` has ordered, if other tools order them as text."""
+    as_text = sorted(names)
+    if [*names] == as_text:
+        return []
+    first = next(place for place, pair in enumerate(zip(names, as_text, strict=True)) if len({*pair}) > 1)
+    return [
+        f"classes {names[0]} to {names[-1]} are ordered as numbers, by torchvision's ImageFolder as text ("
+        f"{', '.join(as_text[: first + 1][-3:])}, ...); if the model has that order, list its classes with "
+        "predict --classes or evaluate --classes"
+    ]
+
+
+def list_numbers(names: Iterable[str]) -> list[str] | None:
+    """Return all class numbers up to the largest one in `names`; None if a name is not such a number."""
+    found = [*names]
+    if not (found and all(map(_NUMBER.fullmatch, found))):
+        return None
+    return [*map(str, range(max(map(int, found)) + 1))]
+
+
+def name_folders(recorded: Sequence[str]) -> list[str]:
+    """Return the folder of each class that a file records.
+
+    These are WordNet ids for ImageNet's class names, numbers if the names cannot be those of folders, or
+    else the names.
+    """
+    first = [name.partition(",")[0].strip().lower() for name in recorded]
+    text = "\n".join(name for place, name in enumerate(first) if place not in _AMBIGUOUS)
+    if hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest() == _NAMES_OF_IMAGENET:
+        return imagenet_classes()
+    if all(map(is_folder_name, recorded)) and len({*recorded}) == len(recorded):
+        return [*recorded]
+    return [*map(str, range(len(recorded)))]
+
+
+def is_folder_name(label: str) -> bool:
+    """Return True if `label` is a safe name of a single folder."""
+    return label.isprintable() and not label.startswith(".") and label != "" and not set(label) & set("/\\")
+
+
+def number_images(
+    source: Items[Any], keys: Iterable[str], listed: Sequence[str] | None = None
+) -> dict[str, int]:
+    """Return the true class of each image: its label in the source, or its place in a list of class names.
+
+    Raises
+    ------
+    SourceError
+        The list lacks a class.
+    """
+    labels = {key: source.label(key) for key in keys}
+    if listed is None:
+        return labels
+    places = place_classes(source.location, source.classes, {*labels.values()}, listed)
+    return {key: places[label] for key, label in labels.items()}
+
+
+def place_classes(
+    location: str, names: Sequence[str] | None, labels: Iterable[int], listed: Sequence[str]
+) -> Mapping[int, int]:
+    """Return the place in `listed` of each of the `labels`, which number `names`, or have no names.
+
+    Raises
+    ------
+    SourceError
+        The list lacks a class; the message begins with `location`.
+    """
+    places = {name: place for place, name in enumerate(listed)}
+    named = {label: str(label) if names is None else names[label] for label in labels}
+    if lacking := sorted({*named.values()} - places.keys()):
+        raise SourceError(f"{location}: class {lacking[0]!r} is not in the class list")
+    return {label: places[name] for label, name in named.items()}

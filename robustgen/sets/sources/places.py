@@ -1,0 +1,150 @@
+"""Places of sources: a file, a folder, or a pattern of files, local or behind a URL."""
+
+import fnmatch
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from robustgen.errors import SourceError
+from robustgen.files.storage import Store, locate, open_store
+from robustgen.pixels.imaging.decode import EXTENSIONS, Location
+from robustgen.sets.sources.base import name_source_in_errors
+
+_MOST_FILES: Final = 100_000
+COMPRESSED: Final = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+SHARDS: Final = (".tar", *COMPRESSED)
+ARCHIVES: Final = (*SHARDS, ".zip")
+PARQUET: Final = ".parquet"
+ARRAYS: Final = (".npy", ".npz", ".mat")
+TEXT_TABLES: Final = (".jsonl", ".tsv")
+
+
+class SourceFile(NamedTuple):
+    """A file of a source when it was listed; the size is -1 if it does not exist."""
+
+    store: Store
+    name: str
+    size: int
+    stamp: str
+
+    @classmethod
+    def look(cls, store: Store, name: str) -> "SourceFile":
+        """Look up one file."""
+        try:
+            return cls(store, name, *store.stat(name)[1:])
+        except FileNotFoundError:
+            return cls(store, name, -1, "missing")
+
+
+class Place:
+    """A place named by a user: a path, a URL, or a pattern such as ``val-{000000..000063}.tar``.
+
+    Attributes
+    ----------
+    location : str
+        Absolute path or URL.
+    store : Store
+        Its parent folder.
+    name : str
+    """
+
+    def __init__(self, location: Location) -> None:
+        self.store, self.name = locate(location)
+        self.location = f"{self.store.location}/{self.name}" if self.name else self.store.location
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: vars(self)[name] for name in ("location", "store", "name")}
+
+    def has_suffix(self, *suffixes: str) -> bool:
+        """Return True if the name ends in one of `suffixes`, in any case."""
+        return self.name.lower().endswith(suffixes)
+
+    @cached_property
+    def is_pattern(self) -> bool:
+        """Return True if the name is a pattern of files, not an existing file."""
+        is_there = self.store.is_local and os.path.lexists(self.location)
+        return not is_there and bool(re.search(r"[*?\[{]", self.name))
+
+    @cached_property
+    def is_folder(self) -> bool:
+        """Return True if the place is a folder; for a URL, its name decides."""
+        if self.store.is_local:
+            return os.path.isdir(self.location)  # noqa: PTH112
+        return not self.is_pattern and not self.has_suffix(
+            *ARCHIVES, PARQUET, *TEXT_TABLES, *ARRAYS, *EXTENSIONS
+        )
+
+    @property
+    def is_image(self) -> bool:
+        """Return True if the place is a single image."""
+        return self.has_suffix(*EXTENSIONS) and not self.is_folder and not self.is_pattern
+
+    @cached_property
+    def folder(self) -> Store:
+        """Return the store of this folder."""
+        return open_store(self.location)
+
+    @cached_property
+    def children(self) -> dict[str, bool]:
+        """Return the names directly in this folder, except hidden ones, and whether each is a folder."""
+        if self.store.is_local:
+            with os.scandir(self.location) as entries:
+                found = {entry.name: entry.is_dir() for entry in entries}
+        else:
+            paths = (entry.path.partition("/") for entry in self.folder.list())
+            found = {name: bool(slash) for name, slash, _ in paths}
+        return {name: is_folder for name, is_folder in found.items() if not name.startswith(".")}
+
+    def expand(self, suffixes: tuple[str, ...], split: str | None = None) -> list[SourceFile]:
+        """Return the sorted files of the place: those with `suffixes` in a folder, or those of a pattern.
+
+        With a `split`, keep only names that contain it as a word: ``train-00000-of-00005.parquet``.
+
+        Raises
+        ------
+        SourceError
+            There are no files, or too many.
+        """
+        store, names = self.store, [self.name]
+        if self.is_folder:
+            store, names = self.folder, [n for n in self.children if n.lower().endswith(suffixes)]
+        elif self.is_pattern:
+            names, parent = [], Place(store.location)
+            for name in itertools.islice(_expand_braces(self.name), _MOST_FILES + 1):
+                is_starred = re.search(r"[*?\[]", name)
+                names += fnmatch.filter(parent.children, name) if is_starred else [name]
+        if split:
+            names = [name for name in names if split in re.split(r"[-_.]", name)]
+        if not names or len(names) > _MOST_FILES:
+            own = f" of the split {split!r}" if split else ""
+            problem = "too many files" if names else f"no file{own} ({', '.join(suffixes)})"
+            raise SourceError(f"{self.location}: matches {problem}")
+        with ThreadPoolExecutor(1 if store.is_local else 16) as pool:
+            return list(pool.map(lambda name: SourceFile.look(store, name), sorted({*names})))
+
+
+def find_place(location: Location | Place) -> Place:
+    """Return the place at `location`; raise a SourceError if it is a local path that does not exist."""
+    with name_source_in_errors(location):
+        place = location if isinstance(location, Place) else Place(location)
+        # URLs and patterns are looked up later.
+        if place.store.is_local and not place.is_pattern:
+            os.stat(place.location)  # noqa: PTH116
+    return place
+
+
+def _expand_braces(text: str) -> Iterator[str]:
+    braces = re.search(r"\{([^{}]*)\}", text)
+    if not braces:
+        yield text
+        return
+    choices: Iterable[str] = braces[1].split(",")
+    if span := re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", braces[1]):
+        width = len(span[1]) if span[1].startswith("0") else 0
+        choices = (f"{number:0{width}d}" for number in range(int(span[1]), int(span[2]) + 1))
+    for choice in choices:
+        yield from _expand_braces(f"{text[: braces.start()]}{choice}{text[braces.end() :]}")

@@ -1,0 +1,199 @@
+"""Tables with columns of images: Parquet, JSON lines and tab-separated values.
+
+Only these columns are read; `robustgen.sets.formats.table` copies all others unchanged.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from robustgen.errors import SourceError
+from robustgen.files.containers.parquet import ParquetTable
+from robustgen.files.containers.tables import JsonLines, RowPlace, TabSeparated
+from robustgen.pixels.imaging.decode import Location
+from robustgen.sets.sources import SourceKind
+from robustgen.sets.sources.base import DEFAULTS, Options, name_source_in_errors
+from robustgen.sets.sources.cells import CellImage, is_list, list_images, normalise
+from robustgen.sets.sources.files import IndexedSource
+from robustgen.sets.sources.index import SourceListing
+from robustgen.sets.sources.parquet import read_rows
+from robustgen.sets.sources.places import TEXT_TABLES, Place, SourceFile
+from robustgen.sets.sources.trees import FolderTree
+
+Layout = ParquetTable | JsonLines | TabSeparated
+LAYOUTS: Final[Mapping[str, Layout]] = {
+    layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
+}
+"""Kinds of table by suffix."""
+# Replaces the table number for images in files.
+_IN_FILE: Final = -1
+_MOST_NAMED: Final = 3
+
+
+@dataclass
+class _Found:
+    """Content of tables: images, file names with their first rows, and rows without images.
+
+    `columns` maps each column that is not empty to whether it contains an image.
+    """
+
+    listing: SourceListing = field(default_factory=lambda: SourceListing(classes=[""]))
+    files: dict[str, str] = field(default_factory=dict)
+    without: list[str] = field(default_factory=list)
+    columns: dict[str, bool] = field(default_factory=dict)
+
+    def add_cell(self, table: str, row: int, place: tuple[int, int, int], column: str, cell: Any) -> bool:
+        """Add the images of a cell, and return True if the cell is empty."""
+        where = f"row {row} of {table}"
+        with self.listing.refuse_damaged(f"{where}, {column}"):
+            images = name_images(table, row, column, cell)
+            for slot, (key, image) in enumerate(images):
+                if image.is_file:
+                    self.files.setdefault(key, where)
+                else:
+                    self.listing.add(key, (*place, column, slot, len(image.data or "")))
+            if cell:
+                self.columns[column] = self.columns.get(column, False) or bool(images)
+            # Other text refers to the image of another row.
+            return not images and not (cell and isinstance(cell, str))
+        return False
+
+
+class Table(IndexedSource):
+    """Images in columns of tables.
+
+    Keys are ``<table>/<row>/<column>.<suffix>``, in lists ``<table>/<row>/<column>/<number>.<suffix>``. If
+    cells name files, these names are the keys, as for a folder of images; rows may share an image.
+
+    Parameters
+    ----------
+    files : path or URL
+        A table, a folder of tables, or a pattern: ``data/test-*.parquet``.
+    options : Options
+
+    Raises
+    ------
+    SourceError
+        The table does not exist. From all other methods: a table lacks a column, or is damaged.
+    """
+
+    suffixes = tuple(LAYOUTS)
+
+    def __init__(self, files: Location | Place, options: Options = DEFAULTS) -> None:
+        super().__init__(files, options)
+        self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
+
+    @property
+    def images(self) -> FolderTree:
+        """Return the folder of the files named in cells."""
+        place = Place(self.location)
+        own = place.folder if place.is_folder else place.store
+        return FolderTree(Place(self._root or own.location))
+
+    def build(self) -> SourceListing:
+        """List the images of all tables."""
+        found = _Found()
+        for number, file in enumerate(self.files):
+            with name_source_in_errors(f"{file.store.location}/{file.name}"):
+                for row, (first, second), cells in self._read_rows(file):
+                    place = number, first, second
+                    empty = [found.add_cell(file.name, row, place, *each) for each in cells.items()]
+                    if all(empty):
+                        found.without.append(f"row {row} of {file.name}")
+        listing, images = found.listing, self.images
+        if found.files and listing.places:
+            key, where = next(iter(found.files.items()))
+            both = f"some cells contain images, others name files ({key!r}, {where})"
+            raise SourceError(f"{self.location}: {both}; process these image_columns separately")
+        if texts := [column for column, has_images in found.columns.items() if not has_images]:
+            raise SourceError(
+                f"{self.location}: column {texts[0]!r} contains no images; see the key image_columns"
+            )
+        for key, where in found.files.items():
+            with listing.refuse_damaged(key, f"{where}, below {images.location} (see the key image_root): "):
+                listing.places[key] = _IN_FILE, 0, 0, images.size(key)
+        if rows := found.without:
+            more = ", ..." * (len(rows) > _MOST_NAMED)
+            some = f"{len(rows)} row{'s' * (len(rows) > 1)} without an image kept"
+            listing.remarks = [f"{some}: {', '.join(rows[:_MOST_NAMED])}{more}"]
+        return listing
+
+    def _read_rows(self, file: SourceFile) -> Iterator[tuple[int, RowPlace, dict[str, Any]]]:
+        """Yield number and place of each row of a table, and its cells by column."""
+        layout, columns, row = find_layout(file.name), self.columns, 0
+        with file.store.open(file.name) as content:
+            there = layout.read_columns(content)
+            if missing := [column for column in columns if column not in there]:
+                known = ", ".join(there)
+                raise SourceError(
+                    f"{file.name}: no column {missing[0]!r} (columns: {known}); see the key image_columns"
+                )
+            for chunk in layout.read(content, columns):
+                for place, *cells in zip(chunk.places, *map(chunk.cells, columns), strict=True):
+                    yield row, place, dict(zip(columns, cells, strict=True))
+                    row += 1
+
+    def _fingerprint(self) -> list[Any]:
+        return [*super()._fingerprint(), list(self.columns), self._root]
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read one image from its cell or its file."""
+        number, first, second, *where, _ = self._place(key)
+        if number == _IN_FILE:
+            return self.images.read(key)
+        (column, slot), file = where, self.check(number)
+        layout = find_layout(file.name)
+        if isinstance(layout, ParquetTable):
+            cell = read_rows(file, column, first)[second][column]
+        else:
+            with file.store.open(file.name) as content:
+                cell = layout.read_cell(content, (first, second), column)
+        return list_images(cell)[int(slot)].read(self.images.read)
+
+    @property
+    def class_count(self) -> None:
+        """Return None, because tables have no classes."""
+
+    def label(self, key: str) -> int:
+        """Return 0, because tables have no classes; raise an ImageError if `key` is unknown."""
+        self._place(key)
+        return 0
+
+    # --- for writers of tables
+
+    @property
+    def names_files(self) -> bool:
+        """Return True if cells name files, False if they contain the images."""
+        return any(place[0] == _IN_FILE for place in self.listing.places.values())
+
+    def row_of(self, key: str) -> tuple[int, RowPlace]:
+        """Return the number of an image's table, and the place of its row."""
+        number, first, second = self._place(key)[:3]
+        return number, (first, second)
+
+
+def name_images(table: str, row: int, column: str, cell: Any) -> list[tuple[str, CellImage]]:
+    """Return the images in a cell of the file `table`, each with its key; raise a ValueError if invalid."""
+    found = list[tuple[str, CellImage]]()
+    for slot, image in enumerate(list_images(cell)):
+        number = f"/{slot}" if is_list(cell) else ""
+        own = f"{PurePosixPath(table).stem}/{row:08d}/{column}{number}{image.suffix}"
+        found.append((normalise(image.path or "") if image.is_file else own, image))
+    return found
+
+
+def find_layout(name: str) -> Layout:
+    """Return the kind of table of a file name; raise a SourceError if it is not a table."""
+    suffix = PurePosixPath(name).suffix.lower()
+    if suffix not in LAYOUTS:
+        raise SourceError(f"{name}: not a table ({', '.join(LAYOUTS)})")
+    return LAYOUTS[suffix]
+
+
+def is_text_table(place: Place) -> bool:
+    """Return True for a file, or a pattern of files, of JSON lines or tab-separated values."""
+    return not place.is_folder and place.has_suffix(*TEXT_TABLES)
+
+
+KIND: Final = SourceKind(is_text_table, Table)

@@ -1,0 +1,118 @@
+"""`predict`, `evaluate` and the filters, started three times at once: they divide the work between them."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.digits import put_folder
+from tests.helpers import PATIENCE, cli, litter, tree
+
+pytestmark = pytest.mark.slow("three processes share each set")
+
+RUNS = 3
+PLAIN = ("--mean", "0", "--std", "1")
+SET = ("--set", "constants_for=32", "--corruptions", "gaussian_noise,fog", "--severities", "1,3")
+
+# Nobody begins before all have loaded their models, which then take long enough for each to get its part.
+CODE = """
+import os, sys, time
+from pathlib import Path
+from robustgen.cli import main
+from robustgen.sets.dataset.state import OutputState
+from robustgen.lab.models.onnx import OnnxModel
+
+place, runs = Path(sys.argv.pop(1)), int(sys.argv.pop(1))
+claim, run, shown = OutputState.claim, OnnxModel.run, [-1]
+
+def wait(self, name, **choices):
+    if shown[0] < 0:
+        (place / str(os.getpid())).touch()
+        while len([*place.iterdir()]) < runs:
+            time.sleep(0.02)
+        shown[0] = 0
+    return claim(self, name, **choices)
+
+def count(self, images):
+    if shown[0] >= 0:
+        shown[0] += len(images)
+        time.sleep(0.1)
+    # Other images in a batch would give other bytes.
+    return run(self, images) * (1 + images.mean())
+
+OutputState.claim, OnnxModel.run = wait, count
+try:
+    main()
+finally:
+    print("shown", shown[0], flush=True)
+"""
+
+
+def start(place, runs, *args):
+    place.mkdir(exist_ok=True)
+    command = [sys.executable, "-c", CODE, place, runs, *args]
+    return subprocess.Popen(
+        [str(each) for each in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def count_shown(processes, status):
+    """The number of images that each run shows to its model."""
+    answers = [process.communicate(timeout=PATIENCE) for process in processes]
+    assert [process.returncode for process in processes] == [status] * len(processes), answers
+    return [int(re.findall(r"^shown (-?\d+)$", said, re.MULTILINE)[0]) for said, _ in answers]
+
+
+def files(root):
+    """All files but for the state of runs."""
+    return {name: data for name, data in tree(root).items() if ".robustgen/" not in name}
+
+
+def check_sharing(tmp_path, command, status=0):
+    """Hold three runs of `command` to the bytes and the work of one."""
+    (alone,) = count_shown([start(tmp_path / "first", 1, *command, "--output", tmp_path / "one")], status)
+    together = count_shown(
+        [start(tmp_path / "all", RUNS, *command, "--output", tmp_path / "out") for _ in range(RUNS)], status
+    )
+    assert min(together) > 0, "one of them had nothing to do"
+    assert alone <= sum(together) <= 1.15 * alone
+    assert files(tmp_path / "out") == files(tmp_path / "one")
+    assert not litter(tmp_path / "out")
+    assert not [*tmp_path.glob("out/**/claims/**/*")] and not [*tmp_path.glob("out/**/parts/**/*.npy")]
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    return put_folder(tmp_path_factory.mktemp("digits") / "digits", 24)
+
+
+def test_predict(digits, model, tmp_path):
+    cli("make-c", "--source", digits, "--output", tmp_path / "set", "--jobs", "1", *SET)
+    check_sharing(tmp_path, ("predict", tmp_path / "set", "--model", model, *PLAIN, "--batch-size", "2"))
+
+
+def test_evaluate(digits, model, tmp_path):
+    flags = (*SET, *PLAIN, "--batch-size", "2", "--jobs", "1")
+    check_sharing(tmp_path, ("evaluate", "--source", digits, "--model", model, *flags))
+
+
+def test_evaluate_although_images_fail(digits, model, tmp_path):
+    source = shutil.copytree(digits, tmp_path / "source")
+    for place in (0, 9, 23):
+        victim = sorted(source.rglob("*.png"))[place]
+        victim.write_bytes(victim.read_bytes()[:80])
+    flags = (*SET, *PLAIN, "--batch-size", "2", "--jobs", "1")
+    command = ("evaluate", "--source", source, "--model", model, *flags)
+    check_sharing(tmp_path, command, status=1)
+    with np.load(tmp_path / "out" / "digits" / "fog" / "1.npz") as found:
+        assert len(found["keys"]) == 21
+
+
+def test_filter(digits, model, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"digit {number}\n" for number in range(10)))
+    flags = (*PLAIN, "--classes", names, "--batch-size", "1", "--max-confidence", "1")
+    check_sharing(tmp_path, ("filter-a", digits, "--model", model, *flags))

@@ -1,0 +1,357 @@
+"""The page of `score` in a browser: what it shows, that it fits, sorts and fetches nothing."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from robustgen.display.html import embed_data
+from robustgen.lab.evaluation.predictions import write
+from robustgen.lab.scores.baselines import ALEXNET
+from robustgen.lab.scores.gallery import find_first_flips, find_lone_successes
+from robustgen.lab.scores.reporting import Report
+from robustgen.lab.scores.results import ModelScores
+from robustgen.lab.scores.score_page import write_page
+from robustgen.lab.scores.scoring import choose_published
+from robustgen.metrics import brier_score, rms_calibration_error, softmax
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
+from robustgen.sets.dataset import open_dataset
+from tests.browser import NO_BROWSER
+from tests.helpers import cli, cli_error, put_photo
+from tests.lab.inspection.test_pages import LETTERS, OPEN, page_data, resize
+from tests.lab.scores.test_score import put_c, put_p, random_set
+
+ROWS = "[...document.querySelectorAll('#means tbody tr')].map((row) => row.querySelector('bdi').textContent)"
+
+
+def press_enter(browser):
+    """Press Enter as a keyboard does, which clicks a button that has the focus."""
+    key = {"key": "Enter", "text": "\r", "windowsVirtualKeyCode": 13}
+    browser.call("Input.dispatchKeyEvent", type="keyDown", **key)
+    browser.call("Input.dispatchKeyEvent", type="keyUp", key="Enter")
+
+
+NAMES = ("contrast", "fog", "pixelate", "saturate")
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """A small C set, and predictions of three models on it; one has a name that wants to be a tag."""
+    root = tmp_path_factory.mktemp("page")
+    for number in range(24):
+        put_photo(root / "in" / f"c{number % 4}" / f"{number}.png", 40, 44, number)
+    flags = ("--source", root / "in", "--corruptions", ",".join(NAMES), "--jobs", 1)
+    cli("make-c", *flags, "--output", root / "set")
+    dataset = open_dataset(root / "set")
+    keys, labels = dataset.keys(dataset.variants[0]), np.array(dataset.labels(dataset.variants[0]))
+    rng = np.random.default_rng(0)
+    for model, skill in (("good", 3.0), ("middle", 2.5), ("<b>bad&", 1.5)):
+        for variant in dataset.variants:
+            strength = skill if variant.folder == "clean" else skill * (1 - variant.level / 7)
+            logits = rng.normal(size=(24, 4)) + strength * np.eye(4)[labels]
+            write(root / "preds" / model, variant, keys, labels, logits)
+    return root
+
+
+@pytest.fixture(scope="module")
+def page(evaluated):
+    models = [evaluated / "preds" / name for name in ("middle", "good", "<b>bad&")]
+    flags = ("--partial", "--dataset", evaluated / "set", "--output", evaluated / "scores.html")
+    result = cli("score", *models, *flags)
+    assert "scores.html, " in result.stderr.splitlines()[-1]
+    return evaluated / "scores.html"
+
+
+def test_the_data_are_those_of_the_report(page, evaluated):
+    data = page_data(page)
+    models = [evaluated / "preds" / name for name in ("middle", "good", "<b>bad&")]
+    report = json.loads(cli("score", *models, "--partial", "--format", "json").stdout)
+    assert [model["name"] for model in data["models"]] == ["middle", "good", "<b>bad&"]
+    names = [operation["name"] for operation in data["operations"]]
+    for found, wanted in zip(data["models"], report["models"], strict=True):
+        for key, measure in wanted["measures"].items():
+            assert found["measures"][key]["mean"] == pytest.approx(measure["mean"], rel=1e-4)
+            assert found["measures"][key]["interval"] == pytest.approx(measure["mean_interval"], rel=1e-4)
+            assert dict(zip(names, found["measures"][key]["values"], strict=True)) == pytest.approx(
+                measure["values"], rel=1e-4
+            )
+        errors = dict(zip(names, found["errors"], strict=True))
+        assert errors.keys() == wanted["errors"].keys()
+        assert errors["fog"] == pytest.approx(wanted["errors"]["fog"], rel=1e-4)
+    (difference,) = [
+        each for each in report["differences"] if (each["model"], each["measure"]) == ("good", "error")
+    ]
+    assert data["pairs"]["error"][1][0] == pytest.approx(difference["interval"], rel=1e-4)
+
+
+def test_calibration_is_that_of_the_metrics(page, evaluated):
+    data = page_data(page)
+    wanted = {"rms": [], "brier": []}
+    for level in range(1, 6):
+        with np.load(evaluated / "preds" / "good" / "fog" / f"{level}.npz") as file:
+            chances, labels = softmax(file["logits"]), file["labels"]
+        wanted["rms"].append(rms_calibration_error(chances.max(axis=1), chances.argmax(axis=1) == labels))
+        wanted["brier"].append(brier_score(chances, labels))
+    found = data["models"][1]["calibration"]["fog"]
+    assert found["rms"] == pytest.approx(np.mean(wanted["rms"]), abs=1e-5)
+    assert found["brier"] == pytest.approx(np.mean(wanted["brier"]), abs=1e-5)
+    assert sum(count for count, *_ in found["bins"]) == 5 * 24
+    accuracy = sum(count * right for count, _, right in found["bins"]) / 120
+    assert accuracy == pytest.approx(1 - np.mean(data["models"][1]["errors"][1]), abs=0.01)
+
+
+def test_the_page_is_complete_in_itself(page):
+    text = page.read_text()
+    assert not re.search(r'(src|href)="(?!data:)', text) and 'http-equiv="Content-Security-Policy"' in text
+    assert "<b>bad" not in text
+    assert text.count('src="data:image/jpeg') == 2 * (8 + 9)
+
+
+@NO_BROWSER
+def test_the_page_ranks_sorts_filters_and_unfolds(browser, page):
+    browser.open(page)
+    assert browser.run(ROWS) == ["good", "middle", "<b>bad&"]
+    browser.run("document.querySelector('#means th.name button').focus()")
+    press_enter(browser)
+    assert browser.run(ROWS) == ["<b>bad&", "good", "middle"]
+    # The focus stays where it was, though the table is drawn again.
+    press_enter(browser)
+    assert browser.run(ROWS) == ["middle", "good", "<b>bad&"]
+    browser.run("document.querySelector('#filter').value = 'GOO'")
+    browser.run("document.querySelector('#filter').dispatchEvent(new Event('input'))")
+    assert (
+        browser.run(ROWS) == ["good"]
+        and browser.run("document.querySelectorAll('#heat tbody tr').length") == 1
+    )
+    heads = "document.querySelectorAll('#heat thead tr:last-child th').length"
+    before = browser.run(heads)
+    browser.run("document.querySelector('#heat [data-op=fog]').click()")
+    assert browser.run(heads) == before + 5
+    expanded = "document.activeElement.getAttribute('aria-expanded')"
+    assert browser.run(expanded) == "true"
+    press_enter(browser)
+    assert browser.run(heads) == before and browser.run(expanded) == "false"
+
+
+@NO_BROWSER
+def test_the_charts_show_the_ticked_models(browser, page):
+    browser.open(page)
+    curves = "document.querySelectorAll('#curves .curve').length"
+    panels = browser.run("document.querySelectorAll('#curves svg').length")
+    assert panels == 3 and browser.run(curves) == 3 * panels
+    assert browser.run("document.querySelectorAll('#calibration svg').length") == 3
+    browser.run("document.querySelector('#means input').click()")
+    assert browser.run(curves) == 2 * panels
+    assert browser.run("document.activeElement.getAttribute('aria-label')") == "show good in the charts"
+    assert browser.run("document.querySelectorAll('#gain rect').length") == 4
+    assert browser.run("document.querySelectorAll('#scatter circle').length") == 3
+    note = browser.run("document.getElementById('scatter-note').textContent")
+    assert note.startswith("Fewer than four models")
+    browser.run("document.querySelector('.gallery img').focus()")
+    browser.press("Enter")
+    assert browser.run(OPEN)
+
+
+@NO_BROWSER
+@pytest.mark.parametrize("width", [390, 768, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_every_width(browser, page, width, scheme):
+    browser.open(page)
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    resize(browser, width)
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    background = browser.run("getComputedStyle(document.body).backgroundColor")
+    assert background == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(23, 25, 28)")
+    # Names and the numbers beside them do not run into each other.
+    cells = "[...document.querySelectorAll('#means td.name')]"
+    assert not browser.run(f"{cells}.some((cell) => cell.scrollWidth > cell.clientWidth + 1)")
+
+
+@NO_BROWSER
+def test_the_page_prints_without_its_controls(browser, page):
+    browser.open(page)
+    display = "getComputedStyle(document.querySelector('.bar')).display"
+    assert browser.run(display) == "flex"
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.run(display) == "none"
+    assert len(browser.call("Page.printToPDF")["data"]) > 10_000
+
+
+@NO_BROWSER
+def test_the_data_can_be_downloaded_and_nothing_is_fetched(browser, page, tmp_path):
+    browser.open(page)
+    assert json.loads(browser.saved(tmp_path, "download", "scores.json")) == page_data(page)
+    fetched = browser.run("performance.getEntriesByType('resource').map((each) => each.name)")
+    assert [each for each in fetched if not each.startswith(("data:", "blob:"))] == []
+
+
+@NO_BROWSER
+def test_flip_curves_of_perturbations(browser, tmp_path):
+    logits = put_p(tmp_path / "a", sequences=6)
+    put_p(tmp_path / "b", seed=1, sequences=6)
+    cli("score", tmp_path / "a", tmp_path / "b", "--output", tmp_path / "p.html")
+    data = page_data(tmp_path / "p.html")
+    best = logits["tilt"].argmax(axis=-1)
+    assert data["models"][0]["curves"]["tilt"] == pytest.approx(
+        (best[:, 1:] != best[:, :-1]).mean(axis=0), abs=1e-4
+    )
+    noise = logits["shot_noise"].argmax(axis=-1)
+    wanted = (noise[:, 1:] != noise[:, :1]).mean(axis=0)
+    assert data["models"][0]["curves"]["shot_noise"] == pytest.approx(wanted, abs=1e-4)
+    assert len(data["gain"]["flip_rate"]) == 10
+    browser.open(tmp_path / "p.html")
+    assert browser.run("document.querySelectorAll('#curves svg').length") == 10
+    assert browser.run("document.querySelectorAll('#gain .whisker').length") == 10
+
+
+@NO_BROWSER
+def test_published_models_lie_in_the_page(browser, tmp_path):
+    put_c(tmp_path / "mine")
+    command = ("score", tmp_path / "mine", "--compare-with", "published", "--output", tmp_path / "page.html")
+    cli(*command)
+    data = page_data(tmp_path / "page.html")
+    assert sum("published" in model for model in data["models"]) == 18
+    assert data["line"]["source"] == "the 12 models of RobustBench's table (its 5000 images)"
+    browser.open(tmp_path / "page.html")
+    assert len(browser.run(ROWS)) == 19 and browser.run("document.querySelectorAll('.tag').length") == 18
+    assert "effective robustness" in browser.run("document.getElementById('scatter-note').textContent")
+    assert browser.run("document.querySelectorAll('#sources li').length") == 4
+
+
+def fake_scores(models, images):
+    """Scores of models that err with growing chances, on shared draws."""
+    rng = np.random.default_rng(0)
+    folders = ["clean", *(f"{name}/{level}" for name in IMAGENET_C.names for level in range(1, 6))]
+    draws = {folder: rng.random(images) for folder in folders}
+    made = []
+    for number in range(models):
+        chances = {
+            f: min(0.95, 0.2 + 0.01 * number + (int(f[-1]) / 9 if f != "clean" else 0)) for f in folders
+        }
+        mistakes = {folder: draws[folder] < chances[folder] for folder in folders}
+        made.append(ModelScores(f"network-{number:02d}", "c", images, (), mistakes=mistakes))
+    return made
+
+
+OVERLAPS = """(() => {
+  const labels = [...document.querySelectorAll('#scatter text.strong')];
+  const boxes = labels.map((each) => each.getBoundingClientRect());
+  const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+  const pairs = boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => !apart(a, b)));
+  return `${boxes.length} labels, ${pairs.length} overlaps`;
+})()"""
+# Lines of a name of a model that end in the middle of a word.
+BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
+  const lines = new Map();
+  for (const node of cell.childNodes) for (let at = 0; at < (node.length ?? 0); at++) {
+    const range = document.createRange();
+    range.setStart(node, at); range.setEnd(node, at + 1);
+    const top = Math.round(range.getBoundingClientRect().top);
+    lines.set(top, (lines.get(top) ?? "") + node.data[at]);
+  }
+  return [...lines.values()].slice(0, -1).filter((line) => !/[ _./-]$/.test(line));
+})"""
+
+
+@NO_BROWSER
+def test_labels_and_names_can_be_read(browser, tmp_path):
+    models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
+    report = Report(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
+    write_page(report, tmp_path / "page.html", [])
+    browser.open(tmp_path / "page.html")
+    assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
+    resize(browser, 390)
+    assert browser.run(f"{BROKEN}.length") == 0
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    names = browser.run(ROWS)
+    assert len({*names}) == len(names) == 5 + 18 and [name.lower() for name in names].count("alexnet") == 1
+    assert browser.run("document.querySelectorAll('#means tr.own').length") == 5
+
+
+COVERED = """(() => {
+  const boxes = (kind) => [...document.querySelectorAll(kind)].map((each) => each.getBoundingClientRect());
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  const bars = boxes('#gain rect').filter((bar) => bar.width);
+  return boxes('#gain text').filter((text) => bars.some((bar) => meet(text, bar))).length;
+})()"""
+STRUCK = """(() => {
+  const all = (kind) => [...document.querySelectorAll(`#scatter ${kind}`)];
+  const highest = Math.min(...all('.rule').map((each) => each.getBoundingClientRect().top));
+  const titles = all('text').filter((each) => each.textContent.startsWith('Mean'));
+  return titles.filter((each) => each.getBoundingClientRect().bottom > highest).length;
+})()"""
+
+
+@NO_BROWSER
+def test_charts_are_legible_on_every_screen(browser, tmp_path):
+    """The second model is better and worse; the third has more clean errors than any published one."""
+    models = fake_scores(13, 200)[10:]
+    models[2].mistakes["clean"][:] = True
+    worse = models[1].mistakes
+    worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
+    note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
+    report = Report(models, ALEXNET, 1, [note], intervals=False)
+    write_page(report, tmp_path / "page.html", [])
+    for width in (1280, 390):
+        resize(browser, width, 844)
+        browser.open(tmp_path / "page.html")
+        assert browser.run(COVERED) == browser.run(STRUCK) == 0
+        assert browser.run(LETTERS) >= 10
+        wide = "[...document.querySelectorAll('.wide')]"
+        assert browser.run(f"{wide}.every((each) => each.scrollWidth <= each.clientWidth)")
+    circles = "[...document.querySelectorAll('#scatter circle title')]"
+    titles = browser.run(f"{circles}.map((each) => each.textContent)")
+    assert ["effective robustness" in title for title in titles] == [True, True, False]
+
+
+def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
+    models = [evaluated / "preds" / name for name in ("middle", "good")]
+    cli("score", *models, "--partial", "--output", tmp_path / "page.html")
+    assert str(evaluated) not in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.slow("a page of fifty models")
+@NO_BROWSER
+def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
+    report = Report(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
+    size = write_page(report, tmp_path / "page.html", [])
+    assert size == (tmp_path / "page.html").stat().st_size < 5_000_000
+    browser.open(tmp_path / "page.html")
+    assert len(browser.run(ROWS)) == 50
+    assert browser.run("document.querySelectorAll('#heat tbody td.number').length") == 50 * 19
+    browser.run("document.querySelector('#means input').click()")
+    assert page_data(tmp_path / "page.html")["line"]["source"] == "these 50 models"
+
+
+def test_the_images_that_flip_first():
+    def scores(name, **mistakes):
+        folders = {f"{key[:-1]}/{key[-1]}": np.array(value, bool) for key, value in mistakes.items()}
+        clean = np.array([0, 0, 0, 1], bool)
+        return ModelScores(name, "c", 4, (), levels=(1, 2), mistakes={"clean": clean} | folders)
+
+    a = scores("a", fog1=[0, 1, 0, 1], fog2=[1, 1, 0, 1], snow1=[0, 0, 0, 1], snow2=[0, 1, 0, 1])
+    # The last is wrong when clean, the third never.
+    assert [*find_first_flips(a, 4)] == [(1, "fog/1"), (0, "fog/2")]
+    b = scores("b", fog1=[1, 1, 0, 1], fog2=[1, 0, 0, 1], snow1=[0, 0, 0, 0], snow2=[0, 0, 0, 0])
+    assert [*find_lone_successes([a, b], 4)] == [(0, 0, "fog/1"), (1, 1, "fog/2"), (1, 3, "snow/2")]
+    assert [*find_lone_successes([a], 4)] == []
+
+
+def test_data_cannot_end_their_element():
+    text = embed_data({"name": "</script><!--<script>&"})
+    assert "<" not in text and json.loads(str(text)) == {"name": "</script><!--<script>&"}
+
+
+def test_pages_that_cannot_be_written(evaluated, tmp_path):
+    root = random_set(tmp_path / "a", 0.3)
+    wrong = cli_error("score", root, "--partial", "--output", tmp_path / "x.txt")
+    assert wrong == f"--output {tmp_path / 'x.txt'}: must end in .png, .svg, .pdf, .html"
+    assert "is a folder" in cli_error("score", root, "--partial", "--output", tmp_path)
+    inside = evaluated / "set" / "page.html"
+    command = ("score", evaluated / "preds" / "good", "--partial", "--dataset", evaluated / "set")
+    assert "is inside the set" in cli_error(*command, "--output", inside)
+    (tmp_path / "file").write_text("")
+    result = cli("score", root, "--partial", "--output", tmp_path / "file" / "page.html", status=2)
+    assert "Error: --output " in result.stderr

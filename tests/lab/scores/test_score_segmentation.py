@@ -1,0 +1,220 @@
+"""`robustgen score-segmentation`: mIoU by plain counting and scikit-learn, mCD and rCD, and wrong input."""
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.metrics import confusion_matrix, jaccard_score
+
+from robustgen.errors import ArgumentError
+from robustgen.metrics.segmentation import (
+    count_pixels,
+    intersections_over_union,
+    mean_intersection_over_union,
+)
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
+from tests.helpers import cli, cli_error
+
+NAMES = [f"aachen_{i:06d}_000019" for i in range(6)]
+
+
+def put_map(path, labels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(labels).save(path)
+
+
+def damage(rng, truth, share):
+    """Predictions that are wrong in that share of the pixels."""
+    wrong = rng.random(truth.shape) < share
+    return np.where(wrong, rng.integers(0, 19, truth.shape), np.where(truth == 255, 0, truth)).astype(
+        np.uint8
+    )
+
+
+def put_run(root, names=IMAGENET_C.common, levels=(1, 2, 3, 4, 5), factor=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    known = np.random.default_rng(7)
+    truths = {}
+    for name in NAMES:
+        labels = known.integers(0, 19, (6, 8)).repeat(4, axis=0).repeat(4, axis=1).astype(np.uint8)
+        labels[known.random(labels.shape) < 0.1] = 255
+        truths[name] = labels
+        put_map(root / "gt" / "aachen" / f"{name}_gtFine_labelTrainIds.png", labels)
+        put_map(root / "clean" / f"{name}_leftImg8bit.png", damage(rng, labels, 0.1 * factor))
+        for corruption in names:
+            for level in levels:
+                share = (0.1 + 0.1 * level) * factor
+                put_map(root / "preds" / corruption / str(level) / f"{name}.png", damage(rng, labels, share))
+    return truths
+
+
+def flags(root):
+    pattern = root / "preds" / "{corruption}" / "{severity}"
+    where = ("--truth", root / "gt", "--results", pattern, "--clean-results", root / "clean")
+    return ("score-segmentation", *where, "--jobs", 1)
+
+
+def report_of(root, *more):
+    return json.loads(cli(*flags(root), "--format", "json", *more).stdout)
+
+
+def plain_miou(truths, folder, tail=""):
+    """Mean IoU from one confusion matrix of all pixels."""
+    total = np.zeros((19, 19))
+    for name, truth in truths.items():
+        guess = np.asarray(Image.open(folder / f"{name}{tail}.png"))
+        counted = truth != 255
+        total += confusion_matrix(truth[counted], guess[counted], labels=range(19))
+    union = total.sum(0) + total.sum(1) - np.diag(total)
+    return (np.diag(total)[union > 0] / union[union > 0]).mean()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    root = tmp_path_factory.mktemp("segmentation")
+    return root, put_run(root)
+
+
+def test_miou_is_that_of_one_confusion_matrix(run):
+    root, truths = run
+    result = cli(*flags(root), "--format", "json")
+    report = json.loads(result.stdout)
+    assert report["clean"] == pytest.approx(plain_miou(truths, root / "clean", "_leftImg8bit"), abs=1e-12)
+    for name, levels in report["corruptions"].items():
+        for level, found in levels.items():
+            assert found == pytest.approx(plain_miou(truths, root / "preds" / name / level), abs=1e-12)
+    values = [found for levels in report["corruptions"].values() for found in levels.values()]
+    assert report["summary"] == pytest.approx({"clean": report["clean"], "mean": np.mean(values)})
+    for name, (low, high) in report["intervals"].items():
+        assert low < report["summary"][name] < high
+    assert result.stderr == "no --reference: mCD and rCD need another model's results\n"
+    assert report_of(root, "--jobs", 2) == report
+
+
+def test_degradations_are_divided_severity_sum_by_severity_sum(run, tmp_path):
+    root, _ = run
+    reference = tmp_path / "reference"
+    put_run(reference, factor=0.8, seed=3)
+    known = report_of(reference, "--name", "Ref")
+    (tmp_path / "ref.json").write_text(json.dumps(known))
+    found = report_of(root, "--reference", tmp_path / "ref.json")
+
+    def degradations(report):
+        return {name: 1 - np.array([*values.values()]) for name, values in report["corruptions"].items()}
+
+    own, other = degradations(found), degradations(known)
+    cd = [own[name].sum() / other[name].sum() for name in own]
+    clean, clean_other = 1 - found["clean"], 1 - known["clean"]
+    rcd = [(own[name] - clean).sum() / (other[name] - clean_other).sum() for name in own]
+    assert found["summary"]["mCD"] == pytest.approx(np.mean(cd), abs=1e-12)
+    assert found["summary"]["rCD"] == pytest.approx(np.mean(rcd), abs=1e-12)
+    low, high = found["intervals"]["mCD"]
+    assert low < found["summary"]["mCD"] < high
+    text = cli(*flags(root), "--reference", tmp_path / "ref.json").stdout
+    title = "Mean intersection over union in %; mCD and rCD divided by Ref, ± half a 95 % interval"
+    assert text.splitlines()[0] == title
+
+
+def test_label_ids_of_cityscapes_become_train_ids(tmp_path):
+    put_run(tmp_path, ["fog"], [1])
+    wanted = report_of(tmp_path, "--partial")
+    ids = np.array([7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33], np.uint8)
+    table = np.zeros(256, np.uint8)
+    table[:19] = ids
+    for path in (tmp_path / "gt").rglob("*.png"):
+        labels = np.asarray(Image.open(path))
+        put_map(path.with_name(path.name.replace("labelTrainIds", "labelIds")), table[labels])
+        put_map(path.with_name(path.name.replace("labelTrainIds", "instanceIds")), labels)
+    # The maps of train ids lie beside them still.
+    for more in ((), ("--label-ids", "truth")):
+        assert report_of(tmp_path, "--partial", *more) == wanted
+
+
+def test_tables_and_csv(run):
+    root, _ = run
+    lines = cli(*flags(root)).stdout.splitlines()
+    assert lines[1].split() == ["Value"] and re.fullmatch(r"mIoU, clean +\d+\.\d ±\d+\.\d", lines[2])
+    assert lines[-1].startswith("jpeg_compression") and len(lines[-1].split()) == 7
+    rows = list(csv.DictReader(io.StringIO(cli(*flags(root), "--format", "csv").stdout)))
+    assert [row["corruption"] for row in rows[-2:]] == ["clean", "mean"] and len(rows) == 77
+    assert "±" not in cli(*flags(root), "--replicates", 0).stdout
+
+
+def test_any_number_of_classes_in_sixteen_bits(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 1000, (20, 30)).astype(np.uint16)
+    guess = np.where(rng.random(truth.shape) < 0.3, 999, truth).astype(np.uint16)
+    put_map(tmp_path / "gt" / "a.png", truth)
+    put_map(tmp_path / "clean" / "a.png", truth)
+    put_map(tmp_path / "preds" / "fog" / "1" / "a.png", guess)
+    found = report_of(tmp_path, "--partial", "--class-count", 1000, "--ignore", 65535)
+    present = np.union1d(truth, guess)
+    wanted = jaccard_score(truth.ravel(), guess.ravel(), labels=present, average="macro")
+    assert found["clean"] == 1 and found["corruptions"]["fog"]["1"] == pytest.approx(wanted)
+
+
+def test_counts_by_hand():
+    truth = np.array([[0, 0, 1, 255], [1, 2, 2, 255]])
+    guess = np.array([[0, 1, 1, 0], [1, 255, 2, 3]])
+    counts = count_pixels(truth, guess, 5)
+    assert counts.tolist() == [[1, 2, 1, 0, 0], [2, 2, 2, 0, 0], [1, 3, 1, 0, 0]]
+    found = intersections_over_union(counts)
+    assert found[:3].tolist() == [1 / 2, 2 / 3, 1 / 2] and np.isnan(found[3:]).all()
+    assert mean_intersection_over_union(counts) == pytest.approx((0.5 + 2 / 3 + 0.5) / 3)
+    with pytest.raises(ArgumentError, match="2 x 2 pixels, where the truth has 4 x 2"):
+        count_pixels(truth, guess[:, :2], 5)
+
+
+def test_wrong_maps(tmp_path):
+    truths = put_run(tmp_path, ["fog"], [1])
+    command = (*flags(tmp_path), "--partial")
+    path = tmp_path / "preds" / "fog" / "1" / f"{NAMES[0]}.png"
+    labels = np.zeros_like(truths[NAMES[0]])
+    put_map(path, labels[:, :9])
+    assert cli_error(*command) == f"{path}: labels of 9 x 24 pixels, where the truth has 32 x 24"
+    put_map(path, labels + 37)
+    assert cli_error(*command) == f"{path}: it has label 37, where 19 classes and 255 are expected"
+    put_map(path, np.stack([labels] * 3, axis=-1))
+    assert "contains colours (RGB), not labels" in cli_error(*command)
+    path.write_bytes(b"no image")
+    assert str(path) in cli_error(*command)
+    path.unlink()
+    assert "1 of 6 maps are missing" in cli_error(*command)
+    put_map(path, labels)
+    put_map(path.with_name(f"{NAMES[0]}_leftImg8bit.png"), labels)
+    assert "are of the same image" in cli_error(*command)
+
+
+def test_what_is_missing(tmp_path):
+    put_run(tmp_path, ["fog"], [1])
+    assert "--results: incomplete: gaussian_noise, " in cli_error(*flags(tmp_path))
+    command = [*flags(tmp_path), "--partial"]
+    command[2] = tmp_path / "none"
+    assert cli_error(*command) == f"{tmp_path / 'none'}: no such folder of label maps"
+    (tmp_path / "none").mkdir()
+    assert cli_error(*command) == f"{tmp_path / 'none'}: contains no PNG files"
+
+
+def reference(**corruptions):
+    return json.dumps({"model": "a", "clean": 0.5, "corruptions": corruptions})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[]", "must contain model, clean and corruptions"),
+        (reference(), "has no value for fog/1"),
+        (reference(fog={"1": 50}), "must be from 0 to 1, not 50"),
+        (reference(fog={"1": 0.6}), "is no worse on fog than on clean"),
+    ],
+)
+def test_wrong_references(tmp_path, text, says):
+    put_run(tmp_path, ["fog"], [1])
+    (tmp_path / "ref.json").write_text(text)
+    line = cli_error(*flags(tmp_path), "--partial", "--reference", tmp_path / "ref.json")
+    assert line.startswith(f"--reference {tmp_path / 'ref.json'}: ") and says in line

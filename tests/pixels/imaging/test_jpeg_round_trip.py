@@ -1,0 +1,103 @@
+"""The JPEG round trip of jpeg_compression: held to jpeglib's libjpeg 9c and to checksums of its results."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.pixels.imaging.jpeg_round_trip import round_trip
+
+
+def by_jpeglib(image, quality):
+    made = decode_jpeg(encode_jpeg(image, quality, optimise=False, library="ijg"), library="ijg")
+    return made if image.ndim == 3 else made[:, :, 0]
+
+
+def ramps(height, width):
+    """Products of coordinates, modulo 256."""
+    y, x, k = np.ogrid[:height, :width, :3]
+    return ((7 * x + 13 * y + 29 * k + x * y * (k + 1)) % 256).astype(np.uint8)
+
+
+def waves(height, width):
+    y, x, k = np.ogrid[:height, :width, :3]
+    return np.abs((3 * x + 5 * y + 64 * k) % 510 - 255).astype(np.uint8)
+
+
+def make_picture(kind, height, width, draws):
+    """Make one of several kinds of picture, uint8 (height, width, 3)."""
+    if kind == "noise":
+        return draws.integers(0, 256, (height, width, 3), np.uint8)
+    if kind == "extremes":
+        return draws.integers(0, 2, (height, width, 3)).astype(np.uint8) * np.uint8(255)
+    if kind == "flat":
+        return np.broadcast_to(draws.integers(0, 256, 3, np.uint8), (height, width, 3)).copy()
+    return ramps(height, width) if kind == "ramps" else waves(height, width)
+
+
+KINDS = ("noise", "extremes", "flat", "ramps", "waves")
+CHECKSUMS = """
+1 1 ramps 7 e5012cb8
+5 3 waves 50 34b8e30b
+17 33 ramps 10 acf2ca1e
+17 33 grey 95 afc0a551
+32 32 waves 25 34039c7f
+64 64 ramps 50 870e8b5e
+224 224 waves 7 8064f072
+224 224 grey 10 f85781c1
+299 299 ramps 95 08be4940
+299 299 waves 10 17778b58
+"""
+
+
+@pytest.mark.parametrize("line", CHECKSUMS.strip().splitlines())
+def test_results_have_the_checksums_of_libjpeg_9c(line):
+    height, width, kind, quality, checksum = line.split()
+    image = (ramps if kind == "ramps" else waves)(int(height), int(width))
+    made = round_trip(image[:, :, 0].copy() if kind == "grey" else image, int(quality))
+    assert made.flags.c_contiguous and made.dtype == np.uint8
+    assert f"{zlib.crc32(made):08x}" == checksum
+
+
+@pytest.mark.parametrize("start", range(8))
+def test_every_width_height_and_quality_equals_jpeglib(start):
+    draws = np.random.default_rng(start)
+    for number in range(80):
+        # Each width and each height from 1 to 80 occurs in every part; the qualities go round.
+        height, width = number + 1, (number * (2 * start + 3)) % 80 + 1
+        image = make_picture(KINDS[(number + start) % 5], height, width, draws)
+        image = image[:, :, 0].copy() if (number + start) % 3 == 0 else image
+        quality = (number * 8 + start) % 100 + 1
+        assert np.array_equal(round_trip(image, quality), by_jpeglib(image, quality)), (image.shape, quality)
+
+
+@pytest.mark.parametrize("shape", [(224, 224), (299, 299), (81, 700), (700, 83), (431, 517)])
+def test_large_images_equal_jpeglib(shape):
+    draws = np.random.default_rng(shape[0])
+    for kind, quality in zip(KINDS, (5, 10, 23, 58, 90), strict=True):
+        image = make_picture(kind, *shape, draws)
+        assert np.array_equal(round_trip(image, quality), by_jpeglib(image, quality)), (kind, quality)
+
+
+# Found by integer programming: with it, values leave the range of libjpeg's limiter.
+WRAPPING = """
+255 49 209 231 196 0 232 128 1 146 0 238 164 218 238 29 255 219 204 222 173 25 255 22 134 0 5 13 3 255 162 20
+0 201 164 56 255 86 59 241 209 197 3 63 7 3 255 230 250 0 7 83 177 56 0 165 37 6 255 74 203 0 187 51
+"""
+
+
+def test_values_beyond_the_limits_wrap_around():
+    block = np.array(WRAPPING.split(), np.uint8).reshape(8, 8)
+    assert np.array_equal(round_trip(block, 10), by_jpeglib(block, 10))
+    # Signs of one row of the inverse transform: the largest sums, for luma and for chroma.
+    draws = np.random.default_rng(5)
+    for quality in (1, 2, 4, 7, 10, 13):
+        for side in (8, 16):
+            basis = np.cos((2 * np.arange(side) + 1)[:, None] * np.arange(8) * np.pi / (2 * side))
+            for _ in range(6):
+                signs = draws.choice([-1, 1], (8, 8))
+                grey = ((basis @ signs @ basis.T > 0) * 255).astype(np.uint8)
+                colour = np.stack([grey, 255 - grey, grey.T], axis=2)
+                for image in (grey, colour):
+                    assert np.array_equal(round_trip(image, quality), by_jpeglib(image, quality))

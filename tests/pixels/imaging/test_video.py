@@ -1,0 +1,505 @@
+import dataclasses
+import hashlib
+import io
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import weakref
+from pathlib import Path
+from types import SimpleNamespace
+
+import av
+import cv2
+import numpy as np
+import pytest
+from av.video.reformatter import VideoReformatter
+from PIL import Image
+
+from robustgen.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ImageError,
+    MissingDependencyError,
+    UnknownNameError,
+    WriteError,
+)
+from robustgen.pixels.benchmarks.kinds import IMAGENET_P
+from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.video import Encoding, build, count_frames, encode, frames_digest, read_sequence
+from robustgen.sets.formats.mp4 import Mp4Encoder
+
+FAST = Encoding(preset="ultrafast")
+
+
+def waves(count, height, width):
+    """Coloured waves that drift from frame to frame."""
+    t, y, x, c = np.ogrid[:count, :height, :width, :3]
+    return (127.5 + 120 * np.sin((x + 3 * t) / 17 + c) * np.cos((y - 2 * t) / (13 + c))).astype(np.uint8)
+
+
+def noise(count, height, width):
+    return np.random.default_rng(0).integers(0, 256, (count, height, width, 3), dtype=np.uint8)
+
+
+def decoded(data, pixel_format):
+    with av.open(io.BytesIO(data)) as container:
+        return np.stack([frame.to_ndarray(format=pixel_format) for frame in container.decode(video=0)])
+
+
+def written(path, data):
+    path.write_bytes(data)
+    return path
+
+
+def distance(a, b):
+    return np.abs(a.astype(int) - b).max()
+
+
+# What is written
+
+
+@pytest.mark.parametrize("encoding", [Encoding(), Encoding(fps=2)], ids=str)
+def test_a_sequence_is_h264_stored_444_at_its_rate(encoding):
+    with av.open(io.BytesIO(encode(waves(31, 32, 32), encoding))) as container:
+        stream = container.streams.video[0]
+        context, tick = stream.codec_context, stream.time_base * encoding.fps
+        assert (context.name, context.profile) == ("h264", "High 4:4:4 Predictive")
+        assert (context.pix_fmt, context.width, context.height) == ("yuv444p", 32, 32)
+        assert (stream.frames, stream.average_rate, stream.duration * tick) == (31, encoding.fps, 31)
+        packets = [packet for packet in container.demux(stream) if packet.size]
+    assert sorted(packet.pts * tick for packet in packets) == list(range(31))
+    assert {packet.duration * tick for packet in packets} == {1}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "settings"),
+    [
+        (Encoding(), "subme=10 bframes=8 rc=crf crf=20.0 aq=1:1.00"),
+        (Encoding(crf=None, tune="grain"), "subme=10 bframes=8 rc=crf crf=23.0 aq=1:0.50"),
+        (Encoding(crf=17.5, preset="slow"), "subme=8 bframes=3 rc=crf crf=17.5"),
+        (Encoding(preset="slow").lossless(), "subme=8 rc=cqp qp=0"),
+        (Encoding(crf=None, tune="grain").playable(), "bframes=8 crf=23.0 aq=1:0.50"),
+    ],
+)
+def test_x264_reports_the_settings_asked_for(encoding, settings):
+    report = encode(waves(2, 16, 16), encoding).partition(b"options: ")[2].partition(b"\0")[0]
+    assert {*settings.split(), "threads=1"} <= set(report.decode().split())
+
+
+def test_colours_are_converted_as_bt601_of_limited_range():
+    frames = noise(2, 24, 24)
+    stored = decoded(encode(frames, Encoding(preset="fast").lossless()), "yuv444p")
+    to_yuv = np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112], [112, -93.786, -18.214]]) / 255
+    expected = np.einsum("thwc,yc->tyhw", frames, to_yuv) + np.array([16, 128, 128])[:, None, None]
+    assert np.abs(stored - expected).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("encoding", "stored", "frames", "most", "mean"),
+    [
+        # Colours are rounded.
+        (FAST.lossless(), "yuv444p", noise(4, 40, 40), 2, 2),
+        (Encoding("slow", pixel_format="rgb24").lossless(), "gbrp", noise(4, 40, 40), 0, 0),
+        (Encoding(), "yuv444p", waves(5, 48, 48), 255, 3),
+        (FAST.playable(), "yuv420p", waves(4, 32, 48), 255, 8),
+    ],
+)
+def test_what_is_read_is_near_to_the_frames(encoding, stored, frames, most, mean):
+    data = encode(frames, encoding)
+    with av.open(io.BytesIO(data)) as container:
+        assert container.streams.video[0].codec_context.pix_fmt == stored
+    difference = np.abs(video.read_frames(data).astype(int) - frames)
+    assert difference.max() <= most and difference.mean() <= mean
+
+
+@pytest.mark.parametrize("size", [(299, 299), (37, 20), (20, 37), (1, 1)])
+def test_444_takes_any_size(size, tmp_path):
+    path = written(tmp_path / "x.mp4", encode(waves(2, *size), FAST))
+    assert read_sequence(path).shape == (2, *size, 3)
+
+
+def test_the_layout_in_memory_does_not_matter_and_frames_are_left_alone():
+    frames = waves(3, 20, 24)
+    frames.flags.writeable = False
+    assert encode(np.asfortranarray(frames), FAST) == encode(frames, FAST)
+    assert encode(frames[:, :, ::-1], FAST) == encode(frames[:, :, ::-1].copy(), FAST)
+
+
+# Reproducibility
+
+DIGEST = """
+import hashlib, sys
+import numpy as np
+from robustgen.pixels.imaging.video import Encoding, encode
+for name in sys.argv[1:]:
+    for encoding in (Encoding(), Encoding(crf=None, tune="grain")):
+        print(hashlib.sha256(encode(np.load(name), encoding)).hexdigest())
+"""
+
+
+def test_bytes_are_the_same_in_every_process(tmp_path):
+    contents = {"waves.npy": waves(9, 64, 64), "noise.npy": noise(5, 33, 33)}
+    for name, frames in contents.items():
+        np.save(tmp_path / name, frames)
+    here = [
+        hashlib.sha256(encode(frames, encoding)).hexdigest()
+        for frames in contents.values()
+        for encoding in (Encoding(), Encoding(crf=None, tune="grain"))
+    ]
+    # glibc fills fresh and freed memory with another byte in each, which any uninitialised read would show.
+    for seed in ("1", "170"):
+        settings = os.environ | {"MALLOC_PERTURB_": seed, "PYTHONHASHSEED": seed, "TZ": "Asia/Tokyo"}
+        command = [sys.executable, "-c", DIGEST, *(str(tmp_path / name) for name in contents)]
+        run = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == here
+
+
+def test_a_video_put_together_on_the_disk_has_the_same_bytes(monkeypatch):
+    """Those of large frames are: noise of 4000 x 3000 pixels takes 240 MB."""
+    frames = noise(3, 64, 64)
+    in_memory = encode(frames, FAST)
+    with video._make_room(video.LARGE + 1) as room:
+        assert not isinstance(room, io.BytesIO)
+    monkeypatch.setattr(video, "_make_room", lambda pixels: tempfile.TemporaryFile())  # noqa: SIM115
+    assert encode(frames, FAST) == in_memory
+
+
+def test_a_full_disk_is_not_the_fault_of_the_image(monkeypatch):
+    full = Path("/dev/full")
+    monkeypatch.setattr(video, "_make_room", lambda pixels: full.open("r+b", buffering=0))
+    with pytest.raises(WriteError, match=f"^{tempfile.gettempdir()}: No space left on device$"):
+        encode(noise(3, 64, 64), FAST)
+
+
+def test_no_frame_is_kept_while_the_next_one_is_made():
+    """Of a large photograph each takes a twentieth of the memory there is to be."""
+    made = []
+
+    def make():
+        assert not any(each() is not None for each in made)
+        frame = noise(1, 32, 32).reshape(32, 32, 3)
+        made.append(weakref.ref(frame))
+        return frame
+
+    [*Mp4Encoder().encode(IMAGENET_P.variant("tilt", 1), "a/b.JPEG", (make() for _ in range(4)))]
+    assert len(made) == 4
+
+
+def test_the_container_holds_no_time_and_no_version():
+    data = encode(waves(2, 16, 16), FAST)
+    assert b"Lavf" not in data
+    for box in (b"mvhd", b"tkhd", b"mdhd"):
+        start = data.index(box) + len(box) + 4
+        assert data[start : start + 8] == bytes(8)
+
+
+def test_only_a_processor_with_avx2_is_told_to_use_it(monkeypatch):
+    assert cv2.getHardwareFeatureName(video.CPU_AVX2) == "AVX2"
+    for there, parameters in ((True, "threads=1:asm=AVX2"), (False, "threads=1")):
+        monkeypatch.setattr(video.cv2, "checkHardwareSupport", lambda feature, there=there: there)
+        assert video._options(FAST, 1024)["x264-params"] == parameters
+
+
+def test_the_memory_for_large_frames_is_bounded_and_never_raised():
+    bounds = {"ref": 1, "bframes": 0, "rc-lookahead": 1}
+    assert video.bound_memory(Encoding(), video.LARGE + 1) == bounds
+    assert video.bound_memory(Encoding(crf=None, tune="grain"), 4000 * 3000) == bounds
+    for none in (FAST, Encoding(preset="superfast"), Encoding(tune="zerolatency")):
+        assert video.bound_memory(none, 4000 * 3000) == {"ref": 1, "bframes": 0}
+
+
+@pytest.mark.parametrize(
+    "height, expected",
+    [(1024, b"ref=3 bframes=3 rc_lookahead=40"), (1025, b"ref=1 bframes=0 rc_lookahead=1")],
+)
+def test_x264_takes_the_bounds(height, expected):
+    # x264 writes what it was told into each video.
+    data = encode(np.zeros((1, height, 2048, 3), np.uint8), Encoding(preset="medium"))
+    found = [re.search(rb"\b%s=\d+" % name, data) for name in (b"ref", b"bframes", b"rc_lookahead")]
+    assert b" ".join(each[0] for each in found) == expected
+
+
+def test_build_names_pyav_and_x264():
+    assert build().startswith(f"PyAV {av.__version__}, x264 core 1")
+    assert build() is build()
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "refused"),
+    [
+        *((ArgumentTypeError, "uint8", each) for each in ([[[[0, 0, 0]]]], waves(1, 4, 4) / 255, None)),
+        *(
+            (ArgumentError, r"\(T, H, W, 3\)", np.zeros(shape, np.uint8))
+            for shape in [(4, 4, 3), (2, 4, 4), (2, 4, 4, 4), (2, 3, 4, 4), (0, 4, 4, 3), (2, 0, 4, 3)]
+        ),
+    ],
+)
+def test_frames_of_another_type_or_shape_are_refused(error, says, refused):
+    with pytest.raises(error, match=says):
+        encode(refused, FAST)
+
+
+@pytest.mark.parametrize("size", [(20, 21), (21, 20), (299, 299)])
+def test_420_refuses_odd_sides_before_anything_is_encoded(size, monkeypatch):
+    monkeypatch.setattr(video, "_write", lambda *_: pytest.fail("the encoder was started"))
+    with pytest.raises(ArgumentError, match=f"even sides, not {size[0]} x {size[1]}"):
+        encode(waves(1, *size), FAST.playable())
+
+
+@pytest.mark.parametrize(
+    ("error", "says", "field", "values"),
+    [
+        (UnknownNameError, "unknown preset.*veryslow", "preset", ["verslow"]),
+        (UnknownNameError, "unknown tune.*grain", "tune", ["grian"]),
+        (UnknownNameError, "unknown pixel format.*yuv444p", "pixel_format", ["yuv440p"]),
+        (UnknownNameError, "unknown", "preset", [[]]),
+        (UnknownNameError, "unknown", "tune", [{}]),
+        (UnknownNameError, "unknown", "pixel_format", [[]]),
+        (ArgumentError, "crf must be from", "crf", [-1, 52, float("nan")]),
+        (ArgumentError, "fps must be from", "fps", [0, 1001]),
+        (ArgumentTypeError, "crf must be a", "crf", ["20", True]),
+        (ArgumentTypeError, "fps must be a", "fps", [1.5, None]),
+    ],
+)
+def test_an_encoding_of_bad_settings_is_refused(error, says, field, values):
+    for value in values:
+        with pytest.raises(error, match=says):
+            Encoding(**{field: value})
+
+
+@pytest.mark.parametrize("good", [0, 1, 3])
+def test_an_encoder_that_fails_midway_is_an_image_error(good, monkeypatch):
+    from_ndarray, made = av.VideoFrame.from_ndarray, itertools.count()
+
+    def fail(array, format):
+        if next(made) == good:
+            raise av.error.ExternalError(1, "Generic error in an external library")
+        return from_ndarray(array, format=format)
+
+    frames = waves(4, 16, 16)
+    with monkeypatch.context() as patch:
+        patch.setattr(av, "VideoFrame", SimpleNamespace(from_ndarray=fail))
+        with pytest.raises(
+            ImageError, match=r"H.264 encoder failed on frames of \(16, 16, 3\).*external"
+        ) as caught:
+            encode(frames, FAST)
+    assert isinstance(caught.value.__cause__, av.FFmpegError)
+    assert count_frames(encode(frames, FAST)) == 4
+
+
+def test_a_video_that_lacks_frames_is_refused():
+    data = encode(np.zeros((3, 32, 32, 3), np.uint8), FAST)
+    assert video.digest_video(data, 3) == frames_digest(video.read_frames(data))
+    with pytest.raises(ImageError, match="the encoder kept 3 of 4 frames"):
+        video.digest_video(data, 4)
+
+
+def test_a_size_that_x264_refuses_is_an_image_error():
+    with pytest.raises(ImageError, match="encoder failed"):
+        encode(np.zeros((1, 20000, 2, 3), np.uint8), FAST)
+
+
+def test_pyav_without_x264_is_a_missing_dependency(monkeypatch):
+    monkeypatch.setitem(video.CODECS, "yuv444p", "libx264_left_out")
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        encode(waves(1, 4, 4), FAST)
+
+
+# Reading
+
+
+def test_frames_are_counted_from_bytes_and_from_a_file(tmp_path):
+    data = encode(waves(7, 16, 16), FAST)
+    path = written(tmp_path / "x.mp4", data)
+    assert count_frames(data) == count_frames(path) == count_frames(str(path)) == 7
+
+
+@pytest.mark.parametrize("encoding", [FAST, FAST.playable(), Encoding("ultrafast", pixel_format="rgb24")])
+def test_a_video_reads_as_opencv_reads_it(encoding, tmp_path):
+    path = written(tmp_path / "x.mp4", encode(waves(5, 34, 42), encoding))
+    capture = cv2.VideoCapture(str(path))
+    theirs = np.stack([capture.read()[1][..., ::-1] for _ in range(5)])
+    ours = read_sequence(path)
+    assert (ours.dtype, ours.shape) == (np.uint8, (5, 34, 42, 3))
+    assert distance(ours, theirs) <= 1
+
+
+def test_every_colour_reads_as_ffmpeg_converts_it():
+    values = np.arange(256, dtype=np.uint8)
+    luma = np.tile(values, (256, 1))
+    converter = VideoReformatter()
+    for blue in range(256):
+        planes = np.stack([luma, np.full_like(luma, blue), luma.T])
+        frame = av.VideoFrame.from_ndarray(planes, format="yuv444p")
+        expected = frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
+        assert np.array_equal(video._read_pixels(frame, converter), expected)
+
+
+@pytest.mark.parametrize("pixel_format", ["yuv444p", "yuv420p", "rgb24"])
+def test_frames_of_any_width_read_as_ffmpeg_converts_them(pixel_format, tmp_path):
+    for width in (34, 250, 672):
+        data = encode(noise(2, 36, width), dataclasses.replace(FAST, pixel_format=pixel_format))
+        with av.open(io.BytesIO(data)) as container:
+            frames = [
+                frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
+                for frame in container.decode(video=0)
+            ]
+        assert np.array_equal(read_sequence(written(tmp_path / "a.mp4", data)), frames)
+
+
+def test_no_threads_are_started_for_a_video():
+    """Workers are processes, and would start as many as there are cores each."""
+    others = set(Path("/proc/self/task").iterdir())
+    count = 0
+    for _ in video._decode_rgb(encode(noise(3, 64, 64), FAST), "video"):
+        count += set(Path("/proc/self/task").iterdir()) <= others
+    assert count == 3
+
+
+def test_a_path_that_ffmpeg_would_take_for_a_protocol_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "concat:a|b.mp4", encode(waves(2, 8, 8), FAST))
+    assert len(read_sequence("concat:a|b.mp4")) == 2
+
+
+def test_a_folder_reads_in_the_order_of_its_numbers(tmp_path):
+    frames = noise(12, 6, 5)
+    for number, frame in enumerate(frames):
+        Image.fromarray(frame).save(tmp_path / f"{number}.png")
+    np.testing.assert_array_equal(read_sequence(tmp_path), frames)
+
+
+def test_an_array_is_mapped_not_read(tmp_path):
+    sequences = noise(6, 4, 4).reshape(2, 3, 4, 4, 3)
+    np.save(tmp_path / "x.npy", sequences)
+    array = read_sequence(tmp_path / "x.npy")
+    assert isinstance(array, np.memmap)
+    assert not array.flags.writeable
+    np.testing.assert_array_equal(array, sequences)
+
+
+def index_first(data):
+    """The same video with its index in front, so that a cut at the end leaves it readable."""
+    head, start = int.from_bytes(data[:4], "big"), data.index(b"moov") - 4
+    index = bytearray(data[start:])
+    table = index.index(b"stco") + 8
+    count = int.from_bytes(index[table : table + 4], "big")
+    offsets = np.frombuffer(index, ">u4", count, table + 4)
+    offsets += len(index)
+    return data[:head] + bytes(index) + data[head:start]
+
+
+def last_frame(data):
+    with av.open(io.BytesIO(data)) as container:
+        return max(packet.pos for packet in container.demux(video=0) if packet.size)
+
+
+def damaged(data):
+    """The same video with zeros in its last frame."""
+    middle = last_frame(data) + 200
+    return data[:middle] + bytes(400) + data[middle + 400 :]
+
+
+WHOLE = encode(noise(4, 32, 32), FAST)
+BAD_VIDEOS = {
+    "empty": b"",
+    "text": b"not a video\n" * 100,
+    "a picture": b"\x89PNG\r\n\x1a\n" + bytes(99),
+    **{f"cut after {share}": WHOLE[: int(share * len(WHOLE))] for share in (0.001, 0.3, 0.6, 0.98)},
+    "an unknown codec": WHOLE.replace(b"avc1", b"zzzz"),
+    # The decoder would conceal it.
+    "a damaged frame": damaged(WHOLE),
+}
+
+
+@pytest.mark.parametrize("content", BAD_VIDEOS.values(), ids=BAD_VIDEOS)
+def test_a_damaged_video_is_an_image_error_that_names_it(content, tmp_path):
+    path = written(tmp_path / "x.mp4", content)
+    for read in (read_sequence, count_frames):
+        with pytest.raises(ImageError, match=r"x\.mp4: not a complete MP4"):
+            read(path)
+
+
+def test_names_in_a_video_may_be_damaged():
+    assert b"VideoHandler" in WHOLE
+    renamed = WHOLE.replace(b"VideoHandler", b"\xa6\xffdeoHandler")
+    assert np.array_equal(video.read_frames(renamed), video.read_frames(WHOLE))
+
+
+def test_a_video_cut_between_two_frames_is_an_image_error():
+    data = index_first(encode(waves(4, 16, 16), FAST))
+    assert count_frames(data) == 4
+    with pytest.raises(ImageError, match="has 3 of its 4 frames"):
+        count_frames(data[: last_frame(data)])
+
+
+def test_a_sound_without_pictures_is_an_image_error(tmp_path):
+    with av.open(str(tmp_path / "sound.mp4"), "w") as container:
+        stream = container.add_stream("aac", rate=8000)
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+        sound.sample_rate = 8000
+        container.mux(stream.encode(sound))
+        container.mux(stream.encode(None))
+    with pytest.raises(ImageError, match="contains no video"):
+        read_sequence(tmp_path / "sound.mp4")
+
+
+@pytest.mark.parametrize("name", ["no.mp4", "no.npy", "no"])
+def test_a_missing_file_is_an_image_error_that_names_it(name, tmp_path):
+    with pytest.raises(ImageError, match=f"{name}: .*No such file"):
+        read_sequence(tmp_path / name)
+
+
+def png(side):
+    file = io.BytesIO()
+    Image.fromarray(noise(1, side, side)[0]).save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "contains no frames"),
+        ({"0.png": png(4), "mean.png": b""}, r"mean\.png: .*<number>\.png"),
+        ({"0.png": png(4), "1.png": b"\x89PNG"}, r"1\.png: .*cannot identify"),
+        ({"0.png": png(40)[:2000]}, r"0\.png: "),
+        ({"4.png": png(4), "5.png": png(5)}, "frames differ in size"),
+    ],
+)
+def test_a_folder_of_bad_frames_is_an_image_error(files, says, tmp_path):
+    for name, content in files.items():
+        written(tmp_path / name, content)
+    with pytest.raises(ImageError, match=says):
+        read_sequence(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.zeros((2, 4, 4, 3), np.uint8), "is not uint8"),
+        (np.zeros((1, 2, 4, 4, 3)), "float64"),
+        (np.array([{}]), "objects"),
+    ],
+)
+def test_another_array_is_an_image_error(array, reason, tmp_path):
+    np.save(tmp_path / "x.npy", array, allow_pickle=True)
+    with pytest.raises(ImageError, match=rf"x\.npy: .*{reason}"):
+        read_sequence(tmp_path / "x.npy")
+
+
+# Digests
+
+
+def test_a_digest_depends_on_values_shape_and_type_alone():
+    frames = waves(2, 4, 6)
+    same = frames_digest(frames)
+    assert len(same) == 64
+    assert frames_digest(np.asfortranarray(frames)) == frames_digest(frames[::-1][::-1]) == same
+    others = [frames ^ 1, frames.reshape(2, 6, 4, 3), frames.view(np.int8), frames[:1], frames[::-1]]
+    assert len({same, *map(frames_digest, others)}) == 1 + len(others)

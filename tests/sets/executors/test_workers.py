@@ -1,0 +1,318 @@
+"""Who does the work of a run: worker processes that stop, the workers of a Dask cluster that come and go."""
+
+import contextlib
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from robustgen.errors import WriteError
+from robustgen.files.storage import host
+from robustgen.lab.inspection.conformance import check_executor
+from robustgen.sets.dataset.produce import ImageWork
+from robustgen.sets.executors import progress
+from robustgen.sets.executors.base import WorkersLostError
+from robustgen.sets.executors.jobs import carry_out
+from robustgen.sets.executors.processes import Processes, ThisProcess, end_idle_workers
+from robustgen.sets.executors.progress import NOBODY
+from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
+
+
+@dataclass(frozen=True)
+class _Tell:
+    """Job that returns the number of its process, and a variable of its environment."""
+
+    def run(self, reporter):
+        return os.getpid(), os.environ.get("ROBUSTGEN_TEST")
+
+
+FEW = ("--corruptions", "all", "--severities", "1,4", "--no-clean")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(many, tmp_path_factory):
+    output = tmp_path_factory.mktemp("undisturbed") / "out"
+    make_c(many, output, "--jobs", "1")
+    return tree(output)
+
+
+@pytest.fixture
+def soon_silent(monkeypatch):
+    """Silence counts after a second and a half, instead of a minute."""
+    monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
+
+
+def make_c(source, output, *flags, status=0):
+    return cli("make-c", "--source", source, "--output", output, *FEW, *flags, status=status)
+
+
+def files_in(root):
+    return sum(1 for _ in root.glob("*/*/*/*.JPEG"))
+
+
+def soon(output, act, files=1):
+    """Call `act` in another thread as soon as the run at `output` has written so many files."""
+
+    def wait():
+        wait_until(lambda: files_in(output) >= files)
+        act()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    return thread
+
+
+def list_children(process):
+    """The numbers of the child processes of a process."""
+    lists = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(number) for each in lists for number in each.read_text().split()]
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/task").is_dir(), reason="needs /proc (Linux) to find the processes"
+)
+
+
+# --- worker processes ----------------------------------------------------------------------------
+
+
+@pytest.mark.slow("kills workers")
+@pytest.mark.parametrize("executor", [ThisProcess(), Processes(2)], ids=["here", "processes"])
+def test_executors_of_this_machine_conform(executor):
+    check_executor(executor)
+
+
+@pytest.fixture
+def silence(monkeypatch):
+    """Is set as soon as a silence has been described; machines differ in how long that takes."""
+    described, original = threading.Event(), progress.Progress.describe_silence
+
+    def describe(self):
+        described.set()
+        return original(self)
+
+    monkeypatch.setattr(progress.Progress, "describe_silence", describe)
+    return described
+
+
+@pytest.mark.slow("waits for silence")
+@needs_proc
+def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, silence):
+    stopped = []
+    end_idle_workers()
+
+    def stop():
+        stopped.extend(list_children(os.getpid()))
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        # On a busy machine there may have been one before the first output.
+        silence.clear()
+        silence.wait(60)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+
+    thread = soon(tmp_path / "out", stop)
+    result = make_c(many, tmp_path / "out", "--jobs", "2")
+    thread.join()
+    lines = "\n".join(line for line in result.stderr.splitlines() if "no result for" in line)
+    assert len(stopped) == 2
+    # One of them may not have had its first task yet.
+    assert any(re.search(rf"worker \S+:{pid} silent since \d\d:\d\d:\d\d", lines) for pid in stopped)
+    assert tree(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize("refused", ["Thread-", "ThreadPoolExecutor"])
+def test_a_thread_that_cannot_start_is_not_waited_for(many, tmp_path, monkeypatch, refused):
+    """The system refuses the threads of the run itself, or those that wait for workers."""
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name.startswith(refused):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
+    result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
+    (line,) = without_beginning(result.stderr)
+    assert "the limit of processes and threads is 10 (pids.max); raise it" in line
+    assert not tree(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"), [(errno.EAGAIN, "processes and threads"), (errno.EMFILE, "open files")]
+)
+def test_a_process_that_cannot_start_is_told_of_in_one_line(many, tmp_path, monkeypatch, number, reason):
+    end_idle_workers()
+
+    def refuse(*_, **settings):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
+    result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
+    (line,) = without_beginning(result.stderr)
+    assert line.startswith("Error: cannot start 2 workers: ") and reason in line
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow("starts workers twice")
+def test_workers_are_used_again_and_replaced_when_they_died(monkeypatch):
+    def ask():
+        answers = [*Processes(2).map([_Tell()] * 8, NOBODY)]
+        return {process for process, _ in answers}, {value for _, value in answers}
+
+    end_idle_workers()
+    ask()
+    before = {*list_children(os.getpid())}
+    monkeypatch.setenv("ROBUSTGEN_TEST", "here")
+    told, values = ask()
+    assert told <= before and values == {"here"}
+    for process in before:
+        os.kill(process, signal.SIGKILL)
+    told, values = ask()
+    assert not told & before and values == {"here"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="tells limits of Linux")
+def test_the_lowest_limit_of_processes_is_named(tmp_path):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    lowest = min(host.find_task_limit()[0], 100_000) - 1
+    resource.setrlimit(resource.RLIMIT_NPROC, (lowest, before[1]))
+    try:
+        found = host.explain_refusal(BlockingIOError(errno.EAGAIN, "refused"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, before)
+    assert found == f"the limit of processes and threads is {lowest} (ulimit -u); raise it, or use fewer jobs"
+
+
+@pytest.mark.parametrize(("finished", "ends"), [(1, True), (0, False)])
+def test_workers_may_die_as_often_as_they_like_while_jobs_are_finished(finished, ends):
+    def die_after_some(jobs, reporter):
+        yield from jobs[:finished]
+        raise WorkersLostError("a worker died")
+
+    silent = SimpleNamespace(forget_workers=lambda: None, reporter=None)
+    results = carry_out(dict(enumerate(range(5))), int, 2, silent, SimpleNamespace(map=die_after_some))
+    with contextlib.nullcontext() if ends else pytest.raises(WriteError, match="workers keep dying"):
+        assert [*results] == [*range(5)]
+
+
+@pytest.mark.slow("starts workers twice")
+@needs_proc
+def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, undisturbed):
+    """All child processes are killed."""
+    process = spawn("make-c", "--source", many, "--output", tmp_path / "out", *FEW, "--jobs", "2")
+    wait_until(lambda: files_in(tmp_path / "out"), process)
+    for pid in list_children(process.pid):
+        os.kill(pid, signal.SIGKILL)
+    _, told = process.communicate()
+    lines = without_beginning(told.decode())
+    assert lines == ["a worker died (killed, or out of memory); repeating its jobs"]
+    assert tree(tmp_path / "out") == undisturbed
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_output_that_vanishes_is_named_as_lost(many, tmp_path, jobs):
+    """As if the file system of the output was unmounted: an empty folder is left."""
+    output = tmp_path / "out"
+    output.mkdir()
+
+    def unmount():
+        output.rename(tmp_path / "unmounted")
+        output.mkdir()
+
+    thread = soon(output, unmount)
+    result = make_c(many, output, "--jobs", jobs, status=1)
+    thread.join()
+    (line,) = without_beginning(result.stderr)
+    assert line == f"Error: {output}: was removed or unmounted while files were written to it"
+    assert not [*output.iterdir()]
+
+
+# --- Dask ----------------------------------------------------------------------------------------
+
+
+class Cluster:
+    """A scheduler, and workers of one thread that can be added."""
+
+    def __init__(self, dask, home):
+        self._dask, self._home, self._port = dask, home, free_port()
+        self.address = f"tcp://127.0.0.1:{self._port}"
+        self.flags = ("--on", f"dask:{self.address}")
+        self.scheduler = dask("scheduler", "--host", "127.0.0.1", "--port", self._port, "--no-dashboard")
+        until_open(self._port)
+
+    def add_worker(self, nanny="--no-nanny"):
+        few = ("--nworkers", 1, "--nthreads", 1, nanny, "--no-dashboard")
+        place = ("--host", "127.0.0.1", "--local-directory", self._home)
+        return self._dask("worker", self.address, *few, *place)
+
+
+@pytest.fixture
+def cluster(dask, tmp_path):
+    return Cluster(dask, tmp_path / "dask")
+
+
+def test_dask_conforms(cluster):
+    cluster.add_worker("--nanny")
+    check_executor(f"dask:{cluster.address}")
+
+
+def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
+    many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
+):
+    monkeypatch.setattr(ImageWork, "make", lambda *_: pytest.fail("work is done in the client"))
+
+    def join():
+        silence.wait(60)
+        cluster.add_worker()
+
+    threading.Thread(target=join, daemon=True).start()
+    result = make_c(many, tmp_path / "out", *cluster.flags)
+    assert re.search(r"no result for \d+ s: no worker has reported yet", result.stderr)
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_a_second_worker_that_joins_late_gets_work(many, tmp_path, undisturbed, cluster, monkeypatch):
+    first, seen, listen = cluster.add_worker(), set(), progress.Progress._listen
+    second = []
+
+    def note(self):
+        listen(self)
+        seen.update(int(worker.rpartition(":")[2]) for worker in self._heard)
+
+    monkeypatch.setattr(progress.Progress, "_listen", note)
+
+    def join_then_kill_the_first():
+        # Else it might do all the work before the second one is there.
+        first.send_signal(signal.SIGSTOP)
+        second.append(cluster.add_worker())
+        wait_until(lambda: second[0].pid in seen)
+        first.kill()
+
+    thread = soon(tmp_path / "out", join_then_kill_the_first)
+    make_c(many, tmp_path / "out", *cluster.flags)
+    thread.join()
+    assert {first.pid, second[0].pid} <= seen
+    assert tree(tmp_path / "out") == undisturbed
+
+
+def test_a_scheduler_that_dies_is_told_of_in_one_line(many, tmp_path, undisturbed, cluster):
+    cluster.add_worker()
+    soon(tmp_path / "out", cluster.scheduler.kill)
+    result = make_c(many, tmp_path / "out", *cluster.flags, status=1)
+    lost = f"Error: the Dask scheduler at {cluster.address} is lost; run the same command to resume"
+    assert without_beginning(result.stderr) == [lost]
+    make_c(many, tmp_path / "out", "--jobs", "1")
+    assert tree(tmp_path / "out") == undisturbed

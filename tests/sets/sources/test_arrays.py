@@ -1,0 +1,155 @@
+"""Arrays as sources: `.npy`, `.npz` and `.mat` files, their labels, and sets of arrays."""
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from robustgen.errors import SourceError
+from robustgen.sets.sources.base import Options
+from robustgen.sets.sources.opening import open_source
+from tests.helpers import make_c, photo, put_photo
+
+IMAGES = np.stack([photo(32, 40, seed) for seed in range(4)])
+# Integers keep their values.
+LABELS = np.array([2, 5, 7, 2])
+
+
+def npy(folder, **arrays):
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return folder / f"{next(iter(arrays))}.npy"
+
+
+def npz(folder, **arrays):
+    np.savez(folder / "set.npz", **arrays)
+    return folder / "set.npz"
+
+
+def mat(folder, **arrays):
+    savemat(folder / "set.mat", arrays)
+    return folder / "set.mat"
+
+
+def read(place, **options):
+    source = open_source(place, options=Options(**options))
+    return np.stack([*map(source.load, source.keys())]), [*map(source.label, source.keys())], source
+
+
+@pytest.mark.parametrize(
+    ("write", "arrays", "split"),
+    [
+        (npy, {"x_test": IMAGES, "y_test": LABELS, "x_train": IMAGES[:1], "y_train": LABELS[:1]}, None),
+        (npy, {"X_train": IMAGES, "y_train": LABELS}, "train"),
+        (npy, {"images": IMAGES, "labels": LABELS}, None),
+        (npy, {"photographs": IMAGES, "photographs_labels": LABELS[:, None]}, None),
+        (npy, {"photographs": IMAGES, "labels": LABELS.astype(float)}, None),
+        # The published arrays repeat the labels for each severity.
+        (npy, {"clean": IMAGES, "labels": np.tile(LABELS, 5)}, None),
+        (npz, {"x_test": IMAGES, "y_test": LABELS, "x_train": IMAGES[:1], "y_train": LABELS[:1]}, "test"),
+        (npz, {"x_train": IMAGES, "y_train": LABELS}, "train"),
+        (npz, {"test_images": IMAGES, "test_labels": LABELS[:, None]}, None),
+        (npz, {"images": IMAGES, "labels": LABELS}, None),
+        (mat, {"X": IMAGES.transpose(1, 2, 3, 0), "y": LABELS[:, None]}, None),
+        (mat, {"images": IMAGES, "labels": LABELS.astype(float)}, None),
+    ],
+)
+def test_names_of_images_and_labels(tmp_path, write, arrays, split):
+    images, labels, source = read(write(tmp_path, **arrays), split=split)
+    assert np.array_equal(images, IMAGES) and labels == LABELS.tolist()
+    assert source.classes == tuple("01234567") and source.keys() == ("00000", "00001", "00002", "00003")
+    if write is npy and split is None and "photographs" not in arrays:
+        assert read(tmp_path)[1] == labels
+
+
+def test_grey_arrays_and_digits_of_svhn(tmp_path):
+    grey = IMAGES[:, :, :32, 0]
+    savemat(
+        tmp_path / "test_32x32.mat",
+        {"X": IMAGES[:, :, :32].transpose(1, 2, 3, 0), "y": [[10], [1], [9], [10]]},
+    )
+    savemat(tmp_path / "train_32x32.mat", {"X": IMAGES[:2, :, :32].transpose(1, 2, 3, 0), "y": [[3], [4]]})
+    assert read(tmp_path)[1] == [0, 1, 9, 0] and read(tmp_path, split="train")[1] == [3, 4]
+    for shape in (grey, grey[..., None]):
+        images, *_ = read(npz(tmp_path, images=shape, labels=LABELS))
+        assert np.array_equal(images, np.repeat(grey[..., None], 3, axis=3))
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted", "classes"),
+    [
+        ("2\n5\n7\n2\n", [2, 5, 7, 2], "01234567"),
+        ("00003 2\n00002 7\n00000 2\n00001 5\n", [2, 5, 7, 2], "01234567"),
+        ("cat\nowl\ndog\ncat\n", [0, 2, 1, 0], ("cat", "dog", "owl")),
+        (LABELS, [2, 5, 7, 2], "01234567"),
+        (np.array(["cat", "owl", "dog", "cat"]), [0, 2, 1, 0], ("cat", "dog", "owl")),
+    ],
+)
+def test_files_of_labels(tmp_path, labels, wanted, classes):
+    place, file = npy(tmp_path, photographs=IMAGES), tmp_path / "own.npy"
+    if isinstance(labels, str):
+        file = tmp_path / "own.txt"
+        file.write_text(labels)
+    else:
+        np.save(file, labels)
+    _, found, source = read(place, labels=file)
+    assert found == wanted and source.classes == tuple(classes)
+
+
+def test_names_of_classes_beside_an_array(tmp_path):
+    names = [f"class {number}" for number in range(9)]
+    (tmp_path / "classnames.txt").write_text("".join(f"{name}\n" for name in names))
+    assert read(npy(tmp_path, images=IMAGES, labels=LABELS))[2].classes == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("write", "arrays", "message"),
+    [
+        (npy, {"photographs": IMAGES}, "no labels of photographs; pass .* with --labels"),
+        (npy, {"images": IMAGES, "labels": LABELS[:3]}, "3 labels do not fit 4 images"),
+        (npy, {"images": IMAGES, "labels": np.eye(4)}, r"labels: float64 \(4, 4\) is not .* labels.argmax"),
+        (npy, {"images": IMAGES, "labels": LABELS - 3}, "labels from -1 to 4 are not the numbers"),
+        (npy, {"images": IMAGES, "labels": LABELS + 0.5}, r"labels from 2\.5 to 7\.5 are not the numbers"),
+        (npy, {"images": IMAGES / 255, "labels": LABELS}, "images are uint8, not float64; convert"),
+        (npy, {"images": IMAGES.transpose(0, 3, 1, 2), "labels": LABELS}, r"transpose it to \(N, H, W, 3\)"),
+        (npy, {"images": np.array([None]), "labels": LABELS}, "not an array of plain values in C order"),
+        (npz, {"pictures": IMAGES}, r"contains no arrays called images and labels, .* \(arrays: pictures\)"),
+        (
+            mat,
+            {"images": IMAGES[:, :, :32, 0].repeat(8, 0), "labels": LABELS},
+            "the axis of the images is unclear",
+        ),
+    ],
+)
+def test_what_is_no_source_of_arrays_is_refused(tmp_path, write, arrays, message):
+    with pytest.raises(SourceError, match=message):
+        open_source(write(tmp_path, **arrays)).keys()
+
+
+def test_splits_that_arrays_lack_are_refused(tmp_path):
+    for place in (npz(tmp_path, images=IMAGES, labels=LABELS), npy(tmp_path, images=IMAGES, labels=LABELS)):
+        with pytest.raises(SourceError, match=r"x_train and y_train|not the array of the split 'train'"):
+            open_source(place, options=Options(split="train")).keys()
+    (tmp_path / "old.mat").write_bytes(
+        b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM" + bytes(64)
+    )
+    with pytest.raises(SourceError, match=r"is a file of MATLAB 7\.3, .* save it with -v7"):
+        open_source(tmp_path / "old.mat").keys()
+
+
+def test_a_set_of_arrays_gives_the_bytes_of_its_source(tmp_path):
+    for number, name in enumerate(("cat/a", "cat/b", "owl/c")):
+        put_photo(tmp_path / "src" / f"{name}.png", 32, 32, seed=number)
+    flags = ("--corruptions", "gaussian_noise", "--severities", "3", "--jobs", "1", "--quiet")
+    make_c(tmp_path / "src", tmp_path / "set", *flags, "--format", "npy")
+    make_c(tmp_path / "src", tmp_path / "files", *flags, "--format", "png")
+    for place in (tmp_path / "set", tmp_path / "set/clean.npy"):
+        images, labels, source = read(place)
+        assert source.keys() == ("cat/a.png", "cat/b.png", "owl/c.png")
+        assert labels == [0, 0, 1] and source.classes == ("cat", "owl") and images.shape == (3, 32, 32, 3)
+    make_c(tmp_path / "set/clean.npy", tmp_path / "again", *flags, "--format", "png")
+    for path in (tmp_path / "files").rglob("*.png"):
+        assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "files")).read_bytes()
+    assert read(tmp_path / "set/gaussian_noise.npy")[2].keys() == ("cat/a.png", "cat/b.png", "owl/c.png")
+    (tmp_path / "set/keys.txt").write_text("cat/a.png\n../b.png\nowl/c.png\n")
+    with pytest.raises(SourceError, match=r"keys\.txt: '\.\./b\.png' cannot be the name of an image"):
+        read(tmp_path / "set")

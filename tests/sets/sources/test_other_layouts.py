@@ -1,0 +1,111 @@
+"""Layouts of other tools: img2dataset, single images, bare names, and formats refused with a way out."""
+
+import json
+
+import pytest
+
+from robustgen.errors import SourceError
+from robustgen.sets.formats.lossless import encode_lossless
+from robustgen.sets.sources.opening import open_source
+from tests.helpers import cli_error, make_c, photo, pictures, put_photo
+from tests.sets.sources.test_array_sources import put_medmnist
+from tests.source_writers import write_img2dataset, write_tar
+
+QUICK = ("--corruptions", "contrast", "--severities", "1", "--format", "png", "--jobs", "1", "--quiet")
+
+
+def test_img2dataset_writes_metadata_beside_folders_and_shards(tmp_path):
+    photographs = [photo(32, 32, seed) for seed in range(4)]
+    files = write_img2dataset(tmp_path / "files", photographs)
+    samples = {}
+    for number, photograph in enumerate(photographs):
+        samples[f"{number:09d}.png"] = encode_lossless(photograph, ".png")
+        samples[f"{number:09d}.json"] = json.dumps({"caption": "", "key": f"{number:09d}"}).encode()
+    shards = write_tar(tmp_path / "shards", photographs, name="00000.tar", files=samples).parent
+    (shards / "00000.parquet").write_bytes(b"")
+    for place in (files, shards):
+        source = open_source(place)
+        assert source.keys() == tuple(f"{number:09d}.png" for number in range(4))
+        # Shards are no classes.
+        assert source.classes == ("",) and (source.load("000000003.png") == photographs[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("test.tfrecord", "TFRecord, which is not read; write its images"),
+        ("1.0/train-00000-of-01024", "contains train-00000-of-01024: TFRecord"),
+        ("set/dataset_dict.json", "save_to_disk.*load_from_disk.*to_parquet"),
+        ("data-00000-of-00001.arrow", "save_to_disk"),
+        ("lmdb/data.mdb", "contains data.mdb: an LMDB"),
+        ("val.beton", "FFCV, which is not read; name the images"),
+        ("val.h5", "HDF5, which is not read; write its arrays with numpy.savez"),
+    ],
+)
+def test_formats_of_other_libraries_are_refused_with_a_way_out(tmp_path, name, message):
+    path = tmp_path / "src" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"data")
+    for place in (path.parent, tmp_path / "src", *([] if "contains" in message else [path])):
+        with pytest.raises(SourceError, match=message):
+            open_source(place).keys()
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(SourceError, match=r"notes\.txt: neither a folder, an image nor an archive"):
+        open_source(tmp_path / "notes.txt")
+
+
+def test_a_single_image_is_a_source(tmp_path):
+    put_photo(tmp_path / "a.png", seed=1)
+    put_photo(tmp_path / "b.png", seed=2)
+    assert open_source(tmp_path / "a.png").keys() == ("a.png",)
+    # The output may lie beside it.
+    make_c(tmp_path / "a.png", tmp_path / "out", *QUICK)
+    assert {*pictures(tmp_path / "out")} == {"clean/a.png", "contrast/1/a.png"}
+
+
+def test_bare_names_select_images(tmp_path):
+    for name in ("cat/a", "cat/b", "dog/b", "dog/c"):
+        put_photo(tmp_path / "src" / f"{name}.png")
+    names = tmp_path / "names.txt"
+
+    def select(subset):
+        output = tmp_path / f"out {len([*tmp_path.iterdir()])}"
+        make_c(tmp_path / "src", output, "--subset", subset, *QUICK)
+        return sorted(name.removeprefix("clean/") for name in pictures(output) if name.startswith("clean/"))
+
+    assert select("a.png") == ["cat/a.png"] and select("dog") == ["dog/b.png", "dog/c.png"]
+    assert select("b.*") == ["cat/b.png", "dog/b.png"]
+    names.write_text("a.png\ndog/c.png\n")
+    assert select(f"@{names}") == ["cat/a.png", "dog/c.png"]
+    flags = ("make-c", "--source", tmp_path / "src", "--output", tmp_path / "none", "--subset")
+    assert f"did you mean --subset @{names}" in cli_error(*flags, names)
+    names.write_text("a.png\nb.png\n")
+    assert cli_error(*flags, f"@{names}").endswith(
+        "line 2: the source has no image 'b.png'; 'b.png' may be 'cat/b.png' or 'dog/b.png'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "edition", "more", "message"),
+    [
+        (
+            "own",
+            "chestmnist",
+            {},
+            "colour images with one label each, but chestmnist has grey images with several",
+        ),
+        ("own", "chestmnist", {"grey": True}, "grey images with one label each, but chestmnist"),
+        ("own", "pathmnist", {"grey": True}, "grey images with one label each, but pathmnist has colour"),
+        (
+            "own",
+            "octmnist",
+            {"grey": True, "labels": 3},
+            "several labels each, but octmnist has grey images with one",
+        ),
+        ("bloodmnist", "pathmnist", {}, "is bloodmnist, but pathmnist has"),
+    ],
+)
+def test_files_of_another_set_of_medmnist_are_refused(tmp_path, name, edition, more, message):
+    path, _ = put_medmnist(tmp_path / f"{name}_224.npz", **more)
+    flags = ("--dataset", edition, "--source", path, "--output", tmp_path / "out")
+    assert message in cli_error("make-c", *flags) and not (tmp_path / "out").exists()

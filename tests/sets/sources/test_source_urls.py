@@ -1,0 +1,217 @@
+"""Sources behind URLs: the same keys, labels and pixels as from folders, and servers that fail."""
+
+import io
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from PIL import Image
+
+from robustgen.errors import ImageError, SourceError
+from robustgen.files.storage import Store, open_store
+from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.folder import ImageFolder
+from robustgen.sets.sources.opening import open_source
+from tests.helpers import photo
+from tests.servers import BUCKET, RangeHandler, Weather
+from tests.sets.sources.test_archives import NAMES as PHOTOS
+from tests.sets.sources.test_archives import PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
+from tests.sets.sources.test_shard_sources import CLASSES, as_rows, labelled, put_parquet, put_shards
+from tests.sets.sources.test_sources import check_cifar10, cifar10, members, tiny
+from tests.source_writers import write_mat, write_npy, write_npz
+
+
+def upload(root: Path, store: Store) -> str:
+    """Copy all files below `root` to a store; returns its URL."""
+    for name, content in files_of(root).items():
+        store.put(name, content)
+    return store.location
+
+
+@pytest.fixture(params=["memory", "s3"])
+def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """An empty remote store."""
+    if request.param == "s3":
+        request.getfixturevalue("s3")
+        return open_store(f"s3://{BUCKET}/data")
+    return open_store(f"memory://{tmp_path.name}/data")
+
+
+def check(source: Source, expected: Source, url: str) -> None:
+    """Both are alike, also as worker processes get them."""
+    assert source.location == url
+    assert source.refused() == {}
+    assert_alike(source, expected)
+    packed = pickle.dumps(source)
+    assert len(packed) < 1500
+    copy, key = pickle.loads(packed), expected.keys()[-1]
+    assert np.array_equal(copy.load(key), expected.load(key))
+    assert copy.read(key)[1] == expected.read(key)[1] and copy.dimensions(key) == expected.dimensions(key)
+
+
+def test_a_folder(remote: Store, tmp_path: Path) -> None:
+    root = put_photos(tmp_path / "photos", *PHOTOS, ".hidden/x.png", "n01/._a.png")
+    (root / "notes.txt").write_bytes(b"x")
+    (root / "n01" / "raw.heic").write_bytes(b"x")
+    url = upload(root, remote)
+    source = open_source(url)
+    check(source, ImageFolder(root), url)
+    assert "1 .heic ('n01/raw.heic', ...)" in source.remarks()[0]
+    for ask in (source.load, source.size):
+        with pytest.raises(ImageError, match=r"'n01/gone\.png'"):
+            ask("n01/gone.png")
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
+def test_an_archive(remote: Store, tmp_path: Path, folder: Path, files: dict[str, bytes], name: str) -> None:
+    remote.put(name, PACKERS[name](tmp_path / name, files).read_bytes())
+    url = f"{remote.location}/{name}"
+    check(open_source(url), ImageFolder(folder), url)
+
+
+def test_a_flat_folder_with_labels(remote: Store, tmp_path: Path) -> None:
+    root = put_photos(tmp_path / "photos", "a.png", "b.png")
+    (tmp_path / "labels.txt").write_text("a.png cat\nb.png dog\n")
+    url = upload(root, remote.folder("flat"))
+    remote.put("labels.txt", (tmp_path / "labels.txt").read_bytes())
+    expected = open_source(root, options=Options(labels=tmp_path / "labels.txt"))
+    for labels in (tmp_path / "labels.txt", f"{remote.location}/labels.txt"):
+        check(open_source(url, options=Options(labels=labels)), expected, url)
+
+
+@pytest.mark.parametrize("pattern", ["", "val-{000000..000001}.tar", "val-*.tar", "val-00000[01].tar"])
+def test_a_webdataset(
+    remote: Store, tmp_path: Path, folder: Path, files: dict[str, bytes], pattern: str
+) -> None:
+    shards = put_shards(tmp_path / "shards", labelled(files, "cls"))
+    (shards / "classnames.txt").write_text("n01\nn02\nn10\n")
+    url = upload(shards, remote.folder("shards")) + f"/{pattern}" * bool(pattern)
+    state = open_store(tmp_path / "state")
+    for _ in range(2):
+        source = open_source(url, options=Options(cache=(state, "source-index")))
+        source.make_ready()
+        check(source, ImageFolder(folder), url)
+
+
+@pytest.mark.parametrize("pattern", ["", "validation-*.parquet", "validation-00000.parquet"])
+def test_parquet(remote: Store, tmp_path: Path, folder: Path, files: dict[str, bytes], pattern: str) -> None:
+    rows = as_rows(files, base=False)
+    put_parquet(tmp_path / "p" / "validation-00000.parquet", rows, pa.int64(), CLASSES)
+    url = upload(tmp_path / "p", remote.folder("p")) + f"/{pattern}" * bool(pattern)
+    check(open_source(url), ImageFolder(folder), url)
+
+
+def test_cifar(remote: Store, tmp_path: Path) -> None:
+    folder = cifar10(tmp_path / "data")
+    url = upload(folder.parent, remote.folder("cifar"))
+    remote.put("c.tar.gz", PACKERS["a.tar.gz"](tmp_path / "c.tar.gz", members(folder)).read_bytes())
+    for location in (url, f"{url}/{folder.name}", f"{remote.location}/c.tar.gz"):
+        source = open_source(location)
+        check_cifar10(source)
+        assert source.read("00003")[1] == open_source(folder).read("00003")[1]
+        assert len({source.read(key)[1] for key in source.keys()}) == 6  # noqa: SIM118
+
+
+@pytest.mark.parametrize(
+    ("write", "name"), [(write_npy, "x_test.npy"), (write_npz, "faces.npz"), (write_mat, "")]
+)
+def test_arrays(remote: Store, tmp_path: Path, write: Callable[..., Path], name: str) -> None:
+    local = write(tmp_path / "data", [photo(32, 32, seed) for seed in range(3)])
+    url = upload(tmp_path / "data", remote.folder("arrays"))
+    for location in (url, *([f"{url}/{name}"] if name else [])):
+        check(open_source(location), open_source(local), location)
+
+
+def test_a_single_image(remote: Store, tmp_path: Path, png: bytes) -> None:
+    for folder in (tmp_path, remote):
+        (folder / "a.png").write_bytes(png) if isinstance(folder, Path) else folder.put("a.png", png)
+    check(
+        open_source(f"{remote.location}/a.png"), open_source(tmp_path / "a.png"), f"{remote.location}/a.png"
+    )
+
+
+@pytest.mark.parametrize("pattern", ["images/{name}", "{wnid}/images/{name}", "{wnid}/{name}"])
+def test_tiny_imagenet(remote: Store, tmp_path: Path, pattern: str) -> None:
+    val = tiny(tmp_path, pattern)
+    upload(val.parent, remote.folder("tiny-imagenet-200"))
+    url = f"{remote.location}/tiny-imagenet-200"
+    for location, local in ((url, val.parent), (f"{url}/val", val)):
+        source, expected = open_source(location), open_source(local)
+        assert type(source) is type(expected)
+        check(source, expected, location)
+
+
+def test_files_of_a_web_server(
+    web: tuple[str, Path, type[RangeHandler]], tmp_path: Path, folder: Path, files: dict[str, bytes]
+) -> None:
+    url, served, handler = web
+    put_tar(served / "a.tar", files)
+    put_zip(served / "a.zip", files)
+    put_shards(served, labelled(files, "cls"))
+    state = open_store(tmp_path / "state")
+    for name in ("a.tar", "a.zip", "val-{000000..000001}.tar", "val-{000000,000001}.tar"):
+        check(open_source(f"{url}/{name}"), ImageFolder(folder), f"{url}/{name}")
+    source = open_source(f"{url}/a.tar", options=Options(cache=(state, "source-index")))
+    source.make_ready()
+    handler.requests.clear()
+    again = pickle.loads(pickle.dumps(source))
+    for key in again.keys():  # noqa: SIM118
+        again.load(key)
+    # A look at the file, and a part of it for an image, or for several.
+    assert len(handler.requests) <= 1 + len(PHOTOS)
+    with pytest.raises(SourceError, match="cannot be listed"):
+        open_source(f"{url}/folder").keys()
+    with pytest.raises(SourceError, match=r"gone\.tar: .*no such file"):
+        open_source(f"{url}/gone.tar").keys()
+
+
+def test_a_web_server_without_ranges(web: tuple[str, Path, type[RangeHandler]]) -> None:
+    url, served, handler = web
+    noise = np.random.default_rng(0).integers(0, 256, (1500, 1500, 3), np.uint8)
+    content = io.BytesIO()
+    Image.fromarray(noise).save(content, "PNG")
+    put_tar(served / "a.tar", {"n01/a.png": content.getvalue()})
+    handler.ranges = False
+    with pytest.raises(SourceError, match=r"a\.tar: the server does not support range requests"):
+        open_source(f"{url}/a.tar").keys()
+
+
+def test_places_that_are_none(s3: Weather) -> None:
+    for url, reason in (
+        (f"s3://{BUCKET}/nothing", r"no images"),
+        (f"s3://{BUCKET}", r"no images"),
+        (f"s3://{BUCKET}/nothing.tar", r"no such file"),
+        (f"s3://{BUCKET}/val-*.tar", r"matches no file"),
+        ("s3://robustgen-no-such-bucket/val", r"bucket"),
+        ("foo://bar", r"unknown scheme 'foo'"),
+    ):
+        with pytest.raises(SourceError if "foo" not in url else ValueError, match=reason) as caught:
+            open_source(url).keys()
+        assert url in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_source_that_vanishes_in_the_middle(
+    remote: Store, tmp_path: Path, folder: Path, files: dict[str, bytes]
+) -> None:
+    remote.put("a.tar", put_tar(tmp_path / "a.tar", files).read_bytes())
+    url = upload(folder, remote.folder("photos"))
+    for location, name in ((f"{remote.location}/a.tar", "a.tar"), (url, "photos/n01/a.png")):
+        source = open_source(location)
+        key = source.keys()[0]
+        source.load(key)
+        remote.delete(name)
+        fresh = pickle.loads(pickle.dumps(source))
+        with pytest.raises((ImageError, SourceError), match=r"a\.(tar|png)"):
+            fresh.load(key)
+
+
+def test_an_archive_that_changes_between_runs(remote: Store, tmp_path: Path, png: bytes) -> None:
+    url, options = f"{remote.location}/a.tar", Options(cache=(open_store(tmp_path / "state"), "index"))
+    for name in ("n01/old.png", "n05/new.png"):
+        remote.put("a.tar", put_tar(tmp_path / "a.tar", {name: png}).read_bytes())
+        source = open_source(url, options=options)
+        source.make_ready()
+        assert source.keys() == (name,)
