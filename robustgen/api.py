@@ -12,8 +12,8 @@ from robustgen.pixels.benchmarks.parameters import replace_parameters
 from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
 from robustgen.pixels.benchmarks.registry import Operation, get_known
 from robustgen.pixels.imaging import augmix as mixing
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.pixels.imaging.rng import Rng
 
 __all__ = ["CORRUPTIONS", "EDITIONS", "FAMILIES", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]

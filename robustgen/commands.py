@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from robustgen.display import progress
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, WriteError
 from robustgen.files.storage.host import explain_refusal
-from robustgen.files.storage.temporary import TemporaryFolder
+from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.inspection.verify import Findings
 from robustgen.lab.inspection.verify import verify as check_output

@@ -41,7 +41,7 @@ from PIL import Image
 
 import robustgen
 from robustgen.files.storage import open_store
-from robustgen.files.storage.memory import collect_garbage_rarely, keep_freed_memory
+from robustgen.files.storage.host import collect_garbage_rarely, keep_freed_memory
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.inspection.verify import verify
 from robustgen.lab.models.base import Model

@@ -17,7 +17,7 @@ from typing import Any
 
 from bench import cifar, photographs, planned  # type: ignore[import-not-found]
 
-from robustgen.files.storage.memory import collect_garbage_rarely
+from robustgen.files.storage.host import collect_garbage_rarely
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.sets.dataset.estimate import estimate
 from robustgen.sets.dataset.run import run

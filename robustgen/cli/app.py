@@ -19,9 +19,14 @@ import click
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.files.name_lists import escape_name
-from robustgen.files.storage import interruption
-from robustgen.files.storage.host import explain_refusal, find_task_limit, open_closed_streams, use_utf8
-from robustgen.files.storage.memory import collect_garbage_rarely
+from robustgen.files.storage import host
+from robustgen.files.storage.host import (
+    collect_garbage_rarely,
+    explain_refusal,
+    find_task_limit,
+    open_closed_streams,
+    use_utf8,
+)
 from robustgen.files.version import __version__
 from robustgen.settings.fields import Group
 
@@ -108,7 +113,7 @@ class _App(click.Group):
             resumable = str(ctx.invoked_subcommand).startswith(_RESUMABLE)
             echo("stopped" + "; run the same command to resume" * resumable, err=True)
             # The exit status that shells use for a signal.
-            sys.exit(128 + interruption.signal_number())
+            sys.exit(128 + host.signal_number())
         except (OSError, RuntimeError) as error:
             if reason := explain_refusal(error):
                 _echo_error(reason)
@@ -125,7 +130,7 @@ class _App(click.Group):
             return super().invoke(ctx)
         except Exception as error:
             # An interrupted import of NumPy and others raises its own errors.
-            if interruption.was_received():
+            if host.was_received():
                 raise KeyboardInterrupt from error
             raise
 
@@ -306,7 +311,7 @@ def main() -> None:
         # OpenBLAS interrupts the process if one of its threads, one for each core, cannot start.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if threading.current_thread() is threading.main_thread():
-        interruption.remember(signal.SIGINT)
+        host.remember(signal.SIGINT)
 
 
 def command(name: str) -> Callable[[_Function], click.Command]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from robustgen.cli.app import echo, echo_text
 from robustgen.display.text import format_count, format_path, format_size, format_time
-from robustgen.files.storage import interruption
+from robustgen.files.storage import host
 from robustgen.settings.running import Running
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _launch(plan: "Plan", launcher: "Launcher", running: Running) -> None:
 
 def stop_in_order() -> None:
     """Make Ctrl-C and SIGTERM stop the command in order; batch systems send SIGTERM."""
-    interruption.remember(signal.SIGINT, signal.SIGTERM, orderly=True)
+    host.remember(signal.SIGINT, signal.SIGTERM, orderly=True)
 
 
 def _describe_images(plan: "Plan") -> str:
@@ -114,7 +114,7 @@ def _tell_of_compiling() -> None:
     from functools import cache
 
     from robustgen.display.progress import print_line
-    from robustgen.pixels.imaging.kernels.loop_cache import call_before_compiling
+    from robustgen.pixels.imaging.kernels.compiler import call_before_compiling
     from robustgen.sets.executors.progress import COMPILING
 
     call_before_compiling(cache(lambda: print_line(COMPILING)))

@@ -16,7 +16,7 @@ from robustgen.settings.inspecting import Previewing
 if TYPE_CHECKING:
     from robustgen.lab.inspection.preview.previewed import Previewed
     from robustgen.pixels.benchmarks.kinds import Kind
-    from robustgen.pixels.imaging.pixels import Rgb
+    from robustgen.pixels.imaging.arrays import Rgb
 
 _OF_CORRUPTIONS = frozenset({"corruptions", "severities", "grid"})
 _OF_SEQUENCES = frozenset({"perturbations", "difficulty", "frames"})

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from robustgen.pixels.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.rng import Rng
 
 CorruptionFunction = Callable[..., Any]

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from robustgen.display.text import escape, format_signed
 from robustgen.errors import OutputError
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import encode_jpeg
-from robustgen.pixels.imaging.pixels import Rgb
 
 _MOST_LETTERS = 32
 

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from robustgen.errors import ArgumentError
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 
 CELL = 112
 SMALLEST_CELL, LARGEST_CELL = 16, 1024

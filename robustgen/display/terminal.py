@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from robustgen.display.sheets import encode_picture
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 
 Protocol = Literal["kitty", "sixel"]
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.files.storage.regular import read_regular
+from robustgen.files.storage.host import read_regular
 
 MOST_BYTES: Final = 1 << 24
 """Limit in bytes: a decoded document takes up to fifty times its size; robustgen's files are far smaller."""

@@ -51,53 +51,72 @@ running             means of values that arrive in chunks
 checks              validation of arguments
 """
 
-from robustgen.metrics.anomalies import DetectionRates as DetectionRates
-from robustgen.metrics.anomalies import anomaly_scores as anomaly_scores
-from robustgen.metrics.anomalies import aupr as aupr
-from robustgen.metrics.anomalies import detection_rates as detection_rates
-from robustgen.metrics.anomalies import imagenet_a_accuracy as imagenet_a_accuracy
-from robustgen.metrics.anomalies import imagenet_o_aupr as imagenet_o_aupr
-from robustgen.metrics.balanced_errors import alexnet_balanced_errors as alexnet_balanced_errors
-from robustgen.metrics.balanced_errors import balanced_corruption_error as balanced_corruption_error
-from robustgen.metrics.balanced_errors import balanced_error as balanced_error
-from robustgen.metrics.balanced_errors import mean_balanced_corruption_error as mean_balanced_corruption_error
-from robustgen.metrics.balanced_errors import (
-    mean_relative_balanced_corruption_error as mean_relative_balanced_corruption_error,
-)
-from robustgen.metrics.balanced_errors import multi_label_balanced_error as multi_label_balanced_error
-from robustgen.metrics.balanced_errors import (
-    relative_balanced_corruption_error as relative_balanced_corruption_error,
-)
-from robustgen.metrics.baselines import ALEXNET_CLEAN_ERROR as ALEXNET_CLEAN_ERROR
-from robustgen.metrics.baselines import ALEXNET_ERROR as ALEXNET_ERROR
-from robustgen.metrics.baselines import ALEXNET_FLIP_PROBABILITY as ALEXNET_FLIP_PROBABILITY
-from robustgen.metrics.baselines import ALEXNET_TOP5_DISTANCE as ALEXNET_TOP5_DISTANCE
 from robustgen.metrics.bootstrap import bootstrap_means as bootstrap_means
 from robustgen.metrics.bootstrap import draw_weights as draw_weights
 from robustgen.metrics.bootstrap import images_needed as images_needed
 from robustgen.metrics.bootstrap import percentile_interval as percentile_interval
 from robustgen.metrics.calibration import CALIBRATION_BIN as CALIBRATION_BIN
+from robustgen.metrics.calibration import DetectionRates as DetectionRates
+from robustgen.metrics.calibration import RunningMean as RunningMean
+from robustgen.metrics.calibration import anomaly_scores as anomaly_scores
+from robustgen.metrics.calibration import aupr as aupr
 from robustgen.metrics.calibration import brier_score as brier_score
 from robustgen.metrics.calibration import brier_scores as brier_scores
+from robustgen.metrics.calibration import detection_rates as detection_rates
+from robustgen.metrics.calibration import imagenet_a_accuracy as imagenet_a_accuracy
+from robustgen.metrics.calibration import imagenet_o_aupr as imagenet_o_aupr
 from robustgen.metrics.calibration import rms_calibration_error as rms_calibration_error
+from robustgen.metrics.classification import COMMON_CORRUPTIONS as COMMON_CORRUPTIONS
+from robustgen.metrics.classification import COMMON_PERTURBATIONS as COMMON_PERTURBATIONS
+from robustgen.metrics.classification import EXTRA_CORRUPTIONS as EXTRA_CORRUPTIONS
+from robustgen.metrics.classification import EXTRA_PERTURBATIONS as EXTRA_PERTURBATIONS
+from robustgen.metrics.classification import NOISE_PERTURBATIONS as NOISE_PERTURBATIONS
+from robustgen.metrics.classification import SEVERITIES as SEVERITIES
 from robustgen.metrics.classification import confidences as confidences
+from robustgen.metrics.classification import jensen_shannon as jensen_shannon
 from robustgen.metrics.classification import softmax as softmax
 from robustgen.metrics.classification import top1_error as top1_error
 from robustgen.metrics.classification import top1_mistakes as top1_mistakes
 from robustgen.metrics.classification import top_classes as top_classes
+from robustgen.metrics.corruption_errors import ALEXNET_CLEAN_ERROR as ALEXNET_CLEAN_ERROR
+from robustgen.metrics.corruption_errors import ALEXNET_ERROR as ALEXNET_ERROR
+from robustgen.metrics.corruption_errors import ALEXNET_FLIP_PROBABILITY as ALEXNET_FLIP_PROBABILITY
+from robustgen.metrics.corruption_errors import ALEXNET_TOP5_DISTANCE as ALEXNET_TOP5_DISTANCE
+from robustgen.metrics.corruption_errors import alexnet_balanced_errors as alexnet_balanced_errors
 from robustgen.metrics.corruption_errors import area_under_distortion_error as area_under_distortion_error
 from robustgen.metrics.corruption_errors import areas_under_distortion_error as areas_under_distortion_error
+from robustgen.metrics.corruption_errors import balanced_corruption_error as balanced_corruption_error
+from robustgen.metrics.corruption_errors import balanced_error as balanced_error
 from robustgen.metrics.corruption_errors import corruption_error as corruption_error
 from robustgen.metrics.corruption_errors import corruption_errors as corruption_errors
+from robustgen.metrics.corruption_errors import depth_corruption_error as depth_corruption_error
+from robustgen.metrics.corruption_errors import depth_estimation_error as depth_estimation_error
+from robustgen.metrics.corruption_errors import list_superclasses as list_superclasses
 from robustgen.metrics.corruption_errors import (
     mean_area_under_distortion_error as mean_area_under_distortion_error,
 )
+from robustgen.metrics.corruption_errors import (
+    mean_balanced_corruption_error as mean_balanced_corruption_error,
+)
 from robustgen.metrics.corruption_errors import mean_corruption_error as mean_corruption_error
+from robustgen.metrics.corruption_errors import (
+    mean_relative_balanced_corruption_error as mean_relative_balanced_corruption_error,
+)
+from robustgen.metrics.corruption_errors import multi_label_balanced_error as multi_label_balanced_error
+from robustgen.metrics.corruption_errors import published_accuracies as published_accuracies
+from robustgen.metrics.corruption_errors import (
+    relative_balanced_corruption_error as relative_balanced_corruption_error,
+)
 from robustgen.metrics.corruption_errors import relative_corruption_error as relative_corruption_error
 from robustgen.metrics.corruption_errors import relative_corruption_errors as relative_corruption_errors
 from robustgen.metrics.corruption_errors import (
     relative_mean_corruption_error as relative_mean_corruption_error,
 )
+from robustgen.metrics.corruption_errors import resilience_rate as resilience_rate
+from robustgen.metrics.corruption_errors import superclass_accuracy as superclass_accuracy
+from robustgen.metrics.corruption_errors import superclass_labels as superclass_labels
+from robustgen.metrics.corruption_errors import superclass_predictions as superclass_predictions
+from robustgen.metrics.corruption_errors import superclass_probabilities as superclass_probabilities
 from robustgen.metrics.corruption_errors import unnormalised_corruption_error as unnormalised_corruption_error
 from robustgen.metrics.corruption_errors import (
     unnormalised_corruption_errors as unnormalised_corruption_errors,
@@ -105,40 +124,21 @@ from robustgen.metrics.corruption_errors import (
 from robustgen.metrics.corruption_errors import (
     unnormalised_mean_corruption_error as unnormalised_mean_corruption_error,
 )
-from robustgen.metrics.depth_errors import depth_corruption_error as depth_corruption_error
-from robustgen.metrics.depth_errors import depth_estimation_error as depth_estimation_error
-from robustgen.metrics.depth_errors import resilience_rate as resilience_rate
-from robustgen.metrics.divergence import jensen_shannon as jensen_shannon
+from robustgen.metrics.flips import LARGEST_TOP5_DISTANCE as LARGEST_TOP5_DISTANCE
 from robustgen.metrics.flips import flip_probability as flip_probability
 from robustgen.metrics.flips import flip_rate as flip_rate
 from robustgen.metrics.flips import mean_flip_probability as mean_flip_probability
 from robustgen.metrics.flips import mean_flip_rate as mean_flip_rate
+from robustgen.metrics.flips import mean_top5_distance as mean_top5_distance
 from robustgen.metrics.flips import sequence_flips as sequence_flips
-from robustgen.metrics.names import COMMON_CORRUPTIONS as COMMON_CORRUPTIONS
-from robustgen.metrics.names import COMMON_PERTURBATIONS as COMMON_PERTURBATIONS
-from robustgen.metrics.names import EXTRA_CORRUPTIONS as EXTRA_CORRUPTIONS
-from robustgen.metrics.names import EXTRA_PERTURBATIONS as EXTRA_PERTURBATIONS
-from robustgen.metrics.names import NOISE_PERTURBATIONS as NOISE_PERTURBATIONS
-from robustgen.metrics.names import SEVERITIES as SEVERITIES
-from robustgen.metrics.ranking_distances import LARGEST_TOP5_DISTANCE as LARGEST_TOP5_DISTANCE
-from robustgen.metrics.ranking_distances import mean_top5_distance as mean_top5_distance
-from robustgen.metrics.ranking_distances import sequence_top5_distances as sequence_top5_distances
-from robustgen.metrics.ranking_distances import sequence_zipf_distances as sequence_zipf_distances
-from robustgen.metrics.ranking_distances import standardised_top5_distance as standardised_top5_distance
-from robustgen.metrics.ranking_distances import top5_distance as top5_distance
-from robustgen.metrics.ranking_distances import (
-    unnormalised_mean_top5_distance as unnormalised_mean_top5_distance,
-)
-from robustgen.metrics.ranking_distances import unnormalised_top5_distance as unnormalised_top5_distance
-from robustgen.metrics.ranking_distances import unnormalised_zipf_distance as unnormalised_zipf_distance
-from robustgen.metrics.ranking_distances import zipf_distance as zipf_distance
-from robustgen.metrics.running_means import RunningMean as RunningMean
+from robustgen.metrics.flips import sequence_top5_distances as sequence_top5_distances
+from robustgen.metrics.flips import sequence_zipf_distances as sequence_zipf_distances
+from robustgen.metrics.flips import standardised_top5_distance as standardised_top5_distance
+from robustgen.metrics.flips import top5_distance as top5_distance
+from robustgen.metrics.flips import unnormalised_mean_top5_distance as unnormalised_mean_top5_distance
+from robustgen.metrics.flips import unnormalised_top5_distance as unnormalised_top5_distance
+from robustgen.metrics.flips import unnormalised_zipf_distance as unnormalised_zipf_distance
+from robustgen.metrics.flips import zipf_distance as zipf_distance
 from robustgen.metrics.segmentation import count_pixels as count_pixels
 from robustgen.metrics.segmentation import intersections_over_union as intersections_over_union
 from robustgen.metrics.segmentation import mean_intersection_over_union as mean_intersection_over_union
-from robustgen.metrics.superclasses import list_superclasses as list_superclasses
-from robustgen.metrics.superclasses import published_accuracies as published_accuracies
-from robustgen.metrics.superclasses import superclass_accuracy as superclass_accuracy
-from robustgen.metrics.superclasses import superclass_labels as superclass_labels
-from robustgen.metrics.superclasses import superclass_predictions as superclass_predictions
-from robustgen.metrics.superclasses import superclass_probabilities as superclass_probabilities

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.checks import Floats, array_of
+from robustgen.metrics.classification import Floats, array_of
 
 REPLICATES: Final = 1000
 """Number of resamples, the usual one for intervals of 95 %."""

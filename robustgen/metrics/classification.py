@@ -1,13 +1,129 @@
-"""From logits to predictions, probabilities and top-1 errors."""
+"""From logits to predictions, probabilities and errors; the names of the operations; checks of arguments."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.checks import Classes, Floats, blocks, labels_of, logits_of
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P
+
+# --- validation of arguments: arrays of the right dtype, shape and range, or an ArgumentError ------
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+Classes: TypeAlias = NDArray[np.intp]
+
+
+def array_of(value: ArrayLike, name: str, kinds: str, axes: str) -> NDArray[Any]:
+    """Return `value` as an array of a dtype kind in `kinds`; `axes` has a word per axis ("..." for any)."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name} cannot be converted to an array: {error}") from error
+    if array.dtype.kind not in kinds:
+        wanted = "numbers" if "f" in kinds else "truth values" if "b" in kinds else "integers"
+        raise ArgumentError(f"{name} must contain {wanted}, not {array.dtype}")
+    if not _fits(array.shape, axes.split()):
+        shape = ", ".join(axes.split())
+        raise ArgumentError(f"{name} must have the shape ({shape}), none of them 0, not {array.shape}")
+    return array
+
+
+def _fits(shape: tuple[int, ...], axes: list[str]) -> bool:
+    enough = len(shape) >= len(axes) - 1 if "..." in axes else len(shape) == len(axes)
+    return enough and 0 not in shape
+
+
+def logits_of(value: ArrayLike, axes: str = "... classes") -> NDArray[Any]:
+    """Return `value` as floating-point logits; minus infinity excludes a class, NaN and infinity raise."""
+    array = array_of(value, "logits", "fiu", axes)
+    if not np.isfinite(array.max(axis=-1)).all():
+        raise ArgumentError("logits contain NaN or infinity")
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def labels_of(value: ArrayLike, images: int, classes: int) -> Classes:
+    """Return `value` as true classes, (images,), each in 0 .. classes - 1."""
+    labels = array_of(value, "labels", "iu", "images")
+    if len(labels) != images:
+        raise ArgumentError(f"{len(labels)} labels for {images} images")
+    if labels.min() < 0 or labels.max() >= classes:
+        raise ArgumentError(f"labels must be 0 to {classes - 1}, not {labels.min()} to {labels.max()}")
+    return labels.astype(np.intp)
+
+
+def class_set(value: ArrayLike, classes: int) -> Classes:
+    """Return `value` in ascending order, which breaks ties between logits."""
+    chosen = np.sort(array_of(value, "classes", "iu", "classes"))
+    if chosen[0] < 0 or chosen[-1] >= classes or (chosen[1:] == chosen[:-1]).any():
+        raise ArgumentError(f"classes must be distinct indices from 0 to {classes - 1}")
+    return chosen.astype(np.intp)
+
+
+def bounded(value: ArrayLike, name: str, axes: str, most: float = 1.0) -> Floats:
+    """Return `value` as float64 numbers from 0 to `most`."""
+    array = array_of(value, name, "fiu", axes).astype(np.float64)
+    if not (array.min() >= 0 and array.max() <= most):
+        hint = " (fractions, not per cent)" if most == 1 else ""
+        raise ArgumentError(f"{name} must be 0 to {most:g}{hint}, not {array.min():g} to {array.max():g}")
+    return array
+
+
+def number(value: float, name: str, most: float = 1.0) -> float:
+    """Return `value` as one number from 0 to `most`."""
+    return float(bounded([value], name, "number", most)[0])
+
+
+def distributions(value: ArrayLike, axes: str = "... classes") -> Floats:
+    """Return `value` as probabilities that sum to 1 over the last axis."""
+    rows = bounded(value, "probabilities", axes)
+    # Wide enough for float16 outputs, narrow enough to catch logits.
+    if np.abs(rows.sum(axis=-1) - 1).max() > 0.01:
+        raise ArgumentError("probabilities must sum to 1 over the classes (use softmax on logits)")
+    return rows
+
+
+def flags_of(value: ArrayLike, name: str, count: int) -> NDArray[np.bool_]:
+    """Return `value` as `count` truth values."""
+    flags = array_of(value, name, "biu", "images")
+    if len(flags) != count:
+        raise ArgumentError(f"{name} has {len(flags)} entries where {count} are needed")
+    if flags.min() < 0 or flags.max() > 1:
+        raise ArgumentError(f"{name} must be true or false, 1 or 0")
+    return flags.astype(np.bool_)
+
+
+BLOCK_ELEMENTS = 1 << 18
+
+
+def blocks(rows: int, row_elements: int) -> Iterator[slice]:
+    """Yield slices of `rows` whose elements fit into the cache."""
+    step = max(1, BLOCK_ELEMENTS // row_elements)
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+# --- the operations of the benchmarks in the order of the papers' tables, and the number of sev ----
+
+COMMON_CORRUPTIONS: Final = IMAGENET_C.common
+"""The fifteen corruptions of mCE, in the order of [C] Table 1."""
+EXTRA_CORRUPTIONS: Final = IMAGENET_C.extra
+"""The four corruptions for validation, which no mean includes; [C] appendix B."""
+COMMON_PERTURBATIONS: Final = IMAGENET_P.common
+"""The ten perturbations of mFR and mT5D, in the order of [C] Table 3."""
+EXTRA_PERTURBATIONS: Final = IMAGENET_P.extra
+"""The four perturbations for validation, which no mean includes; [C] appendix E."""
+NOISE_PERTURBATIONS: Final = IMAGENET_P.noises
+"""The perturbations whose frames are compared with the first, clean one; [C] section 4.2."""
+SEVERITIES: Final = len(IMAGENET_C.levels)
+"""Severities of each corruption; [C] section 4.1."""
+
+
+# --- from logits to predictions, probabilities and top-1 errors ------------------------------------
 
 
 def top_classes(logits: ArrayLike, count: int = 5) -> Classes:
@@ -117,3 +233,55 @@ def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
 def top1_error(logits: ArrayLike, labels: ArrayLike) -> float:
     """Return the share of wrongly classified images, E of [C] section 4.2; see `top1_mistakes`."""
     return float(top1_mistakes(logits, labels).mean())
+
+
+# --- divergences of distributions over the classes -------------------------------------------------
+
+
+def jensen_shannon(*rows: ArrayLike) -> Floats:
+    """Return the mean Kullback-Leibler divergence, in nats, of distributions from their mean; [M] eq. 2.
+
+    Parameters
+    ----------
+    *rows : array_like, (..., classes), float
+        Two or more distributions of one shape; in AugMix three, for an image and two augmented copies.
+
+    Returns
+    -------
+    ndarray, (...), float64
+        0 (all equal) to the logarithm of their number.
+
+    Raises
+    ------
+    ArgumentError
+        There are fewer than two, the shapes differ, or a row is not a distribution.
+    """
+    arrays = [distributions(each) for each in rows]
+    if len(arrays) < 2 or len({each.shape for each in arrays}) > 1:
+        raise ArgumentError("at least two distributions of one shape are needed")
+    # The term of a probability of 0 is 0, whatever the logarithm.
+    logarithms = [np.log(np.where(each > 0, each, 1)) for each in arrays]
+    divergence: Floats = divergence_from_mean(arrays, logarithms, np.finfo(np.float64).tiny, np)
+    return divergence
+
+
+def divergence_from_mean(
+    probabilities: Sequence[Any], log_probabilities: Sequence[Any], least: float, library: ModuleType
+) -> Any:
+    """Return the mean Kullback-Leibler divergence of distributions from their mean, for arrays or tensors.
+
+    Parameters
+    ----------
+    probabilities, log_probabilities : sequence of tensors or arrays, (..., classes)
+    least : float
+        Lower limit of the mean distribution before its logarithm.
+    library : module
+        Module of their type: numpy or torch.
+
+    Returns
+    -------
+    tensor or array, (...)
+    """
+    log_mean = library.log(library.clip(sum(probabilities) / len(probabilities), least, 1.0))
+    pairs = zip(probabilities, log_probabilities, strict=True)
+    return sum((p * (log_p - log_mean)).sum(-1) for p, log_p in pairs) / len(probabilities)

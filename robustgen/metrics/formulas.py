@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.checks import Floats, bounded
-from robustgen.metrics.names import SEVERITIES
+from robustgen.metrics.classification import SEVERITIES, Floats, bounded
 
 Quantity = Literal["errors", "flip_probabilities", "top5_distances"]
 _Value = TypeVar("_Value")

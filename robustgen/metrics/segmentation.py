@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.checks import Floats, array_of
+from robustgen.metrics.classification import Floats, array_of
 
 IGNORED = 255
 """Label of pixels to ignore, as in Cityscapes and Pascal VOC."""

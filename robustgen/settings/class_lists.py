@@ -8,7 +8,7 @@ from typing import Any
 
 from robustgen.errors import ArgumentError
 from robustgen.files.name_lists import imagenet_classes, quote
-from robustgen.files.storage.regular import read_regular
+from robustgen.files.storage.host import read_regular
 
 
 def read_classes(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from robustgen.errors import ConfigError, UnknownNameError, quote
-from robustgen.files.storage.regular import read_regular
+from robustgen.files.storage.host import read_regular
 
 Place = tuple[int | str, ...]
 """Keys and positions that lead to a value."""

@@ -13,10 +13,8 @@ from robustgen.lab.related.streams.rows import StreamRow, read_rows
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Location
-from robustgen.torch.arguments import Quality, resolve_quality
-from robustgen.torch.corrupted import open_corrupter
-from robustgen.torch.keys import Key, resolve_keys
-from robustgen.torch.pairs import MapStyle
+from robustgen.torch.datasets import open_corrupter
+from robustgen.torch.items import Key, MapStyle, Quality, resolve_keys, resolve_quality
 from robustgen.torch.players import CccPlayer, DomainPlayer, Player
 
 

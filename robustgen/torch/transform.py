@@ -13,7 +13,7 @@ from robustgen.api import corrupt
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, UnknownNameError
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.registry import get_known
-from robustgen.torch.arguments import expand_groups
+from robustgen.torch.items import expand_groups
 
 try:
     import torch

@@ -31,7 +31,7 @@ COMPILED = """
 import gc
 import numpy as np
 from robustgen.pixels.imaging.kernels import elementwise
-from robustgen.files.storage.memory import collect_garbage_rarely
+from robustgen.files.storage.host import collect_garbage_rarely
 
 if {ours}:
     collect_garbage_rarely()
@@ -55,7 +55,7 @@ def test_no_garbage_is_collected_while_a_loop_is_compiled(tmp_path, ours):
 FREED = """
 import re
 import numpy as np
-from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
+from robustgen.files.storage.host import keep_freed_memory, return_freed_memory
 
 def count_kilobytes():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1])
@@ -79,7 +79,7 @@ def test_what_is_freed_is_handed_back_where_large_frames_need_it():
 REUSED = """
 import resource
 import numpy as np
-from robustgen.files.storage.memory import keep_freed_memory
+from robustgen.files.storage.host import keep_freed_memory
 
 def fill_and_count_faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -1,17 +1,179 @@
-"""Processes, standard streams, terminal and private folders of this machine."""
+"""This machine: memory, regular files, signals, processes, streams and private folders."""
 
+import atexit
+import ctypes
 import errno
+import gc
 import os
 import re
 import signal
 import socket
+import stat
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+# --- memory settings for processes that run only robustgen -----------------------------------------
+
+# Little cyclic garbage arises, while imports and compilation allocate millions of lasting objects.
+_ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
+
+# From glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
+
+
+@cache
+def collect_garbage_rarely() -> None:
+    """Collect cyclic garbage less often than Python's default, and not at all at exit.
+
+    One pass over the objects of numba and SciPy takes several times as long as an image.
+    """
+    gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
+    atexit.register(_leave_garbage)
+
+
+@contextmanager
+def pause_collection() -> Iterator[None]:
+    """Collect no cyclic garbage while importing modules or compiling loops."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_threshold()[0] == _ALLOCATIONS_BETWEEN_COLLECTIONS:
+            # Nearly all new objects last, so later collections can skip them.
+            _leave_garbage()
+        if was_enabled:
+            gc.enable()
+
+
+def _leave_garbage() -> None:
+    # Libraries that come with PyTorch print warnings about objects that remain.
+    if "torch" not in sys.modules:
+        gc.freeze()
+
+
+def keep_freed_memory() -> None:
+    """Make glibc keep freed memory, because returning and requesting it takes longer than the arithmetic."""
+    # The kernel clears each separate mapping; M_MMAP_THRESHOLD could avoid this only up to 32 MB.
+    _set_parameters({_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: 1 << 28})
+
+
+def return_freed_memory() -> None:
+    """Make glibc return freed memory at once; next to large frames, kept memory adds up to gigabytes."""
+    _set_parameters({_M_MMAP_MAX: 1 << 16, _M_MMAP_THRESHOLD: 1 << 20, _M_TRIM_THRESHOLD: 1 << 20})
+    with suppress(OSError, AttributeError):
+        _load_libc().malloc_trim(0)
+
+
+def _set_parameters(values: dict[int, int]) -> None:
+    """Set the thresholds of glibc for memory mappings and for kept memory."""
+    with suppress(OSError, AttributeError):
+        for parameter, value in values.items():
+            _load_libc().mallopt(parameter, value)
+
+
+@cache
+def _load_libc() -> Any:
+    return ctypes.CDLL(None)
+
+
+# --- regular files, opened without waiting for pipes or devices ------------------------------------
+
+_FLAGS: Final = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
+def open_regular(path: str | Path) -> BinaryIO:
+    """Open a regular file for reading.
+
+    Raises
+    ------
+    OSError
+        The file is a pipe, a device or a folder, or cannot be read.
+    """
+    # Opening a pipe would otherwise wait for a process at its other end.
+    file = os.open(path, os.O_RDONLY | _FLAGS)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+    return os.fdopen(file, "rb")
+
+
+def read_regular(path: str | Path, most: int | None = None) -> bytes:
+    """Read a regular file of at most `most` bytes.
+
+    Raises
+    ------
+    OSError
+        The file is not regular, cannot be read, or has more than `most` bytes.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise OSError(errno.EFBIG, f"has {size} bytes; at most {most} are allowed", str(path))
+        return file.read()
+
+
+# --- ctrl-C and SIGTERM, recorded, because compilers and imports may swallow their KeyboardInte ----
+
+_received = threading.Event()
+_numbers: list[int] = []
+
+
+def remember(*numbers: int, orderly: bool = False) -> None:
+    """Make signals raise a KeyboardInterrupt, and record it; ignored signals stay ignored.
+
+    Parameters
+    ----------
+    *numbers : int
+    orderly : bool
+        Whether stopping takes a while because of workers: a second signal is then ignored.
+    """
+    _received.clear()
+    _numbers.clear()
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _receive_once if orderly else _receive)
+
+
+def was_received() -> bool:
+    """Return whether such a signal was received."""
+    return _received.is_set()
+
+
+def signal_number() -> int:
+    """Return the number of the last signal received; that of Ctrl-C if there was none."""
+    return _numbers[-1] if _numbers else int(signal.SIGINT)
+
+
+def check() -> None:
+    """Raise the KeyboardInterrupt that other code has swallowed."""
+    if _received.is_set():
+        raise KeyboardInterrupt
+
+
+def _receive(number: int, frame: object) -> None:
+    _numbers.append(number)
+    _received.set()
+    raise KeyboardInterrupt
+
+
+def _receive_once(number: int, frame: object) -> None:
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    # Threads that watch workers raise errors when these end, and so do finalizers of an interrupted
+    # compilation; users need not see them.
+    threading.excepthook = lambda _: None
+    sys.unraisablehook = lambda _: None
+    _receive(number, frame)
+
+
+# --- processes, standard streams, terminal and private folders of this machine ---------------------
 
 HOST: Final = socket.gethostname()
 """Name of this machine, for messages."""

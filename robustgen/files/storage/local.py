@@ -7,6 +7,7 @@ import secrets
 import shutil
 import stat
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -16,8 +17,16 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from robustgen.errors import OutputError
 from robustgen.files.storage.base import Entry, Store
-from robustgen.files.storage.host import HOST_ID, IS_WINDOWS, check_for_windows, is_left_over
-from robustgen.files.storage.regular import open_regular
+from robustgen.files.storage.host import (
+    HOST_ID,
+    IS_WINDOWS,
+    check_for_windows,
+    is_left_over,
+    open_regular,
+    private_folder,
+)
+
+# --- store in a folder of this machine -------------------------------------------------------------
 
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _PIECE: Final = 1 << 18
@@ -146,7 +155,7 @@ class LocalStore(Store):
                 os.close(file)
             self._in_folder(target.rpartition("/")[0], _claim if exclusive else _replace, temporary, target)
         except BaseException:
-            _remove(temporary)
+            _remove_of_local(temporary)
             raise
 
     @contextmanager
@@ -159,7 +168,7 @@ class LocalStore(Store):
                 yield file
             self._in_folder(target.rpartition("/")[0], _replace, temporary, target)
         except BaseException:
-            _remove(temporary)
+            _remove_of_local(temporary)
             raise
 
     def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -202,7 +211,7 @@ class LocalStore(Store):
             target = self._full(path)
             make = partial(os.link, source._full(name), target, follow_symlinks=False)
             self._check_real(os.path.dirname(target))
-            _remove(target)
+            _remove_of_local(target)
             with suppress(OSError, NotImplementedError):
                 return self._in_folder(os.path.dirname(target), make)
         return super().copy(source, name, path)
@@ -318,7 +327,7 @@ def _claim(temporary: str, target: str) -> None:
     os.unlink(temporary)
 
 
-def _remove(temporary: str) -> None:
+def _remove_of_local(temporary: str) -> None:
     """Remove a file, if it still exists."""
     with suppress(OSError):
         os.unlink(temporary)
@@ -326,3 +335,34 @@ def _remove(temporary: str) -> None:
 
 def _entry(path: str, status: os.stat_result) -> Entry:
     return Entry(path, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
+
+
+# --- temporary folders that all processes of this machine can read, and that are removed even a ----
+
+
+class TemporaryFolder:
+    """Folder in the folder for temporary files (`TMPDIR`), removed with this object or at process exit.
+
+    If the process is killed, the next process that creates such a folder removes it.
+
+    Raises
+    ------
+    OSError
+        No temporary folder can be created.
+    """
+
+    def __init__(self) -> None:
+        parent = private_folder("robustgen")
+        for left in parent.iterdir():
+            if is_left_over(left.name):
+                shutil.rmtree(left, ignore_errors=True)
+        self.path = parent / name_temporary()
+        self.path.mkdir()
+        # Callable now; otherwise runs at process exit.
+        self.remove = weakref.finalize(self, _remove_of_temporary, self.path, os.getpid())
+
+
+def _remove_of_temporary(path: Path, process: int) -> None:
+    # A forked process inherits the finalizer, but not the folder.
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)

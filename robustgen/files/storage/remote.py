@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 
 from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.files.storage.base import Entry, Store
-from robustgen.files.storage.temporary import TemporaryFolder
+from robustgen.files.storage.local import TemporaryFolder
 
 _EXTRAS: Final = {"s3": "s3", "gs": "gcs", "hf": "hub"}
 _SAME: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs"}

@@ -37,8 +37,8 @@ from robustgen.lab.models.base import Model
 from robustgen.lab.models.classifier import Classifier
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
+from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
-from robustgen.pixels.imaging.pixels import stack_images
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.produce import describe_used_bits

@@ -8,7 +8,7 @@ from PIL import Image
 
 from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, explain_failure
-from robustgen.files.storage.memory import keep_freed_memory
+from robustgen.files.storage.host import keep_freed_memory
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits

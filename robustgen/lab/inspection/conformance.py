@@ -25,11 +25,11 @@ import numpy as np
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.files.set_files import STATE
 from robustgen.files.storage import Store, open_store
-from robustgen.files.storage.temporary import TemporaryFolder
+from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.inspection.verify import verify
 from robustgen.pixels.benchmarks.kinds import Kind
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.dataset.opening import open_dataset
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.run import run

@@ -21,7 +21,7 @@ from robustgen.lab.models.pytorch import (
     name_model_in_errors,
     read_weights,
 )
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Runtime
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, prefix_errors
 from robustgen.metrics import brier_scores, rms_calibration_error, softmax
-from robustgen.metrics.checks import Floats
+from robustgen.metrics.classification import Floats
 from robustgen.pixels.benchmarks.kinds import CLEAN
 
 BINS: Final = 15

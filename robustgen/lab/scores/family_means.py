@@ -9,7 +9,7 @@ import numpy as np
 
 from robustgen import metrics
 from robustgen.lab.scores.results import ModelScores
-from robustgen.metrics.balanced_errors import balance_mistakes
+from robustgen.metrics.corruption_errors import balance_mistakes
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 

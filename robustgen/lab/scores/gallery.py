@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from robustgen.display.sheets import fit_picture
 from robustgen.lab.scores.results import ModelScores
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant, parse_variant
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.formats.base import Dataset
 
 IMAGES: Final = 8

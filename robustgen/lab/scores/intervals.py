@@ -20,7 +20,7 @@ from robustgen.lab.scores.measures import Measure
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import bootstrap_means, images_needed, percentile_interval
 from robustgen.metrics.bootstrap import border_width, images_needed_at_border
-from robustgen.metrics.checks import Floats
+from robustgen.metrics.classification import Floats
 from robustgen.metrics.formulas import LARGEST
 from robustgen.pixels.benchmarks.kinds import CLEAN
 

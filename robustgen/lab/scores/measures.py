@@ -9,7 +9,7 @@ import numpy as np
 from robustgen.lab.scores.baselines import Baseline
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import COMMON_CORRUPTIONS, COMMON_PERTURBATIONS
-from robustgen.metrics.checks import Floats
+from robustgen.metrics.classification import Floats
 from robustgen.metrics.formulas import FORMULAS, Formula
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from robustgen.display.tables import format_tables
 from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, MissingDependencyError, UnknownNameError
-from robustgen.files.storage.temporary import TemporaryFolder
+from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation.evaluating import EvaluateResult
 from robustgen.lab.scores.intervals import MEAN, Interval
 from robustgen.lab.scores.layouts import format_report, list_tables

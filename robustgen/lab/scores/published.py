@@ -10,7 +10,7 @@ import numpy as np
 from robustgen.display.text import format_count
 from robustgen.lab.scores.baselines import Baseline
 from robustgen.lab.scores.measures import Measure
-from robustgen.metrics.baselines import read_published
+from robustgen.metrics.corruption_errors import read_published
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
 
 TABLES: Final = ("paper", "robustbench")

@@ -27,7 +27,7 @@ from robustgen.lab.scores.result_grid import (
     tabulate_severities,
 )
 from robustgen.metrics.bootstrap import draw_weights, percentile_interval
-from robustgen.metrics.checks import Floats
+from robustgen.metrics.classification import Floats
 from robustgen.metrics.formulas import CORRUPTION_ERROR, RELATIVE_CORRUPTION_ERROR
 from robustgen.metrics.segmentation import (
     IGNORED,

@@ -15,7 +15,7 @@ from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate
 from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors
 from robustgen.metrics import DetectionRates, confidences, detection_rates, top1_mistakes
-from robustgen.metrics.checks import Floats, logits_of
+from robustgen.metrics.classification import Floats, logits_of
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.settings.scoring import UnknownClassScoring
 

@@ -25,10 +25,10 @@ from robustgen.pixels.benchmarks.registry import (
     Stage,
     get_known,
 )
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
 from robustgen.pixels.imaging.geometry import blacken_gap
 from robustgen.pixels.imaging.jpeg import Subsampling
-from robustgen.pixels.imaging.pixels import Decoded, Rgb
 from robustgen.pixels.imaging.preparation import (
     Chain,
     CheckSide,

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from PIL import Image, ImageEnhance
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from robustgen.pixels.benchmarks.limits import ALPHAS, LEVELS, MOST_STEPS
+from robustgen.pixels.benchmarks.parameters import ALPHAS, LEVELS, MOST_STEPS
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.colour import apply_table
-from robustgen.pixels.imaging.dirichlet import beta, dirichlet
 from robustgen.pixels.imaging.kernels import elementwise, exact
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.pixels.imaging.rng import Rng, integers
+from robustgen.pixels.imaging.sampling import beta, dirichlet
 from robustgen.pixels.imaging.warps import sample_affine
 
 Table = npt.NDArray[np.uint8]

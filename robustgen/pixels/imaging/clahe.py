@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.pixels.imaging.kernels import elementwise, equalisation
+from robustgen.pixels.imaging.kernels import colour, elementwise
 from robustgen.pixels.imaging.opencv import cv2
-from robustgen.pixels.imaging.pixels import Rgb
 
 # A level cannot exceed 256 even shares; far above, OpenCV overflows and clips most values.
 MOST_CLIP = 256.0
@@ -82,7 +82,7 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
     even = height % tiles == 0 and width % tiles == 0
     rows, columns = (_extend(size, 0 if even else tiles - size % tiles) for size in (height, width))
     limit = max(int(parameters.clip_limit * (rows.size // tiles * (columns.size // tiles)) / 256), 1)
-    equalisation.equalise(lightness, tiles, columns, rows, limit, lightness)
+    colour.equalise(lightness, tiles, columns, rows, limit, lightness)
     lab[..., 0] = lightness
     return np.asarray(cv2.cvtColor(lab, cv2.COLOR_LAB2RGB), np.uint8)
 

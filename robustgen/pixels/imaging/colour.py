@@ -1,4 +1,4 @@
-"""Saturation, value and colour tables."""
+"""Conversions between colour spaces, and brightness, contrast and gamma by tables."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -6,10 +6,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.arrays import UNITS, cut_strips
-from robustgen.pixels.imaging.kernels import colour, elementwise
+from robustgen.pixels.imaging.arrays import UNITS, Rgb, cut_strips
+from robustgen.pixels.imaging.decode import as_grey
+from robustgen.pixels.imaging.kernels import colour, elementwise, exact
 from robustgen.pixels.imaging.opencv import cv2
-from robustgen.pixels.imaging.pixels import Rgb
+
+# --- saturation, value and colour tables -----------------------------------------------------------
 
 # Number of values in a large image, and pixels of a strip whose planes fit into the cache.
 _LARGE: Final = 3 << 20
@@ -102,3 +104,32 @@ def apply_table(image: Rgb, table: Rgb) -> Rgb:
     out = np.empty_like(image)
     elementwise.look_up(image.reshape(-1, 3), table, out.reshape(-1, 3))
     return out
+
+
+# --- brightness, contrast and gamma by tables, as Pillow and torchvision compute them --------------
+
+
+def mean_grey(image: Rgb) -> int:
+    """Return the mean luma of `image`, rounded half up."""
+    luma = as_grey(image)
+    return int(int(luma.sum()) / luma.size + 0.5)
+
+
+def blend_with(grey: int, image: Rgb, factor: float) -> Rgb:
+    """Return `grey` plus `factor` times the difference of each value of `image` from it, truncated.
+
+    Equals Pillow's ``ImageEnhance.Contrast`` with the mean grey, and ``Brightness`` with 0.
+    """
+    distances = np.arange(256, dtype=np.float32) - np.float32(grey)
+    values = np.float32(grey) + np.float32(factor) * distances
+    return _look_up(image, np.clip(values, 0, 255).astype(np.uint8))
+
+
+def bend_gamma(image: Rgb, gamma: float) -> Rgb:
+    """Raise the values of `image`, scaled to [0, 1], to the power `gamma`, and truncate."""
+    powers = [0.0**gamma, *(exact.power(value / 255, float(gamma)) for value in range(1, 256))]
+    return _look_up(image, np.array([int(255.999 * power) for power in powers], np.uint8))
+
+
+def _look_up(image: Rgb, table: Rgb) -> Rgb:
+    return apply_table(image, np.repeat(table[:, None], 3, axis=1))

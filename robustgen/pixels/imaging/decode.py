@@ -17,10 +17,10 @@ from PIL import Image, TiffImagePlugin
 from PIL.JpegImagePlugin import JpegImageFile
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, MissingDependencyError
-from robustgen.files.storage.regular import open_regular
+from robustgen.files.storage.host import open_regular
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, read_by_ijg
 from robustgen.pixels.imaging.native_messages import capture_native_messages
-from robustgen.pixels.imaging.pixels import Rgb
 
 Location = str | os.PathLike[str]
 Complaint = tuple[str, str]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.kernels import defocus, elementwise, exact
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.kernels import blur, elementwise, exact
 
 
 @lru_cache(maxsize=64)
@@ -146,9 +146,9 @@ def filter_with_disk(image: Rgb, radius: float, alias_blur: float, *, fused: boo
     elementwise.extend(image.reshape(height, -1), channels, reach, reach, True, np.uint16(1), padded)
     sums = np.empty((padded.shape[0] + 1, padded.shape[1]), np.uint16)
     if len(groups.runs):
-        defocus.add_up_columns(padded, sums)
+        blur.add_up_columns(padded, sums)
     out = np.empty_like(image)
-    defocus.weigh_groups(
+    blur.weigh_groups(
         padded,
         sums,
         groups.weights,

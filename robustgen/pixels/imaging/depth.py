@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.pixels.imaging.arrays import UNITS, unit
+from robustgen.pixels.imaging.arrays import UNITS, Rgb, unit
 from robustgen.pixels.imaging.decode import open_image
-from robustgen.pixels.imaging.kernels import depth as kernels
-from robustgen.pixels.imaging.kernels import elementary, elementwise
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.kernels import depth as depth_loops
+from robustgen.pixels.imaging.kernels import elementwise, exact
 from robustgen.pixels.imaging.preparation import Chain, Crop, ResizeShorter
 
 Depth = npt.NDArray[np.float32]
@@ -77,7 +76,7 @@ def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
     counts = np.zeros((256, 3), np.int64)
     elementwise.count_values(image.reshape(-1, 3), counts)
     light = np.float32((counts.sum(axis=1) * units.astype(np.float64)).sum() / image.size)
-    kernels.add_fog(
+    depth_loops.add_fog(
         image.reshape(-1, 3), units, depth.reshape(-1), np.float32(density), light, out.reshape(-1, 3)
     )
     return out
@@ -100,7 +99,7 @@ def refocus(image: Rgb, depth: Depth, aperture: float, *, far: bool) -> Rgb:
     (height, width), sharp = image.shape[:2], unit(image, np.float32)
     cells, spans = np.empty((height, width), np.uint8), np.empty((len(edges), height, 2), np.int64)
     shares = np.empty((height, width, 2), np.float32)
-    kernels.find_cells(depth, edges, cells, shares, spans)
+    depth_loops.find_cells(depth, edges, cells, shares, spans)
     plane, between, sums = np.empty((3, *image.shape), np.float32)
     out = np.empty(image.shape, np.uint8)
     for number, (radius, span) in enumerate(zip(radii, spans, strict=True)):
@@ -109,8 +108,8 @@ def refocus(image: Rgb, depth: Depth, aperture: float, *, far: bool) -> Rgb:
         if blurred:
             weights, total, tails = _blur_weights(radius, taps // 2, (height, width))
             flat = (each.reshape(height, -1) for each in (between, plane))
-            kernels.blur(sharp.reshape(height, -1), 3, weights, tails, total, span, *flat)
-        kernels.add_plane(number, plane if blurred else sharp, cells, shares, span, sums, out)
+            depth_loops.blur(sharp.reshape(height, -1), 3, weights, tails, total, span, *flat)
+        depth_loops.add_plane(number, plane if blurred else sharp, cells, shares, span, sums, out)
     return out
 
 
@@ -132,7 +131,7 @@ def _blur_weights(
 ) -> tuple[npt.NDArray[np.float32], np.float32, npt.NDArray[np.float32]]:
     """Return the right half of a Gaussian, cut at the image size, its sum, and the sums cut off."""
     places, half = np.arange(reach + 1, dtype=np.float32), np.empty(reach + 1, np.float32)
-    elementary.fill_exponentials(-(places * places) / (np.float32(2) * radius * radius), half)
+    exact.fill_exponentials(-(places * places) / (np.float32(2) * radius * radius), half)
     total = np.float32(2 * half[1:].sum(dtype=np.float64) + half[0])
     # The loops process two weights at a time, and no more than a side has samples.
     reaches = [side + side % 2 for side in reversed(shape)]

@@ -1,4 +1,4 @@
-"""Gaussian filter, bit-identical to SciPy's."""
+"""Gaussian filters of a given standard deviation, or of a given number of taps."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.arrays import UNITS
-from robustgen.pixels.imaging.kernels import exact
-from robustgen.pixels.imaging.kernels import gaussian as kernels
-from robustgen.pixels.imaging.pixels import Floats, Rgb
+from robustgen.pixels.imaging.arrays import UNITS, Floats, Rgb
+from robustgen.pixels.imaging.kernels import blur, exact
+
+# --- gaussian filter, bit-identical to SciPy's -----------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -63,7 +63,7 @@ def gaussian(
     flat = np.ascontiguousarray(values).reshape(height, -1)
     out = np.empty(flat.shape, np.float32 if values.dtype == np.float32 else np.float64)
     down, across = sigma if isinstance(sigma, tuple) else (sigma, sigma)
-    kernels.blur(
+    blur.blur(
         flat,
         flat.shape[1] // width,
         *_kernel(height, down, truncate, mode),
@@ -80,7 +80,7 @@ def gaussian_bytes(image: Rgb, sigma: float, truncate: float = 4.0) -> Rgb:
     weights, rows = _kernel(height, sigma, truncate, "nearest")
     _, columns = _kernel(width, sigma, truncate, "nearest")
     flat, target = image.reshape(height, -1), out.reshape(height, -1)
-    kernels.blur_bytes(flat, channels, UNITS, weights, rows, columns, target)
+    blur.blur_bytes(flat, channels, UNITS, weights, rows, columns, target)
     return out
 
 
@@ -93,3 +93,36 @@ def _kernel(size: int, sigma: float, truncate: float, mode: str) -> tuple[Any, A
     weights = gaussian_weights(float(sigma), float(truncate))
     padded = np.append(weights, np.zeros((1 - weights.size) % 2))
     return padded, _extension(size, padded.size - 1, mode)
+
+
+# --- gaussian filters with a given number of taps, which determines the standard deviation ---------
+
+
+def blur_by_taps(image: Rgb, taps: int) -> Rgb:
+    """Filter `image` with a Gaussian of an odd number of `taps`; mirror at the edge pixels, and round.
+
+    Equals torchvision's ``gaussian_blur(image, taps)``, except where its float32 sum changes a rounding.
+    """
+    height, width, channels = image.shape
+    weights, rows, columns = _half_kernel(taps), _mirror(height, taps), _mirror(width, taps)
+    out = np.empty((height, width * channels))
+    blur.blur(image.reshape(height, -1), channels, weights, rows, weights, columns, out)
+    return np.rint(out).astype(np.uint8).reshape(image.shape)
+
+
+@lru_cache(maxsize=32)
+def _half_kernel(taps: int) -> npt.NDArray[np.float64]:
+    """Return the right half of the kernel, centre first, in float32 precision; a zero makes it even."""
+    sigma, radius = 0.15 * taps + 0.35, taps // 2
+    density = np.empty(2 * radius + 1, np.float32)
+    exact.fill_exponentials(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2, density)
+    weights = (density / density.sum())[radius:].astype(np.float64)
+    return np.append(weights, np.zeros((1 - weights.size) % 2))
+
+
+@lru_cache(maxsize=64)
+def _mirror(size: int, taps: int) -> npt.NDArray[np.intp]:
+    """Return the sample index at each place of a line mirrored by an even radius, edges not repeated."""
+    radius = taps // 2 + (taps // 2) % 2
+    index = np.abs(np.arange(-radius, size + radius)) % (2 * size - 2)
+    return np.where(index >= size, 2 * size - 2 - index, index)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb_picture
-from robustgen.pixels.imaging.kernels import exact, pixelation
-from robustgen.pixels.imaging.pixels import Decoded, Rgb
+from robustgen.pixels.imaging.kernels import exact, resizing
 from robustgen.pixels.imaging.warps import sample_affine, warp_perspective
 
 # Resizing an extremely long image by its shorter side would need gigabytes.
@@ -57,7 +57,7 @@ def resize_by_box(image: Rgb, width: int, height: int) -> Rgb:
     """
     rows, columns = image.shape[:2]
     out = np.empty((height, width, 3), np.uint8)
-    pixelation.average_boxes(image, _boxes(columns, width), _boxes(rows, height), out)
+    resizing.average_boxes(image, _boxes(columns, width), _boxes(rows, height), out)
     return out
 
 

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.arrays import unit
+from robustgen.pixels.imaging.arrays import Rgb, unit
 from robustgen.pixels.imaging.gaussian import gaussian
-from robustgen.pixels.imaging.kernels import strokes
-from robustgen.pixels.imaging.kernels.elementary import angle_of, cosine, sine
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.kernels import drawing
+from robustgen.pixels.imaging.kernels.exact import angle_of, cosine, sine
 from robustgen.pixels.imaging.rng import Rng, integers
 
 Floats = npt.NDArray[np.float64]
@@ -50,7 +49,7 @@ def sample_places(image: Rgb, matrix: Floats) -> Rgb:
     """
     values = unit(image)
     out = np.empty(image.shape)
-    strokes.sample_affine(values, np.ascontiguousarray(matrix, np.float64), out)
+    drawing.sample_affine(values, np.ascontiguousarray(matrix, np.float64), out)
     return round_to_uint8(np.where(out == 0, 0.0, out.clip(values.min(), values.max())))
 
 
@@ -58,7 +57,7 @@ def add_strokes(image: Rgb, points: Floats) -> Rgb:
     """Add soft lines between consecutive `points` (N, 2), column and row."""
     values = unit(image)
     for start, end in itertools.pairwise(points):
-        strokes.add_line(*map(float, (*start, *end)), values)
+        drawing.add_line(*map(float, (*start, *end)), values)
     return round_to_uint8(values)
 
 
@@ -93,7 +92,7 @@ def swap_pixels(image: Rgb, rounds: int, rng: Rng) -> Rgb:
     else:
         moves[...] = rng.integers(0, 2, moves.shape) - np.array([0, 1, 1])
     out = image.copy()
-    strokes.swap_neighbours(out, moves)
+    drawing.swap_neighbours(out, moves)
     return out
 
 
@@ -114,7 +113,7 @@ def find_edges(image: Rgb, low: float = 0.1, high: float = 0.2) -> Rgb:
     smooth = smooth / (share + np.finfo(np.float64).eps)
     right, down = ndimage.sobel(smooth, axis=1), ndimage.sobel(smooth, axis=0)
     thin = np.zeros((height, width))
-    strokes.thin_edges(np.sqrt(down * down + right * right), down, right, low, thin)
+    drawing.thin_edges(np.sqrt(down * down + right * right), down, right, low, thin)
     edges, count = ndimage.label(thin > 0, np.ones((3, 3)))
     strong = np.zeros(count + 1, np.bool_)
     strong[edges[thin >= high]] = True

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import MissingDependencyError
-from robustgen.pixels.imaging.kernels import elementwise, exact, motion
-from robustgen.pixels.imaging.pixels import Floats, Rgb
+from robustgen.pixels.imaging.arrays import Floats, Rgb
+from robustgen.pixels.imaging.kernels import blur as blur_loops
+from robustgen.pixels.imaging.kernels import elementwise, exact
 
 MotionEngine = Literal["exact", "imagemagick"]
 
@@ -22,7 +23,7 @@ _LARGE: Final = 1 << 24
 def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
     """Return ImageMagick's one-sided Gaussian: 2 ceil(radius) + 1 weights with sum 1."""
     width = 2 * math.ceil(radius) + 1
-    weights: npt.NDArray[np.float64] = motion.fading_weights(width, float(sigma))
+    weights: npt.NDArray[np.float64] = blur_loops.fading_weights(width, float(sigma))
     weights /= weights.sum()
     return weights
 
@@ -30,7 +31,7 @@ def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
 def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return row and column offsets of the `width` samples along `angle` (degrees)."""
     rows, columns = np.empty((2, width), np.int64)
-    motion.place_samples(*_direction(width, angle), rows, columns)
+    blur_loops.place_samples(*_direction(width, angle), rows, columns)
     return rows, columns
 
 
@@ -67,7 +68,7 @@ def blur_along_line(
 
     def blur(lines: Rgb) -> Rgb:
         out = np.empty(lines.shape, np.uint8)
-        motion.blur_along_line(lines, flat.shape[1] // width, weights, *direction, out)
+        blur_loops.blur_along_line(lines, flat.shape[1] // width, weights, *direction, out)
         return out
 
     return _map_slabs(blur, flat, weights.size).reshape(image.shape)
@@ -102,7 +103,7 @@ def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) ->
     float64 ndarray of the shape of `values`
     """
     height, width = values.shape[:2]
-    weights = motion.fading_weights(2 * math.ceil(radius) + 1, float(sigma))
+    weights = blur_loops.fading_weights(2 * math.ceil(radius) + 1, float(sigma))
     if sigma:
         weights /= math.sqrt(2 * math.pi) * sigma
     weights /= weights.sum()
@@ -117,7 +118,7 @@ def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) ->
     padded = np.empty((height + abs(down), (width + abs(right)) * channels))
     elementwise.extend(flat, channels, above, left, False, 1.0, padded)
     out = np.empty(flat.shape)
-    motion.sum_rows(padded, weights, rows + above, (columns + left) * channels, out)
+    blur_loops.sum_rows(padded, weights, rows + above, (columns + left) * channels, out)
     return out.reshape(values.shape)
 
 

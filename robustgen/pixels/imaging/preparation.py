@@ -10,9 +10,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ImageError
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb, as_rgb_picture
 from robustgen.pixels.imaging.geometry import centre_crop, find_shorter, resize, resize_picture
-from robustgen.pixels.imaging.pixels import Decoded, Rgb
 
 Map = npt.NDArray[np.float32]
 """A value for each pixel, (H, W)."""

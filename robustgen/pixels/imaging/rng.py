@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.kernels import draws as kernels
+from robustgen.pixels.imaging.kernels import draws as draws_loops
 
 # Below this count, NumPy's draws are faster than copying the generator's state twice.
 _FEWEST_DRAWS = 2048
@@ -52,7 +52,7 @@ def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.ND
     if math.prod(shape) < _FEWEST_DRAWS or not draws_from_pcg64(rng):
         return np.asarray(rng.uniform(low, high, shape))
     out = np.empty(shape)
-    draw_from_pcg64(rng, kernels.draw_uniform, float(low), float(high - low), out.reshape(-1))
+    draw_from_pcg64(rng, draws_loops.draw_uniform, float(low), float(high - low), out.reshape(-1))
     return out
 
 
@@ -65,7 +65,7 @@ def bytes_below(rng: np.random.Generator, bound: int, count: int) -> npt.NDArray
     while done < count:
         likely = (count - done) * 256 // (256 - 256 % bound)
         octets = words.random_raw(likely // 8 + 64).astype("<u8", copy=False).view(np.uint8)
-        more, taken = kernels.keep_below(octets, bound, out[done:])
+        more, taken = draws_loops.keep_below(octets, bound, out[done:])
         done, used = done + more, used + taken
     # NumPy takes octets from 32-bit halves of words, and keeps an unused upper half.
     halves = -(-used // 4)

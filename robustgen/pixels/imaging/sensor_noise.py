@@ -5,11 +5,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
-from robustgen.pixels.imaging.arrays import UNITS, to_uint8
-from robustgen.pixels.imaging.kernels import distributions
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import UNITS, Rgb, to_uint8
+from robustgen.pixels.imaging.kernels import draws
 from robustgen.pixels.imaging.rng import Rng
+from robustgen.pixels.imaging.sampling import AliasTable, alias_table, from_cumulative, resample
 
 Levels = tuple[float, ...]
 
@@ -45,11 +44,11 @@ def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
     """Return the alias table from which `expose` draws for each value."""
     counts, shares = _circuit(photons, sigma)
     below = np.empty((256, counts.size))
-    distributions.poisson_below(np.array(levels) * photons, counts, below)
+    draws.poisson_below(np.array(levels) * photons, counts, below)
     # Last column: as many photons as full brightness, or more.
     chances = np.diff(below, axis=1, prepend=0.0, append=1.0)
     cumulative = np.zeros((256, 255))
-    distributions.add_mixtures(chances, shares, cumulative)
+    draws.add_mixtures(chances, shares, cumulative)
     return alias_table(from_cumulative(cumulative))
 
 
@@ -59,4 +58,4 @@ def _circuit(photons: float, sigma: float) -> tuple[npt.NDArray[np.int64], npt.N
     counts = np.arange(int(np.ceil(photons)))
     light = np.append(counts / photons, 1.0)
     deviates = (np.arange(1, 256) / 255.0 - light[:, None]) / sigma
-    return counts, distributions.normal_below(deviates.reshape(-1)).reshape(deviates.shape)
+    return counts, draws.normal_below(deviates.reshape(-1)).reshape(deviates.shape)

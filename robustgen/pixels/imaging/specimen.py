@@ -10,8 +10,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from robustgen.errors import ArgumentError
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.opencv import cv2
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.pixels.imaging.third_party_files import INK
 
 # Letters look alike at scales .14 to .16, and up to .18; there are no tables for others.

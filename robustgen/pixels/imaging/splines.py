@@ -7,10 +7,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.arrays import unit
+from robustgen.pixels.imaging.arrays import Floats, Rgb, unit
 from robustgen.pixels.imaging.kernels import exact
 from robustgen.pixels.imaging.kernels import splines as kernels
-from robustgen.pixels.imaging.pixels import Floats, Rgb
 
 _TURNS = 20
 

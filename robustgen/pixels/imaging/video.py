@@ -32,7 +32,7 @@ from robustgen.errors import (
     UnknownNameError,
     WriteError,
 )
-from robustgen.files.storage.regular import open_regular
+from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.decode import reason_of
 from robustgen.pixels.imaging.opencv import cv2
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.kernels import elementwise, intrinsics, zoom
-from robustgen.pixels.imaging.pixels import Floats, Rgb
+from robustgen.pixels.imaging.arrays import Floats, Rgb
+from robustgen.pixels.imaging.kernels import blur, elementwise, intrinsics
 
 # With this number of columns, the rows for all zooms stay in the cache.
 _COLUMNS: Final = 256
@@ -147,7 +147,7 @@ def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
     channels = math.prod(crop.shape[2:])
     out = np.empty((*shape, *crop.shape[2:]), crop.dtype)
     for plan in _plan_zooms(*shape, channels, (factor,), True):
-        zoom.add_zoomed(*plan.arguments(crop), out.reshape(len(out), -1), False, None, None)
+        blur.add_zoomed(*plan.arguments(crop), out.reshape(len(out), -1), False, None, None)
     return out
 
 
@@ -179,7 +179,7 @@ def average_zooms(
     height, width, channels = image.shape
     flat_total, out = total.reshape(height, -1), np.empty(image.shape, np.uint8)
     for plan in _plan_zooms(height, width, channels, tuple(factors[max(added, 1) :]), False, black_outside):
-        zoom.add_zoomed(
+        blur.add_zoomed(
             *plan.arguments(image), flat_total, added > 0, np.float32(count), out.reshape(height, -1)
         )
     return out
@@ -197,5 +197,5 @@ def take_in(image: Rgb, total: Floats, count: int) -> Rgb:
 
     `image` is also added to `total`, float32 (H, W, 3) in [0, 1].
     """
-    zoom.take_in(image.reshape(-1), total.reshape(-1), np.float32(count))
+    blur.take_in(image.reshape(-1), total.reshape(-1), np.float32(count))
     return image

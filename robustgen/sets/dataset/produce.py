@@ -19,12 +19,11 @@ from robustgen.errors import (
     name_error,
 )
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
-from robustgen.files.storage import interruption
-from robustgen.files.storage.host import HOST
-from robustgen.files.storage.memory import keep_freed_memory, return_freed_memory
+from robustgen.files.storage import host
+from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
 from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.records import Failure, Origin, Record
@@ -194,7 +193,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
                 for work in works:
                     made += work.make(variant)
                 reporter.tell(made)
-                interruption.check()
+                host.check()
             for work in works:
                 images[work.key] = work.origin
                 used_bits.append(work.used_bits)
@@ -303,7 +302,7 @@ class ImageWork:
         return True
 
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
-        interruption.check()
+        host.check()
         # The failure already names the key.
         reason = explain_failure(error).removeprefix(f"{self.key!r}: ")
         entry = {"key": self.key, "variant": variant.folder} if variant else {"key": self.key}

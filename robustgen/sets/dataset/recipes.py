@@ -20,8 +20,8 @@ from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C, IMAGENET_P, Ben
 from robustgen.pixels.benchmarks.overrides import NOT_CONSTANTS, Overrides
 from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
 from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.pixels.imaging.pixels import Decoded, Rgb
 from robustgen.pixels.imaging.preparation import PreparationStep
 from robustgen.sets.sources.base import Loaded
 

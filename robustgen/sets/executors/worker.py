@@ -9,8 +9,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Final, NoReturn
 
-from robustgen.files.storage.host import take_streams
-from robustgen.files.storage.memory import collect_garbage_rarely, keep_freed_memory
+from robustgen.files.storage.host import collect_garbage_rarely, keep_freed_memory, take_streams
 from robustgen.sets.executors.base import run_job
 
 _SECONDS_IDLE: Final = 300

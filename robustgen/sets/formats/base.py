@@ -17,8 +17,8 @@ from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling
-from robustgen.pixels.imaging.pixels import Pixels, Rgb, stack_images
 from robustgen.sets.formats.prefetch import prefetch
 from robustgen.sets.formats.units import WorkUnit, cut_by_images
 from robustgen.sets.sources.base import Items

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, TreeWriter, WriterSpec, keep_grey
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from PIL import Image, features
 
 from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, TreeWriter, keep_grey, without_suffix
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import video
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, TreeWriter, WriterSpec, without_suffix
 

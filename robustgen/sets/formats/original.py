@@ -8,8 +8,8 @@ from PIL import features
 
 from robustgen.errors import ImageError
 from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, TreeWriter
 from robustgen.sets.formats.jpeg import JpegEncoder

@@ -16,7 +16,7 @@ from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import decode, video
-from robustgen.pixels.imaging.pixels import Pixels
+from robustgen.pixels.imaging.arrays import Pixels
 from robustgen.sets.formats.base import Dataset, Encoded, Encoder, Labels, SetListing, Writer, WriterSpec
 from robustgen.sets.formats.units import WorkUnit, cut
 from robustgen.sets.sources.files import IndexedSource

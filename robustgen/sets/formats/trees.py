@@ -11,7 +11,7 @@ import numpy as np
 from robustgen.errors import ImageError, SourceError
 from robustgen.pixels.benchmarks.kinds import Variant, name_contents
 from robustgen.pixels.imaging import decode, video
-from robustgen.pixels.imaging.pixels import Pixels
+from robustgen.pixels.imaging.arrays import Pixels
 from robustgen.sets.formats.base import Dataset, Labels
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.classes import describe_order, sort_classes

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
-from robustgen.files.containers.tar import END, member_bytes
+from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.name_lists import join_names
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Variant
 from robustgen.sets.formats import Format, open_sample_encoder

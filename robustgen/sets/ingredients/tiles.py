@@ -13,9 +13,9 @@ from robustgen.display.progress import track
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.ingredients import IngredientSpec, OpenedIngredient
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.laion_c_effects import MOST_PICTURES, STICKER_SIDE, TileBank, shrink_to_tile
 from robustgen.pixels.imaging.preparation import PreparationStep
-from robustgen.pixels.imaging.tiles import MOST_PICTURES, STICKER_SIDE, TileBank, shrink_to_tile
 from robustgen.sets.executors import count_cores
 from robustgen.sets.sources.base import Options, Reusable
 from robustgen.sets.sources.opening import open_source

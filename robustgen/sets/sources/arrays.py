@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import split_names
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.array_files import ArrayFile, NpyFiles, open_array_file
 from robustgen.sets.sources.base import DEFAULTS, Options, class_of, name_source_in_errors

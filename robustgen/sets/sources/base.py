@@ -14,9 +14,9 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
 from robustgen.files.storage import Store
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Levels, Location, reason_of
 from robustgen.pixels.imaging.jpeg import Libjpeg
-from robustgen.pixels.imaging.pixels import Rgb
 
 Cache = tuple[Store, str] | None
 """Location of a cached index: a store and the name of a file in it."""

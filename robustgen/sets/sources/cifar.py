@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.files.containers.archives import peek_names
 from robustgen.files.containers.pickles import Pickled, unpickle
-from robustgen.files.containers.tar import peek_names
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import name_source_in_errors
 from robustgen.sets.sources.named_files import read_named_files

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from robustgen.errors import SourceError
-from robustgen.files.storage.local import LocalStore
-from robustgen.files.storage.temporary import TemporaryFolder
+from robustgen.files.storage.local import LocalStore, TemporaryFolder
 
 
 class Copies:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from robustgen.errors import ImageError, SourceError
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
     FORMATS,
     Location,
@@ -18,7 +19,6 @@ from robustgen.pixels.imaging.decode import (
     read_dimensions,
 )
 from robustgen.pixels.imaging.jpeg import Libjpeg
-from robustgen.pixels.imaging.pixels import Decoded, Rgb
 from robustgen.sets.sources.base import DEFAULTS, Options, Source, class_of
 from robustgen.sets.sources.foreign import explain_foreign
 from robustgen.sets.sources.index import Index, SourceListing

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import MissingDependencyError
-from robustgen.files.containers.compressed import unpack
+from robustgen.files.containers.archives import unpack
 from robustgen.files.storage import Store
 from robustgen.files.version import __version__
 from robustgen.pixels.imaging.decode import reason_of

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from robustgen.files.storage import Store
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, name_source_in_errors
 from robustgen.sets.sources.numbered import NumberedSource, Rows

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import PurePosixPath
 from typing import Final
 
-from robustgen.files.containers.tar import open_compressed
+from robustgen.files.containers.archives import open_compressed
 from robustgen.sets.sources.places import Place
 
 # CIFAR unpacks to 186 MB; skipping the rest of a larger archive would only take time.

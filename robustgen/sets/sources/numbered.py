@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ImageError
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location, as_rgb
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.sources.base import DEFAULTS, Options, Source, check_split, name_source_in_errors
 from robustgen.sets.sources.classes import name_folders
 from robustgen.sets.sources.copies import Copies

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import SourceError
-from robustgen.files.containers import tar, zipped
+from robustgen.files.containers import archives
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources.base import DEFAULTS, Options, Reusable, name_source_in_errors
 from robustgen.sets.sources.foreign import explain_foreign
@@ -143,16 +143,16 @@ def list_archive(index: Index, number: int) -> SourceListing:
     store, name = index.locate(number)
     with store.open(name) as content:
         if name.lower().endswith(".zip"):
-            for raw_name, member in zipped.list_members(content):
+            for raw_name, member in archives.list_members(content):
                 _add(listing, raw_name, member if isinstance(member, str) else (number, *member))
             return listing
         last, size = "the beginning", store.stat(name).size
         try:
-            for entry in tar.iterate_members(content):
+            for entry in archives.iterate_members(content):
                 last = repr(entry.name)
                 if entry.isdir():
                     continue
-                found: tuple[int, ...] | str = (number, *tar.locate_member(content, entry))
+                found: tuple[int, ...] | str = (number, *archives.locate_member(content, entry))
                 if not entry.isreg() or entry.issparse():
                     found = "a link" if entry.issym() or entry.islnk() else "not a regular file"
                 elif entry.offset_data + entry.size > size:
@@ -183,5 +183,5 @@ def read_member(index: Index, place: Any) -> bytes:
     number, *member = place
     read = partial(index.read_part, number)
     if index.files[number].name.lower().endswith(".zip"):
-        return zipped.read_member(read, zipped.ZipMember(*member))
-    return tar.read_member(read, tar.TarMember(*member))
+        return archives.read_zip_member(read, archives.ZipMember(*member))
+    return archives.read_tar_member(read, archives.TarMember(*member))

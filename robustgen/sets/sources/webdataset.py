@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from robustgen.files.containers.tar import peek_names
+from robustgen.files.containers.archives import peek_names
 from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import split_names
 from robustgen.pixels.imaging.decode import EXTENSIONS

@@ -23,7 +23,7 @@ from robustgen.metrics import (
     COMMON_PERTURBATIONS,
     NOISE_PERTURBATIONS,
 )
-from robustgen.metrics.baselines import read_published
+from robustgen.metrics.corruption_errors import read_published
 from tests.digits import PLAIN, put_folder, put_model
 from tests.helpers import cli, cli_error, pixels_of, slow_after
 

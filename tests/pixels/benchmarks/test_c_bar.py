@@ -7,7 +7,7 @@ import pytest
 
 import robustgen
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
-from robustgen.pixels.imaging.kernels.elementary import angle_of, cosine, raise_to, sine
+from robustgen.pixels.imaging.kernels.exact import angle_of, cosine, raise_to, sine
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from tests.golden.outputs import DESCRIBED, read_cases, read_outputs

@@ -10,7 +10,7 @@ from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks import corruptions
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
 from robustgen.pixels.benchmarks.registry import MEDMNIST
-from robustgen.pixels.imaging.tiles import TileBank
+from robustgen.pixels.imaging.laion_c_effects import TileBank
 from tests.golden.outputs import read_outputs
 from tests.helpers import cli, cli_error, photo, put_photo
 

@@ -10,9 +10,8 @@ import robustgen
 from robustgen import metrics
 from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
-from robustgen.pixels.imaging.glitches import plan_glitch
-from robustgen.pixels.imaging.shapes import _turn as turn
-from robustgen.pixels.imaging.tiles import TileBank, shrink_to_tile
+from robustgen.pixels.imaging.laion_c_effects import TileBank, plan_glitch, shrink_to_tile
+from robustgen.pixels.imaging.laion_c_effects import _turn as turn
 from tests.helpers import photo
 
 # Of 224 x 224 pixels: shifts (offset, first row, rows), then channel, right, down, before they wrap.

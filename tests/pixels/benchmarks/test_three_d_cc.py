@@ -7,9 +7,9 @@ from PIL import Image, ImageOps
 import robustgen
 from robustgen import metrics
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.pixels.benchmarks.corruptions.three_d_cc.family import NOT_MADE
+from robustgen.pixels.benchmarks.corruptions.three_d_cc import NOT_MADE
 from robustgen.pixels.imaging.depth import depth_from_midas, prepare_depth
-from robustgen.pixels.imaging.kernels.elementary import fill_exponentials
+from robustgen.pixels.imaging.kernels.exact import fill_exponentials
 from tests.helpers import photo
 
 IMAGE = photo(96, 120, seed=4)

@@ -17,14 +17,12 @@ from robustgen.pixels.benchmarks.corruptions.blur import ZoomBlur
 from robustgen.pixels.imaging import motion
 from robustgen.pixels.imaging.arrays import to_uint8, unit
 from robustgen.pixels.imaging.colour import Hsv, raise_value
-from robustgen.pixels.imaging.elastic import displace, smooth_fields
-from robustgen.pixels.imaging.frost import frost_crop, frost_photograph
 from robustgen.pixels.imaging.gaussian import gaussian, gaussian_bytes
 from robustgen.pixels.imaging.geometry import resize_by_box
-from robustgen.pixels.imaging.haze import draw_plasma
 from robustgen.pixels.imaging.motion import blur_along_line
 from robustgen.pixels.imaging.third_party_files import FROST
-from robustgen.pixels.imaging.warps import sample_affine
+from robustgen.pixels.imaging.warps import displace, sample_affine, smooth_fields
+from robustgen.pixels.imaging.weather_effects import draw_plasma, frost_crop, frost_photograph
 from robustgen.pixels.imaging.zoom import average_zooms, enlarge, zoom_crop
 from tests import reference
 from tests.golden.outputs import DESCRIBED
@@ -224,7 +222,7 @@ def test_without_imagemagick_the_remedy_is_told(monkeypatch):
 
 def test_the_last_window_of_a_photograph_is_never_taken(monkeypatch):
     photograph = photo(40, 50)
-    monkeypatch.setattr("robustgen.pixels.imaging.frost.frost_photograph", lambda *_: photograph)
+    monkeypatch.setattr("robustgen.pixels.imaging.weather_effects.frost_photograph", lambda *_: photograph)
     for seed in range(20):
         window = frost_crop((39, 49), 1.0, None, np.random.default_rng(seed))
         assert np.array_equal(window, photograph[:39, :49])
@@ -325,8 +323,8 @@ def test_plasma_of_other_shapes_is_cut_from_the_next_power_of_two(shape):
 def test_a_large_plasma_is_refined_in_bands(monkeypatch, rng, shape):
     ours, whole = rng(8), rng(8)
     want = draw_plasma(shape, 1.7, whole)
-    monkeypatch.setattr("robustgen.pixels.imaging.haze._AT_ONCE", 4)
-    monkeypatch.setattr("robustgen.pixels.imaging.haze._DRAWS", 37)
+    monkeypatch.setattr("robustgen.pixels.imaging.weather_effects._AT_ONCE", 4)
+    monkeypatch.setattr("robustgen.pixels.imaging.weather_effects._DRAWS", 37)
     got = draw_plasma(shape, 1.7, ours)
     assert np.array_equal(got.field, want.field) and got[1:] == want[1:]
     assert ours.bytes(8) == whole.bytes(8)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import fft, special
 
-from robustgen.pixels.imaging import spatter
+from robustgen.pixels.imaging import weather_effects
 from robustgen.pixels.imaging.clahe import Clahe, clahe
-from robustgen.pixels.imaging.fourier import plan_transform
-from robustgen.pixels.imaging.kernels import distances, distributions, exact, fourier, resizing
+from robustgen.pixels.imaging.kernels import drawing, draws, exact, fourier, resizing
+from robustgen.pixels.imaging.noise_fields import plan_transform
 from tests.helpers import photo
 
 RNG = np.random.default_rng(0)
@@ -89,11 +89,11 @@ def test_half_spectra_become_the_lines_of_scipy(shape):
 
 def test_distribution_functions_are_those_of_scipy():
     deviates = np.concatenate([RNG.uniform(-9, 9, 2000), RNG.normal(0, 0.01, 500), [0, -50, 50]])
-    assert np.abs(distributions.normal_below(deviates) - special.ndtr(deviates)).max() < 1e-13
+    assert np.abs(draws.normal_below(deviates) - special.ndtr(deviates)).max() < 1e-13
     for photons in (3, 12, 60, 500, 3000):
         means, counts = np.linspace(0, photons, 256), np.sort(RNG.integers(-1, photons + 1, 255))
         below = np.empty((256, 255))
-        distributions.poisson_below(means, counts, below)
+        draws.poisson_below(means, counts, below)
         want = np.where(counts < 0, 0.0, special.pdtr(np.maximum(counts, 0), means[:, None]))
         assert np.abs(below - want).max() < 1e-12
 
@@ -116,7 +116,7 @@ def test_distances_are_the_chamfer_of_opencv(shape):
     field = np.minimum(ways.min(axis=-1), 20 * 65536) / 65536
     want = cv2.blur(field, (3, 3)).astype(np.float32).astype(np.uint8)
     out = np.empty_like(edges)
-    distances.blur_distances(edges, spatter.FIXED_POINT_COSTS, out)
+    drawing.blur_distances(edges, weather_effects.FIXED_POINT_COSTS, out)
     assert np.array_equal(out, want)
 
 

@@ -5,8 +5,7 @@ import zlib
 import numpy as np
 import pytest
 
-from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
-from robustgen.pixels.imaging.jpeg_round_trip import round_trip
+from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg, round_trip
 
 
 def by_jpeglib(image, quality):

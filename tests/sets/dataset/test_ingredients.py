@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from robustgen.pixels.benchmarks.corruptions.three_d_cc.depth import DEPTH
+from robustgen.pixels.benchmarks.corruptions.three_d_cc import DEPTH
 from robustgen.pixels.benchmarks.ingredients import OpenedIngredient
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.pixels.imaging.third_party_files import FROST

@@ -12,7 +12,7 @@ import robustgen
 from robustgen.files.storage import open_store
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.kinds import parse_variant
-from robustgen.pixels.imaging.tiles import TileBank
+from robustgen.pixels.imaging.laion_c_effects import TileBank
 from robustgen.sets.dataset.plan import plan_benchmark
 from robustgen.sets.formats.jpeg import JpegEncoder
 from robustgen.settings.config import Config

@@ -350,7 +350,7 @@ def test_zips_that_promise_gigabytes_cost_nothing(tmp_path: Path) -> None:
 
 
 def test_a_tar_gz_that_would_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustgen.files.containers.compressed.HARMLESS_BYTES", 1 << 20)
+    monkeypatch.setattr("robustgen.files.containers.archives.HARMLESS_BYTES", 1 << 20)
     path = PACKERS["a.tar.gz"](tmp_path / "a.tar.gz", {"a/x.png": bytes(1 << 24)})
     with pytest.raises(SourceError, match=r"a\.tar\.gz: unpacks to more than"):
         ImageFolder(path).keys()

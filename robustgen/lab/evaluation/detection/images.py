@@ -12,7 +12,7 @@ from robustgen.errors import ImageError, MissingDependencyError, SourceError, ex
 from robustgen.lab.evaluation.detection.reading import Annotations
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.executors import count_cores

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import SourceError
-from robustgen.files.storage.regular import open_regular
+from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.geometry import MOST_PIXELS
 
 MOST_DETECTIONS: Final = 100

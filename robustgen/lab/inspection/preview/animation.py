@@ -11,7 +11,7 @@ from robustgen.display.sheets import CELL, fit_picture
 from robustgen.display.text import format_name
 from robustgen.lab.inspection.preview.previewed import Previewed
 from robustgen.pixels.imaging import video
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 
 FRAMES_PER_SECOND = 8
 

@@ -11,7 +11,7 @@ from robustgen.display.sheets import CELL, SheetRow, fit_picture
 from robustgen.display.text import format_name
 from robustgen.errors import OutputError
 from robustgen.lab.inspection.preview.previewed import Previewed
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 
 ANIMATED = (".gif", ".mp4")
 # Evenly spaced for all published lengths: 16, 21, 31 and 41.

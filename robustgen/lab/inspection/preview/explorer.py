@@ -14,8 +14,8 @@ from robustgen.errors import OutputError
 from robustgen.files.storage import save
 from robustgen.lab.inspection.preview.previewed import Previewed
 from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import encode_jpeg
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.pixels.imaging.similarity import Reference
 from robustgen.sets.dataset.recipes import BenchmarkRecipe
 

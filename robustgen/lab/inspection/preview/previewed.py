@@ -16,7 +16,7 @@ from robustgen.errors import (
 from robustgen.files.storage import is_url
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.ingredients.opening import find_fitting

@@ -9,7 +9,7 @@ from robustgen.lab.inspection.report.facts import group_variants
 from robustgen.lab.inspection.report.sampling import FRAMES_SHOWN, SetSample, VariantView
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.formats.base import Dataset
 
 

@@ -15,8 +15,8 @@ from robustgen import metrics
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import centre_crop
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.pixels.imaging.similarity import WINDOW, Reference
 from robustgen.sets.formats.base import Dataset
 

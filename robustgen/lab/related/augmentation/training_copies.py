@@ -9,8 +9,8 @@ from robustgen.files.storage import open_store
 from robustgen.lab.related.augmentation import TITLE
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.augmix import AugMix, augmix
-from robustgen.pixels.imaging.pixels import Decoded, Rgb
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe, item_rng
 from robustgen.sets.dataset.selection import open_chosen_source, select_keys

@@ -5,8 +5,8 @@ from typing import Final
 
 import numpy as np
 
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import centre_crop, resize_shorter
-from robustgen.pixels.imaging.pixels import Rgb
 
 SHARE: Final = 0.875
 """Side of the crop relative to the shorter side of the resized image: 224 / 256, as in ImageNet tests."""

@@ -20,8 +20,8 @@ from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.lab.related.filtration.crops import Geometry, geometry
 from robustgen.lab.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.metrics import softmax
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clahe import Clahe
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.settings.class_lists import read_classes
 from robustgen.settings.models import Runtime
 from robustgen.settings.related import Filtering

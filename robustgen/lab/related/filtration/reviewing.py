@@ -11,9 +11,9 @@ from robustgen.errors import ConfigError
 from robustgen.files.json_files import parse_json
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
-from robustgen.files.storage.regular import read_regular
+from robustgen.files.storage.host import read_regular
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import resize
-from robustgen.pixels.imaging.pixels import Rgb
 
 PER_PAGE: Final = 1000
 """Images per page, about 15 MB."""

@@ -20,7 +20,7 @@ from robustgen.errors import (
     UnknownNameError,
 )
 from robustgen.files.storage import Store, open_store
-from robustgen.files.storage.regular import read_regular
+from robustgen.files.storage.host import read_regular
 from robustgen.lab.related.icons import TITLE
 from robustgen.lab.related.icons.choosing import (
     Choice,
@@ -35,8 +35,8 @@ from robustgen.lab.related.icons.choosing import (
 )
 from robustgen.lab.related.icons.packages import Style, read_picture, read_style
 from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import resize
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.formats.base import SetListing, TreeWriter

@@ -22,9 +22,9 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.corruptions import get_corruption
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.pixels.imaging.kernels import exact
-from robustgen.pixels.imaging.pixels import Decoded, Rgb
 
 Accuracies = npt.NDArray[np.float64]
 """Accuracy in % under the first corruption at severity i / 4, then the second at j / 4; (21, 21)."""

@@ -12,10 +12,10 @@ from typing import Any
 
 from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, OutputError, explain_failure
-from robustgen.files.containers.tar import END, member_bytes
+from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.set_files import WrittenFile
-from robustgen.files.storage import interruption, measure
-from robustgen.files.storage.memory import keep_freed_memory
+from robustgen.files.storage import host, measure
+from robustgen.files.storage.host import keep_freed_memory
 from robustgen.lab.related.streams.ccc import (
     IMAGES_PER_FILE,
     QUALITY,
@@ -92,7 +92,7 @@ class ShardJob:
                     raise
                 # A bad image does not stop the others, whatever its error.
                 except Exception as error:
-                    interruption.check()
+                    host.check()
                     key = self.keys[self.stream[index].image]
                     reason = explain_failure(error).removeprefix(f"{key!r}: ")
                     failures.append({"key": key, "sample": name_sample(index)[1], "reason": reason})

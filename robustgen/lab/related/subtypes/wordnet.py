@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustgen.errors import SourceError
-from robustgen.files.storage.regular import read_regular
+from robustgen.files.storage.host import read_regular
 
 DATA = "data.noun"
 # Locations in Debian, in the npm package wordnet 2.0.0, and in Princeton's own archive.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from robustgen.lab.evaluation.detection.reading import Annotations, keep_best
 from robustgen.lab.models.masks import import_pycocotools
-from robustgen.metrics.checks import Floats
+from robustgen.metrics.classification import Floats
 
 IouType = Literal["bbox", "segm"]
 METRICS: Final = (

@@ -33,9 +33,9 @@ from robustgen.lab.scores.result_grid import (
     find_cells,
     tabulate_severities,
 )
-from robustgen.metrics.baselines import read_published
 from robustgen.metrics.bootstrap import draw_weights, percentile_interval
-from robustgen.metrics.checks import Floats
+from robustgen.metrics.classification import Floats
+from robustgen.metrics.corruption_errors import read_published
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.sets.executors import count_cores
 from robustgen.settings.scoring import DetectionScoring

@@ -9,14 +9,13 @@ import numpy.typing as npt
 
 from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import corruption
-from robustgen.pixels.imaging.alias_sampling import random_bits
-from robustgen.pixels.imaging.arrays import unit
+from robustgen.pixels.imaging.arrays import Rgb, unit
 from robustgen.pixels.imaging.defocus import filter_with_disk
 from robustgen.pixels.imaging.gaussian import gaussian_bytes
-from robustgen.pixels.imaging.kernels import glass as kernels
+from robustgen.pixels.imaging.kernels import blur
 from robustgen.pixels.imaging.motion import MotionEngine, blur_along_line
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.pixels.imaging.rng import Rng, bytes_below
+from robustgen.pixels.imaging.sampling import random_bits
 from robustgen.pixels.imaging.zoom import average_zooms
 
 
@@ -73,7 +72,7 @@ def glass_blur(image: Rgb, parameters: GlassBlur, rng: Rng) -> Rgb:
     visits = (image.shape[0] - 2 * reach) * (image.shape[1] - 2 * reach) * iterations
     moves = _moves(reach, visits, rng)
     shuffled = gaussian_bytes(image, parameters.sigma)
-    kernels.glass_shuffle(shuffled, moves, reach, iterations)
+    blur.glass_shuffle(shuffled, moves, reach, iterations)
     return gaussian_bytes(shuffled, parameters.sigma)
 
 

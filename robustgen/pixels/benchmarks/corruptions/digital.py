@@ -8,13 +8,12 @@ import numpy.typing as npt
 from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import SCALES, corruption
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.colour import Hsv, channel_means, scale_about
-from robustgen.pixels.imaging.elastic import displace, jittered_affine, smooth_fields
 from robustgen.pixels.imaging.geometry import resize_by_box
-from robustgen.pixels.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg
-from robustgen.pixels.imaging.jpeg_round_trip import round_trip
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg, round_trip
 from robustgen.pixels.imaging.rng import Rng
+from robustgen.pixels.imaging.warps import displace, jittered_affine, smooth_fields
 
 
 @dataclass(frozen=True)

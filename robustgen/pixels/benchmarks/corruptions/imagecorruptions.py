@@ -14,16 +14,13 @@ from PIL import Image
 
 from robustgen.pixels.benchmarks.corruptions import blur, digital, weather
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family, corruption
-from robustgen.pixels.imaging import frost as frosting
-from robustgen.pixels.imaging import snow as snowing
-from robustgen.pixels.imaging import spatter as splashing
-from robustgen.pixels.imaging.arrays import to_uint8, unit
+from robustgen.pixels.imaging import weather_effects
+from robustgen.pixels.imaging.arrays import Floats, Rgb, to_uint8, unit
 from robustgen.pixels.imaging.gaussian import gaussian
 from robustgen.pixels.imaging.geometry import resize_by_box
 from robustgen.pixels.imaging.motion import sum_along_line
-from robustgen.pixels.imaging.pixels import Floats, Rgb
 from robustgen.pixels.imaging.rng import Rng, integers
-from robustgen.pixels.imaging.ziggurat import normal
+from robustgen.pixels.imaging.sampling import normal
 
 IMAGECORRUPTIONS = Family(
     "imagecorruptions",
@@ -101,7 +98,7 @@ def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
     flakes[flakes < p.threshold] = 0
     blown = sum_along_line(np.clip(flakes, 0, 1), p.radius, p.sigma, rng.uniform(-135, -45))
     layer = np.round(np.clip(blown, 0, 1) * 255).astype(np.uint8)[:height, :width]
-    return snowing.add_snow(image, snowing.luma_of(image), p.mix, np.ascontiguousarray(layer))
+    return weather_effects.add_snow(image, weather_effects.luma_of(image), p.mix, np.ascontiguousarray(layer))
 
 
 def _enlarge(layer: Floats, factor: float) -> Floats:
@@ -129,11 +126,11 @@ class FrostWindow:
 def frost(image: Rgb, parameters: FrostWindow, rng: Rng, folder: str | None) -> Rgb:
     """Add a window of a frost photograph, which is always enlarged by a tenth."""
     height, width = image.shape[:2]
-    photograph = frosting.enlarged_photograph(int(integers(rng, 0, 5)), (height, width), folder)
+    photograph = weather_effects.enlarged_photograph(int(integers(rng, 0, 5)), (height, width), folder)
     top = integers(rng, 0, photograph.shape[0] - height)
     left = integers(rng, 0, photograph.shape[1] - width)
     window = photograph[top : top + height, left : left + width]
-    return frosting.blend(image, parameters.image_weight, window, parameters.frost_weight)
+    return weather_effects.blend(image, parameters.image_weight, window, parameters.frost_weight)
 
 
 @dataclass(frozen=True)
@@ -202,11 +199,11 @@ def pixelate(image: Rgb, parameters: digital.Pixelate, rng: Rng) -> Rgb:
 def spatter(image: Rgb, parameters: weather.Spatter, rng: Rng) -> Rgb:
     """Splash water (distances in float32) or mud (colours in float64) on the lens."""
     p = parameters
-    layer = splashing.draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
+    layer = weather_effects.draw_drops(image.shape[:2], p.loc, p.scale, p.sigma, p.threshold, rng)
     if not p.mud:
         # The reference outputs come from a build of OpenCV with IPP.
-        splashed = splashing.splash_water(image, layer, p.strength, splashing.IPP_COSTS)
+        splashed = weather_effects.splash_water(image, layer, p.strength, weather_effects.IPP_COSTS)
         return to_uint8(unit(image, np.float32)) if splashed is None else splashed
     x = unit(image, np.float32)
-    cover = splashing.draw_cover(layer > p.threshold, p.strength, np.float32)
+    cover = weather_effects.draw_cover(layer > p.threshold, p.strength, np.float32)
     return to_uint8(x * (1 - cover) + np.array([63, 42, 20]) / 255.0 * cover)

@@ -1,7 +1,7 @@
 """Noise: Gaussian, shot, impulse, and the extra corruption speckle noise.
 
 With a `RandomState`, deviates are drawn as in the published scripts. With a `Generator`, each value is drawn
-from its exact distribution over the 256 results (see `robustgen.pixels.imaging.alias_sampling`), which is ten times
+from its exact distribution over the 256 results (see `robustgen.pixels.imaging.sampling`), which is ten times
 as fast.
 """
 
@@ -12,11 +12,10 @@ import numpy as np
 
 from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import corruption
-from robustgen.pixels.imaging.alias_sampling import AliasTable, alias_table, from_cumulative, resample
-from robustgen.pixels.imaging.arrays import to_uint8, unit
-from robustgen.pixels.imaging.kernels import distributions
-from robustgen.pixels.imaging.pixels import Rgb
+from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
+from robustgen.pixels.imaging.kernels import draws
 from robustgen.pixels.imaging.rng import Rng
+from robustgen.pixels.imaging.sampling import AliasTable, alias_table, from_cumulative, resample
 
 _VALUES = np.arange(256)[:, None] / 255.0
 _EDGES = np.arange(1, 256)[None, :] / 255.0
@@ -36,7 +35,7 @@ def gaussian_alias_table(sigma: float) -> AliasTable:
     """Return the alias table of x + N(0, sigma), clipped and truncated."""
     if not sigma:
         return alias_table(np.eye(256))
-    shares = distributions.normal_below(np.arange(-255, 256) / 255.0 / sigma)
+    shares = draws.normal_below(np.arange(-255, 256) / 255.0 / sigma)
     return alias_table(from_cumulative(shares[_STEPS + 255]))
 
 
@@ -73,7 +72,7 @@ def shot_alias_table(photons: float) -> AliasTable:
     # At edge w: the probability of a count whose result is below w.
     below = np.searchsorted(results, np.arange(1, 256)) - 1
     cumulative = np.empty((256, 255))
-    distributions.poisson_below(_VALUES[:, 0] * photons, below, cumulative)
+    draws.poisson_below(_VALUES[:, 0] * photons, below, cumulative)
     return alias_table(from_cumulative(cumulative))
 
 
@@ -136,7 +135,7 @@ def speckle_alias_table(sigma: float) -> AliasTable:
         return alias_table(np.eye(256))
     cumulative = np.ones((256, 255))
     deviates = (_EDGES - _VALUES[1:]) / (_VALUES[1:] * sigma)
-    cumulative[1:] = distributions.normal_below(deviates.reshape(-1)).reshape(deviates.shape)
+    cumulative[1:] = draws.normal_below(deviates.reshape(-1)).reshape(deviates.shape)
     return alias_table(from_cumulative(cumulative))
 
 

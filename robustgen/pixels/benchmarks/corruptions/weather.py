@@ -7,15 +7,23 @@ import numpy.typing as npt
 
 from robustgen.pixels.benchmarks.ingredients import InstalledFiles
 from robustgen.pixels.benchmarks.registry import SCALES, corruption
-from robustgen.pixels.imaging.arrays import to_uint8, unit
+from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
 from robustgen.pixels.imaging.colour import raise_value
-from robustgen.pixels.imaging.frost import blend, check_frost, frost_crop
-from robustgen.pixels.imaging.haze import add_haze, draw_plasma
 from robustgen.pixels.imaging.motion import MotionEngine, blur_along_line
-from robustgen.pixels.imaging.pixels import Rgb
 from robustgen.pixels.imaging.rng import Rng
-from robustgen.pixels.imaging.snow import add_snow, draw_flakes, luma_of
-from robustgen.pixels.imaging.spatter import draw_drops, splash_mud, splash_water
+from robustgen.pixels.imaging.weather_effects import (
+    add_haze,
+    add_snow,
+    blend,
+    check_frost,
+    draw_drops,
+    draw_flakes,
+    draw_plasma,
+    frost_crop,
+    luma_of,
+    splash_mud,
+    splash_water,
+)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from robustgen.files.storage.memory import pause_collection
+from robustgen.files.storage.host import pause_collection
 
 
 class _Loops:

@@ -1,14 +1,17 @@
-"""Fourier transforms along lines, with additions and multiplications in a fixed order.
-
-A library's transforms depend on the processor. These transform batches of eight lines, side by side as
-lanes. Complex numbers are two planes: row 0 of the first axis is real, row 1 imaginary. A batch of N places
-is an array (2, 8 N).
-"""
+"""Fourier transforms, and loops over fields of noise."""
 
 import numpy as np
 
 from robustgen.pixels.imaging.kernels.compiler import compiled, inner
-from robustgen.pixels.imaging.kernels.lanes import LANES, empty_lanes, load, store
+from robustgen.pixels.imaging.kernels.elementwise import repeat_thrice, truncated
+from robustgen.pixels.imaging.kernels.exact import angle_of, cosine, fill_sines, sine
+from robustgen.pixels.imaging.kernels.intrinsics import LANES, empty_lanes, load, store
+
+# --- fourier transforms along lines, with additions and multiplications in a fixed order -----------
+
+# A library's transforms depend on the processor. These transform batches of eight lines, side by side as
+# lanes. Complex numbers are two planes: row 0 of the first axis is real, row 1 imaginary. A batch of N places
+# is an array (2, 8 N).
 
 
 @inner
@@ -269,3 +272,204 @@ def transfer_function(weights, cosines):
             total += weights[j] * cosines[k * j % period]
         out[k] = weights[0] + 2.0 * total
     return out
+
+
+# --- compiled loops of noise with a given power at each frequency ----------------------------------
+
+
+@inner
+def _unfold(left, upper, centre, y, line):
+    """Write line `y` of a field that is symmetric under rotation by 180 degrees; `left` is (H, W // 2).
+
+    If W is odd, its middle column is `upper` (H // 2), the `centre` if H is odd, and `upper` reversed.
+    """
+    half, turned = left.shape[1], left.shape[0] - 1 - y
+    for x in range(half):
+        line[x] = left[y, x]
+    for x in range(half):
+        line[line.size - half + x] = left[turned, half - 1 - x]
+    if line.size % 2:
+        line[half] = upper[min(y, turned)] if y != turned else centre
+
+
+@compiled
+def half_spectrum(left, upper, power):
+    """Return the half spectrum of the real part of a noise, two planes, for `fourier.invert_columns`.
+
+    The phases, `left` and `upper` as in `_unfold`, and `power` (H, W) are those of the frequency H // 2 and
+    W // 2 further on.
+    """
+    sines, cosines = np.empty(left.shape), np.empty(left.shape)
+    fill_sines(left.reshape(-1), sines.reshape(-1), cosines.reshape(-1))
+    upper_sines, upper_cosines = np.empty(upper.size), np.empty(upper.size)
+    fill_sines(upper, upper_sines, upper_cosines)
+    height, width = power.shape
+    padded = (width // (2 * LANES) + 1) * LANES
+    out = empty_lanes(2 * height * padded // LANES).reshape(2, height, padded)
+    out[:, :, width // 2 + 1 :] = 0.0
+    columns, mirrored = np.empty(width // 2 + 1, np.uint64), np.empty(width // 2 + 1, np.uint64)
+    for x in range(columns.size):
+        columns[x] = (x - width // 2) % width
+        mirrored[x] = ((width - x) % width - width // 2) % width
+    c, s, opposite_c, opposite_s = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    # Two lines of opposite frequencies depend on the same two lines.
+    for y in range(height // 2 + 1):
+        opposite = (height - y) % height
+        there, back = (y - height // 2) % height, (opposite - height // 2) % height
+        _unfold(cosines, upper_cosines, 1.0, there, c)
+        _unfold(sines, upper_sines, 0.0, there, s)
+        _unfold(cosines, upper_cosines, 1.0, back, opposite_c)
+        _unfold(sines, upper_sines, 0.0, back, opposite_s)
+        here, other = power[there], power[back]
+        _spectrum_line(columns, mirrored, here, c, s, other, opposite_c, opposite_s, out[0, y], out[1, y])
+        _spectrum_line(
+            columns, mirrored, other, opposite_c, opposite_s, here, c, s, out[0, opposite], out[1, opposite]
+        )
+    return out
+
+
+@inner
+def _spectrum_line(columns, mirrored, power, c, s, opposite, opposite_c, opposite_s, real, imaginary):
+    """Write half the sum of each frequency and the conjugate of its opposite."""
+    for x in range(columns.size):
+        i, j = columns[x], mirrored[x]
+        real[x] = 0.5 * (power[i] * c[i] + opposite[j] * opposite_c[j])
+        imaginary[x] = 0.5 * (power[i] * s[i] - opposite[j] * opposite_s[j])
+
+
+@inner
+def _total(values):
+    """Return the sum of `values` (flat), in an order independent of NumPy's release."""
+    sums, whole = np.zeros(LANES), values.size // LANES * LANES
+    lanes = load(sums, 0)
+    for i in range(0, whole, LANES):
+        lanes = lanes + load(values, i)
+    store(lanes, sums, 0)
+    total = 0.0
+    for each in sums:
+        total += each
+    for i in range(whole, values.size):
+        total += values[i]
+    return total
+
+
+@compiled
+def standardise(values):
+    """Divide `values` (float64, (H, W)) by their standard deviation, in place."""
+    flat = values.reshape(-1)
+    mean, squares = _total(flat) / flat.size, np.empty(flat.size)
+    for i in range(flat.size):
+        centred = flat[i] - mean
+        squares[i] = centred * centred
+    deviation = np.sqrt(_total(squares) / flat.size)
+    for i in range(flat.size):
+        flat[i] /= deviation
+
+
+# --- compiled loops of noise: fields of waves, and their addition to images ------------------------
+
+
+@compiled
+def add_field(image, field, amount, out):
+    """Add `amount` times `field` (H, W) to all channels of `image` (uint8, (H, 3 W)), into `out`."""
+    added = np.empty(image.shape[1])
+    for y in range(image.shape[0]):
+        repeat_thrice(field[y], added)
+        values, target = image[y], out[y]
+        for i in range(added.size):
+            target[i] = truncated(values[i] + amount * added[i])
+
+
+@compiled
+def add_fields(image, fields, amount, out):
+    """Add `amount` times each of `fields` (3, N) to its channel of `image` (uint8, (N, 3)), into `out`."""
+    red, green, blue = fields[0], fields[1], fields[2]
+    for i in range(red.size):
+        out[i, 0] = truncated(image[i, 0] + amount * red[i])
+        out[i, 1] = truncated(image[i, 1] + amount * green[i])
+        out[i, 2] = truncated(image[i, 2] + amount * blue[i])
+
+
+@compiled
+def cut_below(image, field, threshold, out):
+    """Copy `image` (uint8, (N, 3)) to `out` where `field` (N) exceeds `threshold`; else write black."""
+    for i in range(field.size):
+        keep = field[i] > threshold
+        for c in range(3):
+            out[i, c] = image[i, c] if keep else np.uint8(0)
+
+
+@compiled
+def mix_turbulence(image, turbulence, alpha, out):
+    """Mix `image` (uint8, (H, 3 W)) with clip(turbulence / 2 + 1/2), 255 times `alpha`, into `out`."""
+    rest, light = np.float32(1.0 - alpha), 255.0 * alpha
+    clouds, added = np.empty(turbulence.shape[1]), np.empty(image.shape[1])
+    for y in range(image.shape[0]):
+        line, values, target = turbulence[y], image[y], out[y]
+        for x in range(line.size):
+            t = min(max(0.5 * line[x] + 0.5, 0.0), 1.0) * light
+            # One gradient in 65536 has no direction, which the scripts turn into 0/0: black.
+            clouds[x] = -np.inf if line[x] != line[x] else t
+        repeat_thrice(clouds, added)
+        for i in range(added.size):
+            target[i] = truncated(np.float64(np.float32(values[i]) * rest) + added[i])
+
+
+@compiled
+def plane_wave(along_x, along_y, phase, out):
+    """Write sin(x `along_x` + y `along_y` + `phase`) of each place (y, x) to `out` (H, W)."""
+    for y in range(out.shape[0]):
+        line, rise = out[y], y * along_y
+        for x in range(line.size):
+            line[x] = sine(x * along_x + rise + phase)
+
+
+@compiled
+def ring_wave(centre_x, centre_y, frequency, amplitude, width, out):
+    """Write rings around a centre, `width` apart and bent by a sine, to `out` (H, W): -1/2 to 1/2."""
+    for y in range(out.shape[0]):
+        line, dy = out[y], y - centre_y
+        for x in range(line.size):
+            dx = x - centre_x
+            bend = sine(angle_of(dx, dy) * frequency) * amplitude
+            way = np.sqrt(dx * dx + dy * dy) + bend
+            # Python's remainder, which has the sign of the divisor.
+            rest = way - np.floor(way / width) * width
+            line[x] = rest / width - 0.5
+
+
+@compiled
+def plasma_waves(image, time, rounds, sharpness, scale, amount, out):
+    """Blend `image` (uint8, (H, W, 3)) with colours stirred by `rounds` of waves, into `out`.
+
+    `time` is the phase of all waves, `sharpness` the weight of finer ones, `scale` the size in pixels.
+    """
+    width = image.shape[1]
+    across, down, first, second = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    blue, green, red = np.empty(width), np.empty(width), np.empty(width)
+    rest = 1.0 - amount / 255.0
+    for y in range(image.shape[0]):
+        for x in range(width):
+            across[x], down[x] = x / scale, y / scale
+        fine, slow, fade = 1.0, 1.0, 1.0
+        for _ in range(rounds):
+            shift = time / slow
+            for x in range(width):
+                first[x] = cosine(down[x] * fine + shift) / fade
+            for x in range(width):
+                second[x] = sine(across[x] * fine + shift) / fade
+            for x in range(width):
+                across[x] += first[x] - 0.3 * second[x]
+                down[x] += second[x] + 0.3 * first[x]
+            fine, slow, fade = fine * 1.93, slow * 1.15, (2.25 - sharpness) * fade
+        middle = sine(time)
+        for x in range(width):
+            red[x] = sine(across[x] - time)
+        for x in range(width):
+            green[x] = sine((across[x] + down[x] + middle) / 2)
+        for x in range(width):
+            blue[x] = sine(down[x] + time)
+        for x in range(width):
+            out[y, x, 0] = truncated(rest * image[y, x, 0] + amount * red[x])
+            out[y, x, 1] = truncated(rest * image[y, x, 1] + amount * green[x])
+            out[y, x, 2] = truncated(rest * image[y, x, 2] + amount * blue[x])

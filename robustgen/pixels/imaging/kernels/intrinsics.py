@@ -1,20 +1,29 @@
 """LLVM intrinsics that numba lacks."""
 
+import operator
+
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+from robustgen.pixels.imaging.kernels.compiler import compiled
+
+# --- LLVM intrinsics that numba lacks --------------------------------------------------------------
 
 _FOUR_FLOATS, _FOUR_DOUBLES = ir.VectorType(ir.FloatType(), 4), ir.VectorType(ir.DoubleType(), 4)
 
 
-def _point(context, builder, array_type, array, index, vector):
+def _point_of_intrinsics(context, builder, array_type, array, index, vector):
     """Return a pointer to a `vector` at `index` of an array."""
     first = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(first, [index]), vector.as_pointer())
 
 
-def _spread(builder, value, vector):
+def _spread_of_intrinsics(builder, value, vector):
     """Return a `vector` with all elements equal to `value`."""
     nought = ir.Constant(ir.IntType(32), 0)
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, nought)
@@ -43,8 +52,10 @@ def copy_block(context, source, at, target, to):
 
     def generate(context, builder, signature, args):
         block = ir.VectorType(context.get_data_type(source.dtype), BLOCK)
-        values = builder.load(_point(context, builder, source, args[0], args[1], block))
-        stored = builder.store(values, _point(context, builder, target, args[2], args[3], block))
+        values = builder.load(_point_of_intrinsics(context, builder, source, args[0], args[1], block))
+        stored = builder.store(
+            values, _point_of_intrinsics(context, builder, target, args[2], args[3], block)
+        )
         values.align = stored.align = source.dtype.bitwidth // 8
         return context.get_dummy_value()
 
@@ -69,11 +80,17 @@ def mix_pixels(context, pixels, places, weights, line, to):
         for place, weight in zip(
             *(cgutils.unpack_tuple(builder, each) for each in (places, weights)), strict=True
         ):
-            four = builder.load(_point(context, builder, pixels_type, pixels, place, _FOUR_FLOATS), align=4)
-            share = builder.fmul(builder.fpext(four, _FOUR_DOUBLES), _spread(builder, weight, _FOUR_DOUBLES))
+            four = builder.load(
+                _point_of_intrinsics(context, builder, pixels_type, pixels, place, _FOUR_FLOATS), align=4
+            )
+            share = builder.fmul(
+                builder.fpext(four, _FOUR_DOUBLES), _spread_of_intrinsics(builder, weight, _FOUR_DOUBLES)
+            )
             total = builder.fadd(total, share) if total else share
         rounded = builder.fptrunc(total, _FOUR_FLOATS)
-        builder.store(rounded, _point(context, builder, line_type, line, to, _FOUR_FLOATS), align=4)
+        builder.store(
+            rounded, _point_of_intrinsics(context, builder, line_type, line, to, _FOUR_FLOATS), align=4
+        )
         return context.get_dummy_value()
 
     return types.void(pixels, places, weights, line, types.intp), generate
@@ -95,21 +112,108 @@ def add_weighed(context, spline, at, pitch, across, down, weight, total, to):
             return builder.fadd(builder.fadd(a, b), builder.fadd(c, d))
 
         a_row, a_column = (
-            [_spread(builder, each, _FOUR_DOUBLES) for each in cgutils.unpack_tuple(builder, weights)]
+            [
+                _spread_of_intrinsics(builder, each, _FOUR_DOUBLES)
+                for each in cgutils.unpack_tuple(builder, weights)
+            ]
             for weights in (across, down)
         )
         lines = []
         for _ in range(4):
             places = [builder.add(at, ir.Constant(at.type, 4 * i)) for i in range(4)]
             points = [
-                _point(context, builder, signature.args[0], spline, place, _FOUR_DOUBLES) for place in places
+                _point_of_intrinsics(context, builder, signature.args[0], spline, place, _FOUR_DOUBLES)
+                for place in places
             ]
             lines.append(weigh([builder.load(point, align=8) for point in points], a_row))
             at = builder.add(at, pitch)
         sample = builder.fptrunc(weigh(lines, a_column), _FOUR_FLOATS)
-        target = _point(context, builder, signature.args[6], total, to, _FOUR_FLOATS)
-        added = builder.fmul(_spread(builder, weight, _FOUR_FLOATS), sample)
+        target = _point_of_intrinsics(context, builder, signature.args[6], total, to, _FOUR_FLOATS)
+        added = builder.fmul(_spread_of_intrinsics(builder, weight, _FOUR_FLOATS), sample)
         builder.store(builder.fadd(builder.load(target, align=4), added), target, align=4)
         return context.get_dummy_value()
 
     return types.void(spline, types.intp, types.intp, across, down, weight, total, types.intp), generate
+
+
+# --- lanes: eight float64 values loaded, added, multiplied and stored at once ----------------------
+
+# Loops over arrays that may overlap are compiled with checks, or process one value at a time. Operations on
+# lanes run in the written order on every processor.
+
+LANES = 8
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+
+
+class _Lanes(types.Type):
+    """Type of eight values."""
+
+
+@register_model(_Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager, lanes):
+        super().__init__(manager, lanes, _VECTOR)
+
+
+_LANES = _Lanes("lanes")
+
+
+def _spread_of_lanes(builder, value):
+    """Return lanes that all equal `value`."""
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+
+
+def _declare(operation, name):
+    """Define `operation`, LLVM's instruction `name`, on two lanes, and on lanes and a number."""
+
+    @infer_global(operation)
+    class _Operation(ConcreteTemplate):
+        cases = (signature(_LANES, _LANES, _LANES), signature(_LANES, _LANES, types.float64))
+
+    @lower_builtin(operation, _LANES, _LANES)
+    def _apply(context, builder, signature, args):
+        return getattr(builder, name)(*args)
+
+    @lower_builtin(operation, _LANES, types.float64)
+    def _apply_number(context, builder, signature, args):
+        return getattr(builder, name)(args[0], _spread_of_lanes(builder, args[1]))
+
+
+_declare(operator.add, "fadd")
+_declare(operator.sub, "fsub")
+_declare(operator.mul, "fmul")
+
+
+def _point_of_lanes(context, builder, array_type, array, index):
+    first = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(first, [index]), _VECTOR.as_pointer())
+
+
+@intrinsic
+def load(context, array, at):
+    """Return the lanes of `array` (float64, flat) from `at` on."""
+
+    def generate(context, builder, signature, args):
+        return builder.load(_point_of_lanes(context, builder, array, *args), align=8)
+
+    return _LANES(array, types.intp), generate
+
+
+@intrinsic
+def store(context, lanes, array, at):
+    """Write `lanes` into `array` (float64, flat) from `at` on."""
+
+    def generate(context, builder, signature, args):
+        builder.store(args[0], _point_of_lanes(context, builder, array, *args[1:]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(_LANES, array, types.intp), generate
+
+
+@compiled
+def empty_lanes(rows):
+    """Return an uninitialised float64 array of `rows` lanes, each in one cache line of 64 bytes."""
+    raw = np.empty((rows + 1) * LANES)
+    start = -raw.ctypes.data // 8 % LANES
+    return raw[start : start + rows * LANES]

@@ -1,0 +1,117 @@
+"""Files of NumPy arrays, read and written in pieces."""
+
+import io
+import math
+import zipfile
+import zlib
+from collections.abc import Sequence
+from threading import Lock
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.files.containers.archives import HARMLESS_BYTES, MOST_GROWTH
+
+# --- arrays in NumPy's format: headers and rows ----------------------------------------------------
+
+
+def header_bytes(shape: Sequence[int], dtype: Any = np.uint8) -> bytes:
+    """Return the header that `numpy.save` writes for an array in C order."""
+    buffer = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False}
+    np.lib.format.write_array_header_1_0(buffer, described | {"shape": tuple(shape)})
+    return buffer.getvalue()
+
+
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """Read shape, dtype and the offset of the first row.
+
+    Raises
+    ------
+    ValueError
+        The file is not an array of plain values in C order.
+    """
+    is_first = np.lib.format.read_magic(file) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    if by_columns or dtype.hasobject or not shape:
+        raise ValueError("not an array of plain values in C order")
+    return shape, dtype, file.tell()
+
+
+class StoredArray:
+    """An array in a file, whose rows are read on demand.
+
+    Raises
+    ------
+    ValueError
+        The file is truncated, or not an array of plain values in C order.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.shape, self.dtype, self._start = read_header(file)
+        self.ndim, self._file = len(self.shape), file
+        self._row = math.prod(self.shape[1:]) * self.dtype.itemsize
+        # Threads that read ahead share the file, and its position.
+        self._lock = Lock()
+        if file.seek(0, io.SEEK_END) < self._start + len(self) * self._row:
+            raise ValueError("the array ends within its rows")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        return np.asarray(self.read(row, 1)[0])
+
+    def read(self, start: int = 0, count: int | None = None) -> NDArray[Any]:
+        """Return `count` rows from row `start`, or all remaining rows."""
+        count = len(self) - start if count is None else count
+        with self._lock:
+            self._file.seek(self._start + start * self._row)
+            data = self._file.read(count * self._row)
+        if len(data) != count * self._row:
+            raise ValueError("the array ends within its rows")
+        return np.frombuffer(data, self.dtype).reshape(count, *self.shape[1:]).copy()
+
+
+# --- arrays in NumPy archives, read in pieces ------------------------------------------------------
+
+ZLIB: Final = zlib.ZLIB_RUNTIME_VERSION
+"""Release of the compression library."""
+_MOST_LABEL_BYTES: Final = 1 << 26
+
+
+def find_array(archive: zipfile.ZipFile, name: str) -> tuple[zipfile.ZipInfo, tuple[int, ...], np.dtype[Any]]:
+    """Return the member of the array called `name`, its shape and its dtype.
+
+    Raises
+    ------
+    ValueError
+        There is no such array of plain values in C order, its size does not match its shape, or it is too
+        large.
+    """
+    if f"{name}.npy" not in archive.namelist():
+        there = ", ".join(each.removesuffix(".npy") for each in archive.namelist()[:10]) or "nothing"
+        raise ValueError(f"contains no {name} (arrays: {there})")
+    member = archive.getinfo(f"{name}.npy")
+    with archive.open(member) as file:
+        try:
+            shape, dtype, offset = read_header(file)
+        except ValueError as error:
+            raise ValueError(f"{member.filename}: {error}") from error
+    size = offset + math.prod(shape) * dtype.itemsize
+    if member.file_size != size:
+        raise ValueError(f"{member.filename}: {member.file_size} bytes, but its shape needs {size}")
+    if size > max(HARMLESS_BYTES, MOST_GROWTH * member.compress_size):
+        raise ValueError(f"{member.filename}: unpacks to {size} bytes, too large for images")
+    return member, shape, dtype
+
+
+def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
+    """Read the labels array `name`, (images, labels); raise a ValueError if it is invalid or too large."""
+    member, shape, dtype = find_array(archive, name)
+    if dtype.kind not in "biu" or len(shape) > 2 or member.file_size > _MOST_LABEL_BYTES:
+        raise ValueError(f"{name}.npy: {dtype} {shape} is not an array of labels")
+    labels = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
+    return np.asarray(labels, np.int64).reshape(len(labels), -1)

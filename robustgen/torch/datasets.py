@@ -1,0 +1,305 @@
+"""Data sets of clean, corrupted and perturbed images."""
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from PIL import Image
+
+from robustgen.errors import ArgumentTypeError, ImageError, SourceError
+from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Variant
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.decode import Levels, Location, as_rgb, as_rgb_picture
+from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
+from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
+from robustgen.sets.formats.jpeg import JpegEncoder
+from robustgen.sets.formats.mp4 import Mp4Encoder
+from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.folder import ImageFolder
+from robustgen.sets.sources.imagenet import check_classes
+from robustgen.sets.sources.opening import open_source
+from robustgen.torch.items import (
+    Key,
+    MapStyle,
+    Quality,
+    check_natural,
+    find_variant,
+    resolve_keys,
+    resolve_quality,
+    split_pair,
+)
+
+# --- any source of images as a data set ------------------------------------------------------------
+
+
+class SourceDataset:
+    """A map-style data set of the source images that `make-c --source` finds: ``(image, label)``.
+
+    Images are decoded on each access, to Pillow images; those of CIFAR, MNIST, MedMNIST and arrays are
+    arrays, uint8 (H, W, 3).
+
+    Parameters
+    ----------
+    source : path or Source
+        A folder, an archive, or any other value of ``--source``.
+    labels : path, optional
+        File of labels for a flat folder.
+    classes : bool
+        Whether to refuse ImageNet images without classes, and folders around ImageNet's class folders that
+        would be mistaken for classes.
+    libjpeg : {"turbo", "ijg"}
+        Decoder of JPEG files, as in `make-c` and `make-p`; only for a path.
+    levels : (float, float), optional
+        The two values of greys of more than 8 bits that become 0 and 255, as in `make-c`; only for a path.
+    convert : bool
+        Whether to convert Pillow images to RGB. False keeps the mode of the file, in which `make-p` resizes
+        images of the edition ``"imagenet"``: `PerturbedDataset` then gives its sequences for such images too.
+
+    Attributes
+    ----------
+    keys : tuple of str
+    classes : tuple of str
+        Names of the classes, in the order of the labels.
+
+    Raises
+    ------
+    SourceError
+        There is no image at `source`, or its classes are unknown.
+    """
+
+    def __init__(
+        self,
+        source: Location | Source,
+        labels: Location | None = None,
+        *,
+        classes: bool = True,
+        libjpeg: Libjpeg = "turbo",
+        levels: Levels | None = None,
+        convert: bool = True,
+    ) -> None:
+        options = Options(labels=labels, libjpeg=check_libjpeg(libjpeg), levels=levels)
+        self.source = source if isinstance(source, Source) else open_source(source, options=options)
+        if classes:
+            check_classes(self.source, "give classes=False")
+            splits, _ = self.source.find_splits() if isinstance(self.source, ImageFolder) else ((), "")
+            if splits:
+                named = f"{' and '.join(splits)} have the same class folders"
+                raise SourceError(
+                    f"{self.source.location}: {named}: name one of these folders (else give classes=False)"
+                )
+        self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        key = self.keys[operator.index(index)]
+        image = self.source.open(key)
+        if self.convert and isinstance(image, Image.Image):
+            image = as_rgb_picture(image)
+        return image, self.source.label(key)
+
+
+# --- imageNet-C on the fly: the images that `make-c` writes, without the files ---------------------
+
+
+def make_output(recipe: BenchmarkRecipe, variant: Variant, key: str, image: Any) -> Rgb:
+    """Return the output of `variant` for the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
+
+    Raises
+    ------
+    ArgumentTypeError
+        `image` is neither a Pillow image nor an array of dtype uint8.
+    ImageError
+        The image cannot be used; the message names the key.
+    """
+    try:
+        loaded = image if isinstance(image, Image.Image) else as_rgb(image)
+        output = recipe.make(variant, key, recipe.prepare(loaded))
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{key!r}: {error}; pass transforms to the corrupting data set") from error
+    except ImageError as error:
+        raise ImageError(f"{key!r}: {error}") from error
+    # The base may return the same array again.
+    return output.copy() if isinstance(loaded, np.ndarray) and np.shares_memory(output, loaded) else output
+
+
+@dataclass(frozen=True)
+class Corrupter:
+    """Creates the images of a C set as they are read from its files.
+
+    Attributes
+    ----------
+    recipe : CorruptionRecipe
+    jpeg : int or None
+        Quality of the files; None for no JPEG.
+    transform : callable or None
+        Function applied to the result.
+    """
+
+    recipe: CorruptionRecipe
+    jpeg: int | None
+    transform: Callable[[Any], Any] | None
+
+    def corrupt(self, variant: Variant, key: str, image: Any) -> Any:
+        """Return the transformed result: a Pillow image for a Pillow image, else uint8 (H', W', 3)."""
+        pixels = make_output(self.recipe, variant, key, image)
+        if self.jpeg is not None:
+            subsampling = get_edition(self.recipe.edition).subsampling
+            pixels = JpegEncoder(self.jpeg, subsampling=subsampling).as_read(variant, key, pixels)
+        result = Image.fromarray(pixels) if isinstance(image, Image.Image) else pixels
+        return self.transform(result) if self.transform else result
+
+
+def open_corrupter(
+    edition: str, seed: int, jpeg: Quality, transform: Callable[[Any], Any] | None
+) -> Corrupter:
+    """Return a function that creates the images of the C set of `edition` and `seed`.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument is invalid.
+    """
+    recipe = CorruptionRecipe(get_edition(edition).name, check_natural("seed", seed))
+    return Corrupter(recipe, resolve_quality(jpeg, edition), transform)
+
+
+class CorruptedDataset:
+    """A map-style data set of the images that `make-c` writes for one corruption and severity.
+
+    An item is ``(image, label)``. Its pixels depend only on edition, seed, corruption, severity and key, not
+    on the workers of a DataLoader, on samplers or on the order of the items.
+
+    Parameters
+    ----------
+    base : map-style dataset
+        Data set of pairs (image, label): source images as decoded, Pillow images or uint8 arrays of shape
+        (H, W, 3) or (H, W), before any transform.
+    corruption : str
+        A name in `robustgen.CORRUPTIONS` or of another family, or ``"clean"``.
+    severity : int or float
+        1 to 5, whole as published or fractional; 0 for clean images.
+    seed : int
+        Seed, not negative.
+    edition : str
+        Preparation and constants, as in `make-c`.
+    key : callable, sequence of str, or None
+        Returns the key of an item by its index. None uses the keys of `make-c` for data sets with known keys:
+        folders and CIFAR's test split of torchvision, `SourceDataset`, and parts of these.
+    jpeg : int, "published" or None
+        Quality of the JPEG file that the image passes through in memory. ``"published"`` is that of `make-c`:
+        85, and no JPEG for CIFAR. None gives the pixels that it writes as PNG.
+    transform : callable, optional
+        Called with the result, an RGB Pillow image if the base returns one, otherwise an array (H', W', 3).
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        An argument is invalid, the keys are unknown, or an item is not a pair of an image and a label.
+    ImageError
+        An image cannot be used; the message names its key.
+    """
+
+    def __init__(
+        self,
+        base: MapStyle,
+        corruption: str,
+        severity: float,
+        *,
+        seed: int = 0,
+        edition: str,
+        key: Key = None,
+        jpeg: Quality = "published",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.base, self.key = base, resolve_keys(base, key)
+        self._corrupter = open_corrupter(edition, seed, jpeg, transform)
+        self.variant = find_variant(self._corrupter.recipe, corruption, severity)
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        position = range(len(self))[operator.index(index)]
+        image, label = split_pair(self.base[position], position)
+        return self._corrupter.corrupt(self.variant, self.key(position), image), label
+
+
+# --- imageNet-P on the fly: the sequences that `make-p` writes, without the files ------------------
+
+
+class PerturbedDataset:
+    """A map-style data set of the sequences that `make-p` writes for one perturbation and difficulty.
+
+    An item is ``(frames, label)``, whose pixels depend on edition, seed, perturbation, difficulty and key.
+
+    Parameters
+    ----------
+    base, seed, edition, key
+        As in `CorruptedDataset`.
+    perturbation : str
+        A name in `robustgen.PERTURBATIONS`.
+    difficulty : int
+        1 to 3 for the noises, 1 for the others.
+    video : bool or "published"
+        Whether the frames pass through an MP4 file in memory, like those of `make-p`; ``"published"``
+        skips this for CIFAR. False gives the frames of `make-p --format png`.
+    transform : callable, optional
+        Called with each frame, an RGB Pillow image if the base returns one, otherwise an array (H, W, 3). The
+        results, tensors or arrays, are stacked. Without it the frames are an array (T, H, W, 3).
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError, ImageError
+        As in `CorruptedDataset`.
+    """
+
+    def __init__(
+        self,
+        base: MapStyle,
+        perturbation: str,
+        difficulty: int = 1,
+        *,
+        seed: int = 0,
+        edition: str,
+        key: Key = None,
+        video: bool | Literal["published"] = "published",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.base, self.key, self.transform = base, resolve_keys(base, key), transform
+        self._recipe = PerturbationRecipe(get_edition(edition).name, check_natural("seed", seed))
+        self.variant = find_variant(self._recipe, perturbation, difficulty)
+        if video == "published":
+            video = get_edition(edition).format == "jpeg"
+        self._encoder = Mp4Encoder(noises=frozenset(IMAGENET_P.noises)) if video else None
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        position = range(len(self))[operator.index(index)]
+        image, label = split_pair(self.base[position], position)
+        key = self.key(position)
+        frames = make_output(self._recipe, self.variant, key, image)
+        if self._encoder:
+            frames = self._encoder.as_read(self.variant, key, frames)
+        return self._view(frames, isinstance(image, Image.Image)), label
+
+    def _view(self, frames: Rgb, as_pictures: bool) -> Any:
+        if not self.transform:
+            return frames
+        return _stack(self.transform(Image.fromarray(each) if as_pictures else each) for each in frames)
+
+
+def _stack(frames: Iterable[Any]) -> Any:
+    """Stack tensors to a tensor, and arrays to an array."""
+    each = list(frames)
+    if isinstance(each[0], np.ndarray):
+        return np.stack(each)
+    import torch
+
+    return torch.stack(each)
