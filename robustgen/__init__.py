@@ -19,7 +19,20 @@ if TYPE_CHECKING:
     from robustgen.commands import make_p as make_p
     from robustgen.commands import score as score
     from robustgen.commands import verify as verify
+    from robustgen.lab.evaluation.predictions import EvaluateResult as EvaluateResult
+    from robustgen.lab.evaluation.predictions import write as write_predictions
+    from robustgen.lab.inspection.verify.contents import Findings as Findings
+    from robustgen.lab.related.streams.accuracy_files import load_table as load_accuracy_table
+    from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation as published_preparation
+    from robustgen.pixels.benchmarks.kinds import IMAGENET_C as IMAGENET_C
+    from robustgen.pixels.benchmarks.kinds import IMAGENET_P as IMAGENET_P
+    from robustgen.pixels.imaging.clahe import clahe as clahe
+    from robustgen.pixels.imaging.depth import depth_from_midas as depth_from_midas
+    from robustgen.pixels.imaging.depth import prepare_depth as prepare_depth
     from robustgen.pixels.imaging.video import read_sequence as read_sequence
+    from robustgen.sets.dataset.opening import open_dataset as open_set
+    from robustgen.sets.dataset.recipes import item_rng as item_rng
+    from robustgen.sets.dataset.run import RunResult as RunResult
 
 _PUBLIC = {
     "CORRUPTIONS": "robustgen.api",
@@ -37,6 +50,19 @@ _PUBLIC = {
     "score": "robustgen.commands",
     "verify": "robustgen.commands",
     "read_sequence": "robustgen.pixels.imaging.video",
+    "IMAGENET_C": "robustgen.pixels.benchmarks.kinds",
+    "IMAGENET_P": "robustgen.pixels.benchmarks.kinds",
+    "clahe": "robustgen.pixels.imaging.clahe",
+    "depth_from_midas": "robustgen.pixels.imaging.depth",
+    "prepare_depth": "robustgen.pixels.imaging.depth",
+    "published_preparation": "robustgen.pixels.benchmarks.corruptions.laion_c",
+    "item_rng": "robustgen.sets.dataset.recipes",
+    "open_set": "robustgen.sets.dataset.opening:open_dataset",
+    "write_predictions": "robustgen.lab.evaluation.predictions:write",
+    "load_accuracy_table": "robustgen.lab.related.streams.accuracy_files:load_table",
+    "RunResult": "robustgen.sets.dataset.run",
+    "Findings": "robustgen.lab.inspection.verify.contents",
+    "EvaluateResult": "robustgen.lab.evaluation.predictions",
 }
 
 __all__ = ["__version__", *_PUBLIC]
@@ -50,8 +76,9 @@ if not TYPE_CHECKING:  # else every misspelled name would have a type
             raise AttributeError(f"module 'robustgen' has no attribute {name!r}")
         from importlib import import_module
 
+        module, _, attribute = _PUBLIC[name].partition(":")
         try:
-            return getattr(import_module(_PUBLIC[name]), name)
+            return getattr(import_module(module), attribute or name)
         except RuntimeError as error:
             # Modules that start threads cannot be imported while Python ends.
             from robustgen.errors import WriteError

@@ -181,6 +181,19 @@ def test_the_python_reference_has_every_public_name():
         assert {*public} - {"__version__"} <= {path.rpartition(".")[2] for path in paths}, page.name
         for path in paths:
             assert page.stem == path or find(path) is not None, f"{page.name}: {path}"
+            assert path in (page.stem, f"{page.stem}.{path.rpartition('.')[2]}"), f"{path}: not public"
+
+
+def test_pages_import_only_what_is_public():
+    public = {path.stem for path in (ROOT / "docs" / "api").glob("robustgen*.md")}
+    assert public == {"robustgen"} | {
+        f"robustgen.{name}" for name in ("plugins", "metrics", "torch", "compat.imagecorruptions", "errors")
+    }
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests" / "plugin").glob("*.py")]
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        found = {*re.findall(r"^ *from (robustgen[\w.]*) import", text, re.MULTILINE)}
+        assert found <= public, f"{page}: {found - public}"
 
 
 def find(path):

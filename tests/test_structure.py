@@ -26,35 +26,49 @@ def module_name(path):
 MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
 
-# The floors of the house, highest first: folders and the front door import from lower ones only.
-FLOORS = (
-    *("__init__", "__main__", "cli", "torch", "compat", "api", "commands", "inspection", "plans"),
-    *("related", "scores", "evaluation", "models", "dataset", "settings", "formats", "metrics"),
-    *("benchmarks", "sources", "execution", "display", "imaging", "files", "errors"),
-)
+# The wings and the front door, lowest first, and what each may import; so the graph of wings has no circle.
+WINGS = {
+    "errors": "",
+    "files": "errors",
+    "pixels": "errors files",
+    "metrics": "errors files pixels",
+    "settings": "errors files pixels",
+    "display": "errors files pixels",
+    "sets": "errors files pixels settings display",
+    "lab": "errors files pixels settings display metrics sets",
+    "api": "errors files pixels",
+    "compat": "errors files pixels",
+    "torch": "errors files pixels settings display metrics sets lab api",
+    "commands": "errors files pixels settings display metrics sets lab",
+    "plugins": "errors files pixels sets lab",
+    "cli": "errors files pixels settings display metrics sets lab api",
+    "__main__": "cli",
+}
+# The groups of entry points have names like modules.
+GROUPS = {f"robustgen.{name}" for name in ("corruptions", "sources", "formats", "executors")}
 # The rooms, or parts of them, that may import a library.
 OWNERS = {
-    "cv2": {"imaging.opencv"},
-    "numba": {"imaging.kernels"},
-    "llvmlite": {"imaging.kernels"},
-    "wand": {"imaging.motion"},
-    "jpeglib": {"imaging.jpeg"},
-    "av": {"imaging.video"},
-    "joblib": {"execution"},
-    "distributed": {"execution.dask"},
-    "ray": {"execution.ray"},
+    "cv2": {"pixels.imaging.opencv"},
+    "numba": {"pixels.imaging.kernels"},
+    "llvmlite": {"pixels.imaging.kernels"},
+    "wand": {"pixels.imaging.motion"},
+    "jpeglib": {"pixels.imaging.jpeg"},
+    "av": {"pixels.imaging.video"},
+    "joblib": {"sets.executors"},
+    "distributed": {"sets.executors.dask"},
+    "ray": {"sets.executors.ray"},
     "tqdm": {"display.progress"},
     "jinja2": {"display.html"},
     "matplotlib": {"display.charts"},
-    "pandas": {"scores.public"},
+    "pandas": {"lab.scores.public"},
     "click": {"cli"},
     "yaml": {"settings"},
-    "pydantic": {"settings", "related.filtration", "cli.flags"},
+    "pydantic": {"settings", "lab.related.filtration", "cli.flags"},
     "fsspec": {"files.storage.remote"},
     "pyarrow": {"files.containers.parquet"},
-    "onnxruntime": {"models.onnx"},
+    "onnxruntime": {"lab.models.onnx"},
     "torch": {"torch"},
-    "pycocotools": {"models.masks"},
+    "pycocotools": {"lab.models.masks"},
     "skimage": set(),
     "imagecorruptions": set(),
 }
@@ -62,7 +76,7 @@ OWNERS = {
 
 @cache
 def imports(name):
-    """Full names of what a module imports anywhere in it, but for type checking."""
+    """Full names of what a module imports anywhere in it."""
     found = []
     for node in ast.walk(MODULES[name]):
         if isinstance(node, ast.Import):
@@ -73,35 +87,74 @@ def imports(name):
     return found
 
 
+@cache
+def rows(name):
+    """Full names in the strings of a module, which name rows of tables."""
+    texts = [node.value for node in ast.walk(MODULES[name]) if isinstance(node, ast.Constant)]
+    texts = [text for text in texts if isinstance(text, str) and text not in GROUPS]
+    return [text.replace(":", ".") for text in texts if re.fullmatch(r"robustgen(\.\w+)+(:\w+)?", text)]
+
+
+def find_module(full):
+    """The module of robustgen in a full name."""
+    parts = full.split(".")[1:]
+    candidates = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return next((each for each in candidates if each in MODULES), "__init__")
+
+
 def own_imports(name):
     """The modules of robustgen that a module imports."""
-    for full in imports(name):
-        if full.split(".")[0] == "robustgen":
-            parts = full.split(".")[1:]
-            candidates = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
-            yield next((c for c in candidates if c in MODULES), "__init__")
+    return {find_module(full) for full in imports(name) if full.split(".")[0] == "robustgen"} - {name}
 
 
-def floor(name):
-    return FLOORS.index(name.split(".")[0])
+def all_imports(name):
+    """The modules of robustgen that a module imports or names, and the packages around them."""
+    found = own_imports(name) | {find_module(row) for row in rows(name)}
+    return found | {each.rsplit(".", n)[0] for each in found for n in range(1, each.count(".") + 1)} - {name}
+
+
+def everything_below(*names):
+    """The modules that these modules import, directly or through others, lazily or at once."""
+    found, left = set(), [*names]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += all_imports(name)
+    return found
+
+
+def wing(name):
+    return name.split(".")[0]
 
 
 def is_in(name, room):
     return f"{name}.".startswith(f"{room}.")
 
 
-def test_every_room_has_its_floor():
-    assert sorted({name.split(".")[0] for name in MODULES}) == sorted(FLOORS)
+def test_a_wing_imports_only_what_it_may():
+    assert {wing(name) for name in MODULES} == WINGS.keys() | {"__init__"}
+    done = set()
+    for name, below in WINGS.items():
+        assert {*below.split()} <= done, f"{name}: not after what it may import"
+        done.add(name)
+    found = {(name, each) for name in MODULES if name != "__init__" for each in all_imports(name)}
+    allowed = {name: {name, *below.split()} for name, below in WINGS.items()}
+    assert not {(a, b) for a, b in found if b != "__init__" and wing(b) not in allowed[wing(a)]}
 
 
-def test_imports_point_down():
-    names = set(MODULES) - {"__init__"}
-    assert not {(name, each) for name in names for each in own_imports(name) if floor(each) < floor(name)}
+def test_scores_need_no_sets():
+    scores = [name for name in MODULES if name.startswith(("lab.scores", "metrics"))]
+    assert not {name for name in everything_below(*scores) if wing(name) == "sets"}
+
+
+def test_nothing_built_in_imports_what_plug_ins_import():
+    assert not {name for name in MODULES if "plugins" in all_imports(name)}
 
 
 def test_the_front_door_loads_nothing_before_it_is_asked():
-    for_type_checkers, if_refused = {"api", "commands", "imaging.video"}, {"errors", "files.storage.host"}
-    assert set(own_imports("__init__")) == for_type_checkers | if_refused | {"files.version"}
+    for_type_checkers = {"api", "commands", "pixels.imaging.video"}
+    assert set(own_imports("__init__")) == for_type_checkers | {"files.version"}
 
 
 def test_there_is_no_circle_of_imports():

@@ -15,7 +15,7 @@ from robustgen.settings.models import Evaluating, ModelInput, Runtime
 from robustgen.settings.scoring import DetectionScoring
 
 if TYPE_CHECKING:
-    from robustgen.lab.evaluation.evaluating import EvaluateResult
+    from robustgen.lab.evaluation.predictions import EvaluateResult
 
 _OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", "difficulty"})
 

@@ -26,6 +26,7 @@ def score(options: Scoring) -> None:
     """
     from robustgen.display import charts, html
     from robustgen.lab.scores import gate, layouts, plotting, score_page, scoring
+    from robustgen.sets.dataset.opening import open_dataset
 
     if options.columns and options.format not in ("table", "markdown", "latex"):
         raise ConfigError(f"--columns: the content of {options.format} is fixed")
@@ -34,6 +35,7 @@ def score(options: Scoring) -> None:
             html.check_page_path(path, *([options.dataset] if options.dataset else []))
         else:
             charts.check_chart_path(path, ".html")
+    opened = open_dataset(options.dataset) if options.dataset else None
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,
@@ -41,7 +43,7 @@ def score(options: Scoring) -> None:
         difficulty=options.difficulty,
         intervals=options.replicates > 0,
         compare_with=options.compare_with,
-        dataset=options.dataset,
+        dataset=opened,
     )
     failures = gate.find_failures(report, options.fail_if)
     if options.plan:
@@ -56,7 +58,7 @@ def score(options: Scoring) -> None:
     echo_report(text, [*report.inputs, *report.all_notes])
     for path in options.output:
         if path.suffix.lower() in _PAGES:
-            size = score_page.write_page(report, path, report.folders, options.dataset)
+            size = score_page.write_page(report, path, report.folders, opened)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
             plotting.plot(report, path)

@@ -19,6 +19,8 @@ def score_segmentation(options: SegmentationScoring) -> None:
       --clean-results clean --reference deeplab.json
     """
     from robustgen.lab.scores import segmentation
+    from robustgen.sets.executors import count_cores
 
+    options = options.model_copy(update={"jobs": options.jobs or count_cores()})
     report = segmentation.score_segmentation(options)
     echo_report(report.render(options.format, table_width()), report.notes)

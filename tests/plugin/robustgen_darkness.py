@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustgen.pixels.benchmarks.registry import Family, corruption
+from robustgen.plugins import Family, corruption
 
 CITATION = "A. Lamp: On Darkness. Journal of Night, 2031."
 MEANS = {"darkness:dusk": 0.42, "darkness:shadow": 0.55}

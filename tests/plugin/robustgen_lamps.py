@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from robustgen.errors import ConfigError
-from robustgen.pixels.benchmarks.ingredients import Ingredient, OpenedIngredient
-from robustgen.pixels.benchmarks.registry import Family, corruption
+from robustgen.plugins import Family, Ingredient, OpenedIngredient, corruption
 
 LAMPS = Family("lamps", "Lamps", "A. Lamp: On Light. Journal of Night, 2032.")
 

@@ -25,7 +25,7 @@ from robustgen.errors import ImageError, OutputError, SourceError
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_saved
-from robustgen.lab.evaluation.predictions import digest_of
+from robustgen.lab.evaluation.predictions import EvaluateResult, digest_of
 from robustgen.lab.evaluation.rendering import Rendered, render
 from robustgen.lab.evaluation.store import (
     PredictionStore,
@@ -56,34 +56,6 @@ from robustgen.settings.models import ModelInput, Outputs
 _VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.
 _CHOICES: Final = ("parameters", "libjpeg", "motion_blur")
-
-
-@dataclass(frozen=True)
-class EvaluateResult:
-    """Result of a run.
-
-    Attributes
-    ----------
-    folders : tuple of str
-        Path or URL of the predictions of each model.
-    made, kept : int
-        Images or sequences predicted now, and earlier, by all models.
-    noun : str
-        Which of the two, in the singular.
-    failures : dict of str to str
-        Source image to reason.
-    seconds : float
-    remarks : tuple of str
-        Remarks about the source, one line each.
-    """
-
-    folders: tuple[str, ...]
-    made: int
-    kept: int
-    noun: str
-    failures: dict[str, str]
-    seconds: float
-    remarks: tuple[str, ...] = ()
 
 
 # --- the images ----------------------------------------------------------------------------------

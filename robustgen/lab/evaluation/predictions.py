@@ -520,3 +520,31 @@ def map_labels(file: PredictionFile) -> dict[str, int]:
 def digest_of(keys: Sequence[str]) -> str:
     """Return a SHA-256 of the keys, to compare lists of images."""
     return hashlib.sha256("\0".join(keys).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+@dataclass(frozen=True)
+class EvaluateResult:
+    """Result of a run.
+
+    Attributes
+    ----------
+    folders : tuple of str
+        Path or URL of the predictions of each model.
+    made, kept : int
+        Images or sequences predicted now, and earlier, by all models.
+    noun : str
+        Which of the two, in the singular.
+    failures : dict of str to str
+        Source image to reason.
+    seconds : float
+    remarks : tuple of str
+        Remarks about the source, one line each.
+    """
+
+    folders: tuple[str, ...]
+    made: int
+    kept: int
+    noun: str
+    failures: dict[str, str]
+    seconds: float
+    remarks: tuple[str, ...] = ()

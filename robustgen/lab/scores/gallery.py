@@ -2,20 +2,40 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.sheets import fit_picture
 from robustgen.lab.scores.results import ModelScores
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant, parse_variant
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Benchmark, Kind, Variant, parse_variant
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.sets.formats.base import Dataset
 
 IMAGES: Final = 8
 """Number of images of each kind."""
 _CELL: Final = 150
+
+
+class PictureSet(Protocol):
+    """A C or P set, as far as scores need it; `robustgen.open_set` returns one."""
+
+    kind: Kind
+    variants: tuple[Variant, ...]
+
+    @property
+    def root(self) -> str:
+        """Return the path or URL of the set."""
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """Return the benchmark of the set."""
+
+    def keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences of `variant`."""
+
+    def read(self, variant: Variant, key: str) -> Rgb:
+        """Return the image, uint8 (H, W, 3), or the frames called `key`."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +74,14 @@ class Gallery:
     lone: list[Exhibit]
 
 
-def choose_images(models: Sequence[ModelScores], dataset: Dataset, keys: Sequence[str]) -> Gallery:
+def choose_images(models: Sequence[ModelScores], dataset: PictureSet, keys: Sequence[str]) -> Gallery:
     """Choose the most informative images of a C set, and read them.
 
     Parameters
     ----------
     models : sequence of ModelScores
         The best first.
-    dataset : Dataset
+    dataset : PictureSet
         The set.
     keys : sequence of str
         Sorted keys of the predicted images, which may be a part of it.
@@ -119,10 +139,10 @@ def _right(model: ModelScores, folders: Sequence[str]) -> NDArray[np.bool_]:
     return ~np.stack([model.mistakes[folder] for folder in folders]).astype(bool)
 
 
-def _show(dataset: Dataset, key: str, folder: str, model: ModelScores) -> Exhibit:
+def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exhibit:
     clean = _read(dataset, CLEAN_VARIANT, key) if CLEAN_VARIANT in dataset.variants else None
     return Exhibit(key, folder, model.model, clean, _read(dataset, parse_variant(folder, "c"), key))
 
 
-def _read(dataset: Dataset, variant: Variant, key: str) -> Rgb:
+def _read(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
     return fit_picture(dataset.read(variant, key), _CELL)

@@ -12,7 +12,8 @@ from robustgen.display.tables import format_tables
 from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, MissingDependencyError, UnknownNameError
 from robustgen.files.storage.local import TemporaryFolder
-from robustgen.lab.evaluation.evaluating import EvaluateResult
+from robustgen.lab.evaluation.predictions import EvaluateResult
+from robustgen.lab.scores.gallery import PictureSet
 from robustgen.lab.scores.intervals import MEAN, Interval
 from robustgen.lab.scores.layouts import format_report, list_tables
 from robustgen.lab.scores.measures import Measure
@@ -70,7 +71,7 @@ class Scores:
         self,
         report: Report,
         predictions: Sequence[str | Path],
-        dataset: str | Path | None = None,
+        dataset: PictureSet | None = None,
         run: EvaluateResult | None = None,
         folder: TemporaryFolder | None = None,
     ) -> None:

@@ -11,7 +11,7 @@ from robustgen.display.text import format_count
 from robustgen.files.storage import is_url, save
 from robustgen.lab.evaluation.predictions import open_predictions
 from robustgen.lab.scores.calibration import describe_calibration, read_calibration
-from robustgen.lab.scores.gallery import Gallery, choose_images
+from robustgen.lab.scores.gallery import Gallery, PictureSet, choose_images
 from robustgen.lab.scores.intervals import MEAN
 from robustgen.lab.scores.layouts import head_of, list_family_tables
 from robustgen.lab.scores.measures import Measure
@@ -20,14 +20,13 @@ from robustgen.lab.scores.reporting import Report
 from robustgen.lab.scores.results import flip_curves
 from robustgen.metrics.formulas import ERROR
 from robustgen.pixels.benchmarks.kinds import CLEAN
-from robustgen.sets.dataset.opening import open_dataset
 
 # Minimal number of models for a fitted line.
 _FEWEST_FOR_LINE: Final = 4
 
 
 def write_page(
-    report: Report, path: Path, folders: Sequence[str | Path], dataset: str | Path | None = None
+    report: Report, path: Path, folders: Sequence[str | Path], dataset: PictureSet | None = None
 ) -> int:
     """Write the page about a report.
 
@@ -37,7 +36,7 @@ def write_page(
     path : Path
     folders : sequence of path or URL
         The predictions of its models, in the same order, for calibration and flip curves.
-    dataset : path or URL, optional
+    dataset : PictureSet, optional
         The set, for the gallery.
 
     Returns
@@ -50,7 +49,7 @@ def write_page(
     OutputError, SourceError
         The page cannot be written, or predictions cannot be read again.
     """
-    check_page_path(path, *([dataset] if dataset and not is_url(dataset) else []))
+    check_page_path(path, *([dataset.root] if dataset and not is_url(dataset.root) else []))
     data = collect_data(report)
     for folder, model, entry in zip(folders, report.models, data["models"], strict=False):
         opened = open_predictions(folder)
@@ -94,10 +93,10 @@ def _lead(report: Report) -> str:
     return f"{models} on {', '.join(titles)}, {count}{base if measured else ''}"
 
 
-def _choose_gallery(report: Report, dataset: str | Path, keys: Sequence[str]) -> Gallery:
+def _choose_gallery(report: Report, dataset: PictureSet, keys: Sequence[str]) -> Gallery:
     averaged = [measure for measure in report.measures if report.averaged(measure)]
     ranked = sorted(report.models, key=lambda model: (averaged and report.mean(averaged[0], model)) or 0)
-    return choose_images(ranked, open_dataset(dataset), keys)
+    return choose_images(ranked, dataset, keys)
 
 
 # --- data ----------------------------------------------------------------------------------------

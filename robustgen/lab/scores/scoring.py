@@ -22,13 +22,13 @@ from robustgen.lab.evaluation.predictions import (
 )
 from robustgen.lab.models.preprocessing import read_recorded
 from robustgen.lab.scores.baselines import ALEXNET, Baseline, read_baseline, take_baseline
+from robustgen.lab.scores.gallery import PictureSet
 from robustgen.lab.scores.measures import Measure
 from robustgen.lab.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.lab.scores.reporting import Report
 from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Kind
-from robustgen.sets.dataset.opening import open_dataset
 
 _NAMED_BASELINES: Final = ("alexnet", "none")
 _IMAGENET_CLASSES: Final = 1000
@@ -44,7 +44,7 @@ def score(
     baseline: str | None = None,
     partial: bool = False,
     difficulty: int = 1,
-    dataset: str | Path | None = None,
+    dataset: PictureSet | None = None,
     intervals: bool = True,
     compare_with: str | None = None,
 ) -> Report:
@@ -61,7 +61,7 @@ def score(
         Whether to score sets that are not complete.
     difficulty : int
         Difficulty of the perturbations.
-    dataset : path or URL, optional
+    dataset : PictureSet, optional
         The C or P set, to compare its keys with those of the predictions.
     intervals : bool
         Whether to compute bootstrap intervals.
@@ -203,19 +203,21 @@ def _check_labels(first: Predictions, other: Predictions) -> None:
             )
 
 
-def _check_keys(predictions: Predictions, dataset: str | Path, notes: list[str]) -> None:
-    data = open_dataset(dataset)
-    if data.kind != predictions.kind:
-        raise SourceError(f"{predictions.root}: not predictions of {dataset}, which is of the other kind")
-    wanted = tuple(sorted(data.keys(data.variants[0])))
+def _check_keys(predictions: Predictions, dataset: PictureSet, notes: list[str]) -> None:
+    if dataset.kind != predictions.kind:
+        raise SourceError(
+            f"{predictions.root}: not predictions of {dataset.root}, which is of the other kind"
+        )
+    wanted = tuple(sorted(dataset.keys(dataset.variants[0])))
     asked = predictions.settings.get("keys") == digest_of(next(iter(predictions.files.values())).keys)
     if asked and {*predictions.keys} < {*wanted}:
         # Of a sample, or of the first images.
-        count, all_ = len(predictions.keys), format_count(len(wanted), data.benchmark.noun)
-        notes.append(f"the predictions are of {count:,} of the {all_} of {dataset}, as their command chose")
+        count, all_ = len(predictions.keys), format_count(len(wanted), dataset.benchmark.noun)
+        where = f"{all_} of {dataset.root}"
+        notes.append(f"the predictions are of {count:,} of the {where}, as their command chose")
     elif predictions.keys != wanted:
         reason = describe_difference(predictions.keys, wanted, "keys")
-        raise SourceError(f"{predictions.root}: not the images of {dataset}: {reason}")
+        raise SourceError(f"{predictions.root}: not the images of {dataset.root}: {reason}")
 
 
 def _choose_baseline(text: str | None, opened: Sequence[Predictions], difficulty: int) -> Baseline | None:

@@ -37,7 +37,6 @@ from robustgen.metrics.segmentation import (
 )
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.pixels.imaging.label_maps import read_label_map
-from robustgen.sets.executors import count_cores
 from robustgen.settings.scoring import SegmentationScoring
 
 # Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.
@@ -267,7 +266,7 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
     weights = draw_weights(len(names), options.replicates)
     total: NDArray[np.int64] = np.zeros(1, np.int64)
     drawn: NDArray[np.int64] = np.zeros(1, np.int64)
-    for index, counts in enumerate(map_files(counter, names, options.jobs or count_cores())):
+    for index, counts in enumerate(map_files(counter, names, options.jobs or 1)):
         total = total + counts
         if options.replicates:
             drawn = drawn + counts[:, None] * weights[:, index, None, None]

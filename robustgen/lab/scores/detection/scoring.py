@@ -37,7 +37,6 @@ from robustgen.metrics.bootstrap import draw_weights, percentile_interval
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import read_published
 from robustgen.pixels.benchmarks.kinds import CLEAN
-from robustgen.sets.executors import count_cores
 from robustgen.settings.scoring import DetectionScoring
 
 TITLES: Final[Mapping[IouType, str]] = {"bbox": "Box", "segm": "Mask"}
@@ -211,7 +210,7 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     stats: list[dict[Cell | None, Stats]] = [{} for _ in chosen]
     samples: list[dict[Cell | None, Floats]] = [{} for _ in chosen]
     paths = [clean, *cells.values()]
-    scored = map_files(scorer, paths, options.jobs or count_cores())
+    scored = map_files(scorer, paths, options.jobs or 1)
     for cell, (told, values) in zip([None, *cells], scored, strict=True):
         notes += told
         for index, (own, drawn) in enumerate(values):

@@ -1,0 +1,105 @@
+"""Everything that a package which extends robustgen imports.
+
+    from robustgen.plugins import Family, Rgb, Rng, corruption
+
+Each name loads on first use: a package of corruptions loads neither sources nor formats. Nothing in robustgen
+imports this module.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from robustgen.lab.inspection import conformance as conformance
+    from robustgen.pixels.benchmarks.ingredients import Ingredient as Ingredient
+    from robustgen.pixels.benchmarks.ingredients import IngredientSpec as IngredientSpec
+    from robustgen.pixels.benchmarks.ingredients import OpenedIngredient as OpenedIngredient
+    from robustgen.pixels.benchmarks.kinds import Variant as Variant
+    from robustgen.pixels.benchmarks.registry import Family as Family
+    from robustgen.pixels.benchmarks.registry import corruption as corruption
+    from robustgen.pixels.imaging.arrays import Rgb as Rgb
+    from robustgen.pixels.imaging.decode import as_rgb as as_rgb
+    from robustgen.pixels.imaging.decode import decode_to_pillow as decode_to_pillow
+    from robustgen.pixels.imaging.laion_c_effects import TileBank as TileBank
+    from robustgen.pixels.imaging.preparation import PreparationStep as PreparationStep
+    from robustgen.pixels.imaging.rng import Rng as Rng
+    from robustgen.pixels.imaging.rng import integers as integers
+    from robustgen.sets.executors.base import Executor as Executor
+    from robustgen.sets.executors.base import Job as Job
+    from robustgen.sets.executors.base import Launcher as Launcher
+    from robustgen.sets.executors.base import Result as Result
+    from robustgen.sets.executors.base import WorkersLostError as WorkersLostError
+    from robustgen.sets.executors.base import run_job as run_job
+    from robustgen.sets.executors.progress import Reporter as Reporter
+    from robustgen.sets.formats import Format as Format
+    from robustgen.sets.formats.base import Dataset as Dataset
+    from robustgen.sets.formats.base import Encoded as Encoded
+    from robustgen.sets.formats.base import Encoder as Encoder
+    from robustgen.sets.formats.base import TreeWriter as TreeWriter
+    from robustgen.sets.formats.base import Writer as Writer
+    from robustgen.sets.formats.base import WriterSpec as WriterSpec
+    from robustgen.sets.formats.lossless import LosslessEncoder as LosslessEncoder
+    from robustgen.sets.sources import SourceKind as SourceKind
+    from robustgen.sets.sources.base import Options as Options
+    from robustgen.sets.sources.base import Source as Source
+    from robustgen.sets.sources.files import IndexedSource as IndexedSource
+    from robustgen.sets.sources.folder import FileSource as FileSource
+    from robustgen.sets.sources.numbered import NumberedSource as NumberedSource
+    from robustgen.sets.sources.numbered import Rows as Rows
+    from robustgen.sets.sources.places import Place as Place
+
+_PUBLIC = {
+    "Family": "robustgen.pixels.benchmarks.registry",
+    "Ingredient": "robustgen.pixels.benchmarks.ingredients",
+    "IngredientSpec": "robustgen.pixels.benchmarks.ingredients",
+    "OpenedIngredient": "robustgen.pixels.benchmarks.ingredients",
+    "PreparationStep": "robustgen.pixels.imaging.preparation",
+    "Rgb": "robustgen.pixels.imaging.arrays",
+    "Rng": "robustgen.pixels.imaging.rng",
+    "TileBank": "robustgen.pixels.imaging.laion_c_effects",
+    "Variant": "robustgen.pixels.benchmarks.kinds",
+    "as_rgb": "robustgen.pixels.imaging.decode",
+    "corruption": "robustgen.pixels.benchmarks.registry",
+    "decode_to_pillow": "robustgen.pixels.imaging.decode",
+    "integers": "robustgen.pixels.imaging.rng",
+    "FileSource": "robustgen.sets.sources.folder",
+    "IndexedSource": "robustgen.sets.sources.files",
+    "NumberedSource": "robustgen.sets.sources.numbered",
+    "Options": "robustgen.sets.sources.base",
+    "Place": "robustgen.sets.sources.places",
+    "Rows": "robustgen.sets.sources.numbered",
+    "Source": "robustgen.sets.sources.base",
+    "SourceKind": "robustgen.sets.sources",
+    "Dataset": "robustgen.sets.formats.base",
+    "Encoded": "robustgen.sets.formats.base",
+    "Encoder": "robustgen.sets.formats.base",
+    "Format": "robustgen.sets.formats",
+    "LosslessEncoder": "robustgen.sets.formats.lossless",
+    "TreeWriter": "robustgen.sets.formats.base",
+    "Writer": "robustgen.sets.formats.base",
+    "WriterSpec": "robustgen.sets.formats.base",
+    "Executor": "robustgen.sets.executors.base",
+    "Job": "robustgen.sets.executors.base",
+    "Launcher": "robustgen.sets.executors.base",
+    "Reporter": "robustgen.sets.executors.progress",
+    "Result": "robustgen.sets.executors.base",
+    "WorkersLostError": "robustgen.sets.executors.base",
+    "run_job": "robustgen.sets.executors.base",
+    "conformance": "robustgen.lab.inspection",
+}
+
+__all__ = [*_PUBLIC]
+
+
+if not TYPE_CHECKING:  # else every misspelled name would have a type
+
+    def __getattr__(name: str) -> Any:
+        if name not in _PUBLIC:
+            raise AttributeError(f"module 'robustgen.plugins' has no attribute {name!r}")
+        if name == "conformance":
+            return import_module(f"{_PUBLIC[name]}.{name}")
+        return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
