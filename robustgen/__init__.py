@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from robustgen.commands import score as score
     from robustgen.commands import verify as verify
     from robustgen.lab.evaluation.predictions import EvaluateResult as EvaluateResult
-    from robustgen.lab.evaluation.predictions import write as write_predictions
+    from robustgen.lab.evaluation.predictions import write as write_predictions  # noqa: F401
     from robustgen.lab.inspection.verify.contents import Findings as Findings
-    from robustgen.lab.related.streams.accuracy_files import load_table as load_accuracy_table
+    from robustgen.lab.related.streams.accuracy_files import load_table as load_accuracy_table  # noqa: F401
     from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation as published_preparation
     from robustgen.pixels.benchmarks.kinds import IMAGENET_C as IMAGENET_C
     from robustgen.pixels.benchmarks.kinds import IMAGENET_P as IMAGENET_P
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from robustgen.pixels.imaging.depth import depth_from_midas as depth_from_midas
     from robustgen.pixels.imaging.depth import prepare_depth as prepare_depth
     from robustgen.pixels.imaging.video import read_sequence as read_sequence
-    from robustgen.sets.dataset.opening import open_dataset as open_set
+    from robustgen.sets.dataset.opening import open_dataset as open_set  # noqa: F401
     from robustgen.sets.dataset.recipes import item_rng as item_rng
     from robustgen.sets.dataset.run import RunResult as RunResult
 

@@ -5,10 +5,10 @@
 
 The sample is what everyone has: the eight photographs inside scikit-image. Each corruption and severity gets
 what `robustgen calibrate --dataset demo --corruptions all --for-size SIZE` finds: constants at which the mean
-MS-SSIM is that of the published ones at 224 pixels. Writes `robustgen/pixels/benchmarks/calibrated_constants.json`
-and the table `docs/background/calibrated.md`; what cannot be reached to within 0.01 is named. With --check
-nothing is sought: what the package holds is measured, and the exit status is 1 if a severity is more
-than 0.01 off.
+MS-SSIM is that of the published ones at 224 pixels. Writes
+`robustgen/pixels/benchmarks/calibrated_constants.json` and the table `docs/background/calibrated.md`; what
+cannot be reached to within 0.01 is named. With --check nothing is sought: what the package holds is measured,
+and the exit status is 1 if a severity is more than 0.01 off.
 """
 
 import argparse

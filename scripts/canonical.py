@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Creates the canonical sets and writes their digests.
 
-They go into robustgen/pixels/benchmarks/canonical.json and docs/background/canonical.md. They also replace the old
-digests in the examples of other pages.
+They go into robustgen/pixels/benchmarks/canonical.json and docs/background/canonical.md. They also replace
+the old digests in the examples of other pages.
 
     python scripts/canonical.py [--check] [--folder DIR] [SOURCE ...]
 

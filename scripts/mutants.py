@@ -3,9 +3,9 @@
 
     python scripts/mutants.py [--suite] [PART OF A PATH ...]
 
-Each of the thirty changes is tried on the tests of its room (`tests/pixels/imaging` for `robustgen/pixels/imaging`) that
-`make test` runs. With --suite, those that survive are tried on all other tests of `make test` too. Paths, or
-parts of them, choose among the changes.
+Each of the thirty changes is tried on the tests of its room that `make test` runs (`tests/pixels/imaging` for
+`robustgen/pixels/imaging`). With --suite, those that survive are tried on all other tests of `make test` too.
+Paths, or parts of them, choose among the changes.
 """
 
 import argparse

@@ -3,9 +3,9 @@
 
     python scripts/processor_battery.py [--quick]
 
-tests/pixels/imaging/test_processors.py runs it with features of the processor switched off, scripts/test_aarch64.sh
-on another architecture. Inputs are made from whole numbers only. Some are flat or white, because there the
-last bit of a weight decides whether 255 becomes 254.
+tests/pixels/imaging/test_processors.py runs it with features of the processor switched off,
+scripts/test_aarch64.sh on another architecture. Inputs are made from whole numbers only. Some are flat or
+white, because there the last bit of a weight decides whether 255 becomes 254.
 """
 
 import argparse

@@ -76,11 +76,16 @@ def use_what_is_added(folder, heading):
 
 
 GUIDES = "docs/background/architecture.md"
-# Heading of a guide to its module in this package, and its group of entry points.
+# Heading of a guide to its module in this package, its group of entry points, and its table.
 ADDED = {
-    "How to add a source": ("sources/stack.py", "robustgen.sources"),
-    "How to add a format": ("formats/bmp.py", "robustgen.formats"),
-    "How to add an executor": ("execution/threads.py", "robustgen.executors"),
+    "How to add a source": ("sets/sources/stack.py", "robustgen.sources", "files/rows.py", "SOURCES"),
+    "How to add a format": ("sets/formats/bmp.py", "robustgen.formats", "files/rows.py", "FORMATS"),
+    "How to add an executor": (
+        "sets/executors/threads.py",
+        "robustgen.executors",
+        "sets/executors/__init__.py",
+        "EXECUTORS",
+    ),
 }
 
 
@@ -118,15 +123,19 @@ def test_an_ingredient_added_by_the_guide_is_part_of_the_settings(copy):
 
 @pytest.mark.parametrize("heading", ADDED)
 def test_a_row_added_by_the_guide_is_used(copy, heading):
-    (path, _), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
+    (path, _, file, table), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
     (copy / "robustgen" / path).write_text(module, encoding="utf-8")
-    insert((copy / "robustgen" / path).with_name("__init__.py"), "    {", row)
+    file = copy / "robustgen" / file
+    before, name, after = file.read_text(encoding="utf-8").partition(f"{table}: ")
+    head, brace, rows = after.partition("    {\n")
+    assert brace
+    file.write_text(f"{before}{name}{head}{brace}{row}{rows}", encoding="utf-8")
     use_what_is_added(copy, heading)
 
 
 @pytest.mark.parametrize("heading", ADDED)
 def test_a_row_of_another_package_is_used(tmp_path, heading):
-    (_, group), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
+    (_, group, *_), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
     name, attribute = re.fullmatch(r' *"(\w+)": "[\w.]+:(\w+)",\n', row).groups()
     entries = [(name, f"robustgen_{name}:{attribute}")]
     install(tmp_path, "example", entries, {f"robustgen_{name}": module}, group)

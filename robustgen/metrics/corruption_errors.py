@@ -58,11 +58,11 @@ ALEXNET_TOP5_DISTANCE: Final[Mapping[str, float]] = MappingProxyType(_ALEXNET["t
 
 # --- imageNet-C: errors over severities and corruptions, raw and divided by a baseline's -----------
 
-# `errors` are top-1 errors at severities 1 to 5, (5,), as fractions. `mistakes`, (5, images), are whether each
-# image is classified wrongly at each severity, or errors of samples, one per column. Functions in the plural
-# return the share of each image in the score of the same name, which is the mean of these shares. `baseline`
-# maps corruptions to five errors of another model, or to their mean. Wrong shapes, errors that are not
-# fractions, and baselines without a positive value raise ArgumentError.
+# `errors` are top-1 errors at severities 1 to 5, (5,), as fractions. `mistakes`, (5, images), are whether
+# each image is classified wrongly at each severity, or errors of samples, one per column. Functions in the
+# plural return the share of each image in the score of the same name, which is the mean of these shares.
+# `baseline` maps corruptions to five errors of another model, or to their mean. Wrong shapes, errors that are
+# not fractions, and baselines without a positive value raise ArgumentError.
 
 
 def unnormalised_corruption_error(errors: ArrayLike, *, severities: int = SEVERITIES) -> float:

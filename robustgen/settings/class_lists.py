@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from robustgen.errors import ArgumentError
-from robustgen.files.name_lists import imagenet_classes, quote
+from robustgen.errors import ArgumentError, quote
+from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.storage.host import read_regular
 
 

@@ -6,18 +6,18 @@ Each name loads on first use; PyTorch is imported only by objects that need it.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from robustgen.torch.augmix_dataset import AugMixDataset as AugMixDataset
     from robustgen.torch.datasets import CorruptedDataset as CorruptedDataset
     from robustgen.torch.datasets import PerturbedDataset as PerturbedDataset
     from robustgen.torch.datasets import SourceDataset as SourceDataset
     from robustgen.torch.items import SeededDataset as SeededDataset
+    from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
     from robustgen.torch.players import CccDataset as CccDataset
     from robustgen.torch.streamed import StreamDataset as StreamDataset
-    from robustgen.torch.training import AugMixDataset as AugMixDataset
-    from robustgen.torch.training import jensen_shannon_loss as jensen_shannon_loss
     from robustgen.torch.transform import Corrupt as Corrupt
 
 _PUBLIC = {
-    "AugMixDataset": "robustgen.torch.training",
+    "AugMixDataset": "robustgen.torch.augmix_dataset",
     "CccDataset": "robustgen.torch.players",
     "Corrupt": "robustgen.torch.transform",
     "CorruptedDataset": "robustgen.torch.datasets",
@@ -25,7 +25,7 @@ _PUBLIC = {
     "SeededDataset": "robustgen.torch.items",
     "SourceDataset": "robustgen.torch.datasets",
     "StreamDataset": "robustgen.torch.streamed",
-    "jensen_shannon_loss": "robustgen.torch.training",
+    "jensen_shannon_loss": "robustgen.torch.loss",
 }
 
 __all__ = [*_PUBLIC]

@@ -175,8 +175,8 @@ class CccDataset:
         Accuracies of each pair of corruptions; `robustgen.lab.related.streams.accuracy_files.load_table`
         reads one.
     baseline, speed, seed, images
-        As in `robustgen.lab.related.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000, 2000
-        and 5000, then 43, 44 and 45, and 7 500 000.
+        As in `robustgen.lab.related.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000,
+        2000 and 5000, then 43, 44 and 45, and 7 500 000.
     jpeg : int, "published" or None
         Quality of the JPEG files that images pass through; 85 is the published one.
     transform : callable, optional

@@ -257,7 +257,7 @@ def test_blocks_and_chunks_change_nothing(monkeypatch):
     logits = np.random.default_rng(1).standard_normal((10, 4, 20), dtype=np.float32)
     best, zipf = metrics.top_classes(logits), metrics.sequence_zipf_distances(logits, noise=False)
     sure = metrics.confidences(logits[0])
-    monkeypatch.setattr(metrics.checks, "BLOCK_ELEMENTS", 170)
+    monkeypatch.setattr(metrics.classification, "BLOCK_ELEMENTS", 170)
     assert (metrics.top_classes(logits) == best).all()
     assert metrics.sequence_zipf_distances(logits, noise=False).tolist() == zipf.tolist()
     assert metrics.confidences(logits[0]).tolist() == sure.tolist()

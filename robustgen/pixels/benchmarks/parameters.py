@@ -1,4 +1,4 @@
-"""Constants of operations: tables, calibrated sizes, limits."""
+"""Parameters of operations: replacement of published constants, and interpolation between them."""
 
 import dataclasses
 import json
@@ -7,24 +7,9 @@ from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 from numbers import Real
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError, quote
-
-# --- limits of choices that code without pydantic checks too ---------------------------------------
-
-MOST_STEPS: Final = 100
-"""Chains of AugMix, and operations in a chain."""
-
-LEVELS: Final = 0.1, 10
-"""Lowest and highest strength of AugMix's operations."""
-
-# With smaller values, a RandomState would sometimes draw weights that are 0 / 0.
-ALPHAS: Final = 0.1, 1000.0
-"""Parameters of AugMix's distributions of weights."""
-
-
-# --- parameters of an operation: replacement of published constants, and interpolation between  ----
 
 Parameters = TypeVar("Parameters")
 

@@ -72,9 +72,9 @@ def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
 
 # --- normal deviates bit-identical to those of NumPy's default generator, in half the time ---------
 
-# NumPy uses the ziggurat of Marsaglia and Tsang (2000): 256 strips of equal area under the density. The tables
-# were read from NumPy by feeding it chosen words (scripts/read_ziggurat.py), so that the deviates do not depend
-# on its release; own exponentials and logarithms make them independent of the processor.
+# NumPy uses the ziggurat of Marsaglia and Tsang (2000): 256 strips of equal area under the density. The
+# tables were read from NumPy by feeding it chosen words (scripts/read_ziggurat.py), so that the deviates do
+# not depend on its release; own exponentials and logarithms make them independent of the processor.
 
 Tables = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
 

@@ -63,7 +63,7 @@ def forbid_listing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the source is listed again")
 
     for kind in ("trees.ArchiveTree", "webdataset.WebDataset", "parquet.Parquet"):
-        monkeypatch.setattr(f"robustgen.sources.{kind}.build", fail)
+        monkeypatch.setattr(f"robustgen.sets.sources.{kind}.build", fail)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -179,7 +179,8 @@ def test_a_killed_process_leaves_nothing_for_long(tmp_path: Path, monkeypatch: p
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     code = (
-        "import os, sys; from robustgen.sets.sources.opening import open_source; s = open_source(sys.argv[1]); "
+        "import os, sys; from robustgen.sets.sources.opening import open_source\n"
+        "s = open_source(sys.argv[1]); "
         "s.make_ready(); os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"TMPDIR": str(temporary)}
