@@ -83,7 +83,7 @@ def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
     return float(brier_scores(probabilities, labels).mean())
 
 
-# --- imageNet-A, ImageNet-O and OpenOOD: accuracy on some classes, and anomaly detection by con ----
+# --- ImageNet-A, ImageNet-O and OpenOOD ------------------------------------------------------------
 
 
 def imagenet_a_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> float:

@@ -107,7 +107,7 @@ def blocks(rows: int, row_elements: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, rows, step))
 
 
-# --- the operations of the benchmarks in the order of the papers' tables, and the number of sev ----
+# --- the operations of the benchmarks, in the order of the papers' tables --------------------------
 
 COMMON_CORRUPTIONS: Final = IMAGENET_C.common
 """The fifteen corruptions of mCE, in the order of [C] Table 1."""

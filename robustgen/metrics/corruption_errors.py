@@ -56,7 +56,7 @@ ALEXNET_TOP5_DISTANCE: Final[Mapping[str, float]] = MappingProxyType(_ALEXNET["t
 """Unnormalised top-5 distance of AlexNet on ImageNet-P, at difficulty 1; [C] appendix E."""
 
 
-# --- imageNet-C: errors over severities and corruptions, raw and divided by a baseline's -----------
+# --- ImageNet-C: errors over severities and corruptions, raw and divided by a baseline's -----------
 
 # `errors` are top-1 errors at severities 1 to 5, (5,), as fractions. `mistakes`, (5, images), are whether
 # each image is classified wrongly at each severity, or errors of samples, one per column. Functions in the
@@ -220,7 +220,7 @@ CLEAN = "clean"
 
 
 @lru_cache(maxsize=1)
-def _read_of_balanced_errors() -> dict[str, dict[str, float]]:
+def _read_medmnist_errors() -> dict[str, dict[str, float]]:
     content: dict[str, dict[str, float]] = json.loads(
         Path(__file__).with_name("medmnist_c.json").read_text("utf-8")
     )
@@ -240,7 +240,7 @@ def alexnet_balanced_errors(data_set: str) -> Mapping[str, float]:
     ArgumentError
         The data set does not exist.
     """
-    known = _read_of_balanced_errors()
+    known = _read_medmnist_errors()
     if data_set not in known:
         raise ArgumentError(f"unknown data set {data_set!r} (known: {', '.join(known)})")
     return dict(known[data_set])
@@ -361,19 +361,19 @@ IMAGENET_CLASSES: Final = 1000
 
 
 @lru_cache(maxsize=1)
-def _read_of_superclasses() -> Mapping[str, Any]:
+def _read_superclasses() -> Mapping[str, Any]:
     content: dict[str, Any] = json.loads(Path(__file__).with_name("laion_c.json").read_text("utf-8"))
     return MappingProxyType(content)
 
 
 def list_superclasses() -> Mapping[str, tuple[int, ...]]:
     """Return the 16 superclasses, ordered by their first class: name to indices of ImageNet's classes."""
-    return {name: tuple(indices) for name, indices in _read_of_superclasses()["superclasses"].items()}
+    return {name: tuple(indices) for name, indices in _read_superclasses()["superclasses"].items()}
 
 
 def published_accuracies() -> Mapping[str, float]:
     """Return published mean accuracies in %, by model or human, over LAION-C's distortions and severities."""
-    return dict(_read_of_superclasses()["average_accuracy"])
+    return dict(_read_superclasses()["average_accuracy"])
 
 
 def superclass_labels(labels: ArrayLike) -> Classes:

@@ -11,7 +11,7 @@ from robustgen.metrics.classification import COMMON_PERTURBATIONS, Floats, array
 from robustgen.metrics.corruption_errors import ALEXNET_FLIP_PROBABILITY, ALEXNET_TOP5_DISTANCE
 from robustgen.metrics.formulas import FLIP_RATE, LARGEST, TOP5_RATIO, mean_over
 
-# --- imageNet-P: changes of the prediction along a sequence ----------------------------------------
+# --- ImageNet-P: changes of the prediction along a sequence ----------------------------------------
 
 
 def frame_pairs(frames: NDArray[Any], noise: bool, difficulty: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -92,7 +92,7 @@ def mean_flip_probability(
     return mean_over(names, probabilities, lambda name, value: number(value, name))
 
 
-# --- imageNet-P: changes of the ranking of the classes along a sequence ----------------------------
+# --- ImageNet-P: changes of the ranking of the classes along a sequence ----------------------------
 
 LARGEST_TOP5_DISTANCE: Final = LARGEST["top5_distances"]
 """Top-5 distance of two lists without a common class: 5 + 4 + 3 + 2 + 1."""

@@ -103,7 +103,7 @@ class SourceDataset:
         return image, self.source.label(key)
 
 
-# --- imageNet-C on the fly: the images that `make-c` writes, without the files ---------------------
+# --- ImageNet-C on the fly: the images that `make-c` writes, without the files ---------------------
 
 
 def make_output(recipe: BenchmarkRecipe, variant: Variant, key: str, image: Any) -> Rgb:
@@ -229,7 +229,7 @@ class CorruptedDataset:
         return self._corrupter.corrupt(self.variant, self.key(position), image), label
 
 
-# --- imageNet-P on the fly: the sequences that `make-p` writes, without the files ------------------
+# --- ImageNet-P on the fly: the sequences that `make-p` writes, without the files ------------------
 
 
 class PerturbedDataset:

@@ -42,7 +42,7 @@ def split_pair(item: Any, index: int) -> tuple[Any, Any]:
     return item[0], item[1]
 
 
-# --- the keys of the items of a data set: the names of the same images in `make-c` and `make-p` ----
+# --- the keys of the items: the names of the same images in `make-c` and `make-p` ------------------
 
 Key = Callable[[int], str] | Sequence[str] | None
 """A function of the index, a sequence as long as the data set, or nothing."""

@@ -119,7 +119,7 @@ def read_regular(path: str | Path, most: int | None = None) -> bytes:
         return file.read()
 
 
-# --- ctrl-C and SIGTERM, recorded, because compilers and imports may swallow their KeyboardInte ----
+# --- Ctrl-C and SIGTERM, recorded because compilers and imports may swallow them -------------------
 
 _received = threading.Event()
 _numbers: list[int] = []

@@ -155,7 +155,7 @@ class LocalStore(Store):
                 os.close(file)
             self._in_folder(target.rpartition("/")[0], _claim if exclusive else _replace, temporary, target)
         except BaseException:
-            _remove_of_local(temporary)
+            _remove_file(temporary)
             raise
 
     @contextmanager
@@ -168,7 +168,7 @@ class LocalStore(Store):
                 yield file
             self._in_folder(target.rpartition("/")[0], _replace, temporary, target)
         except BaseException:
-            _remove_of_local(temporary)
+            _remove_file(temporary)
             raise
 
     def _in_folder(self, place: str, act: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -211,7 +211,7 @@ class LocalStore(Store):
             target = self._full(path)
             make = partial(os.link, source._full(name), target, follow_symlinks=False)
             self._check_real(os.path.dirname(target))
-            _remove_of_local(target)
+            _remove_file(target)
             with suppress(OSError, NotImplementedError):
                 return self._in_folder(os.path.dirname(target), make)
         return super().copy(source, name, path)
@@ -327,7 +327,7 @@ def _claim(temporary: str, target: str) -> None:
     os.unlink(temporary)
 
 
-def _remove_of_local(temporary: str) -> None:
+def _remove_file(temporary: str) -> None:
     """Remove a file, if it still exists."""
     with suppress(OSError):
         os.unlink(temporary)
@@ -337,7 +337,7 @@ def _entry(path: str, status: os.stat_result) -> Entry:
     return Entry(path, status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
 
 
-# --- temporary folders that all processes of this machine can read, and that are removed even a ----
+# --- temporary folders of all processes of this machine --------------------------------------------
 
 
 class TemporaryFolder:
@@ -359,10 +359,10 @@ class TemporaryFolder:
         self.path = parent / name_temporary()
         self.path.mkdir()
         # Callable now; otherwise runs at process exit.
-        self.remove = weakref.finalize(self, _remove_of_temporary, self.path, os.getpid())
+        self.remove = weakref.finalize(self, _remove_folder, self.path, os.getpid())
 
 
-def _remove_of_temporary(path: Path, process: int) -> None:
+def _remove_folder(path: Path, process: int) -> None:
     # A forked process inherits the finalizer, but not the folder.
     if os.getpid() == process:
         shutil.rmtree(path, ignore_errors=True)

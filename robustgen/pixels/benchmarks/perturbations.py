@@ -32,7 +32,7 @@ from robustgen.pixels.imaging.sampling import AliasTable, resample
 from robustgen.pixels.imaging.weather_effects import add_snow, draw_drops, draw_flakes, luma_of, splash_water
 from robustgen.pixels.imaging.zoom import take_in
 
-# --- noise sequences: frame 0 is the clean image; every other frame is an independent noisy cop ----
+# --- noise sequences -------------------------------------------------------------------------------
 
 FRAMES = 31
 
@@ -97,7 +97,7 @@ def speckle_noise(image: Rgb, parameters: Noise, rng: Rng) -> Iterator[Rgb]:
     return _sequence(image, lambda: to_uint8(x + x * rng.normal(size=x.shape, scale=parameters.sigma)))
 
 
-# --- blur sequences: rotating motion blur, growing zoom blur, and as the extra one growing Gaus ----
+# --- blur sequences --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def gaussian_blur(image: Rgb, parameters: GaussianBlur, rng: Rng) -> Iterator[Rg
     return (gaussian_bytes(image, sigma, p.truncate) for sigma in sigmas)
 
 
-# --- weather sequences: snow in a rotating wind, rising brightness, and the extra perturbation  ----
+# --- weather sequences -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

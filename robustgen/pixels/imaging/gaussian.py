@@ -9,7 +9,7 @@ import numpy.typing as npt
 from robustgen.pixels.imaging.arrays import UNITS, Floats, Rgb
 from robustgen.pixels.imaging.kernels import blur, exact
 
-# --- gaussian filter, bit-identical to SciPy's -----------------------------------------------------
+# --- Gaussian filter, bit-identical to SciPy's -----------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -95,7 +95,7 @@ def _kernel(size: int, sigma: float, truncate: float, mode: str) -> tuple[Any, A
     return padded, _extension(size, padded.size - 1, mode)
 
 
-# --- gaussian filters with a given number of taps, which determines the standard deviation ---------
+# --- Gaussian filters with a given number of taps, which determines the standard deviation ---------
 
 
 def blur_by_taps(image: Rgb, taps: int) -> Rgb:

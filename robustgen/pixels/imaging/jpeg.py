@@ -189,7 +189,7 @@ def _drop_notes(data: bytes) -> bytes:
     return b"".join([*parts, data[start:]])
 
 
-# --- JPEG compression and decompression with the arithmetic of the IJG's libjpeg 9c, which Pill ----
+# --- the round trip, with the arithmetic of the IJG's libjpeg 9c -----------------------------------
 
 # Entropy coding loses nothing, so no file is needed.
 

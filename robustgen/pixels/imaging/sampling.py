@@ -85,13 +85,13 @@ def normal(rng: Rng, mean: float, deviation: float, shape: tuple[int, ...]) -> n
         return np.asarray(rng.normal(mean, deviation, shape))
     out = np.empty(shape)
     draw_from_pcg64(
-        rng, draws.draw_normal, *_read_tables_of_ziggurat(), float(mean), float(deviation), out.reshape(-1)
+        rng, draws.draw_normal, *_read_normal_tables(), float(mean), float(deviation), out.reshape(-1)
     )
     return out
 
 
 @lru_cache(maxsize=1)
-def _read_tables_of_ziggurat() -> Tables:
+def _read_normal_tables() -> Tables:
     """Return the width / 2**52, the smallest size outside the core, and the density of each strip."""
     widths, limits = np.load(Path(__file__).with_name("ziggurat.npy"))
     edges = widths.view(np.float64) * 2.0**52
@@ -99,7 +99,7 @@ def _read_tables_of_ziggurat() -> Tables:
     return widths.view(np.float64), limits, exact.gaussian_at(edges, 1.0)
 
 
-# --- dirichlet and Beta weights equal to those of NumPy's default generator, identical on all p ----
+# --- Dirichlet and Beta weights, equal to those of NumPy's default generator -----------------------
 
 # NumPy uses exponentials, logarithms and powers of the C library, whose last bit depends on the processor;
 # here they are correctly rounded. Exponential deviates use a ziggurat (Marsaglia and Tsang 2000), Gamma
@@ -183,7 +183,7 @@ def _draw_gamma(rng: Rng, shape: float) -> float:
 
 def _draw_exponential(rng: Rng) -> float:
     """Return the result of ``rng.standard_exponential()`` for a PCG64."""
-    widths, limits, heights = _read_tables_of_dirichlet()
+    widths, limits, heights = _read_exponential_tables()
     while True:
         # Bits of a word, lowest first: 3 unused, 8 for the strip, 53 for the size.
         word = int(rng.bit_generator.random_raw())  # type: ignore[union-attr]
@@ -199,7 +199,7 @@ def _draw_exponential(rng: Rng) -> float:
 
 
 @lru_cache(maxsize=1)
-def _read_tables_of_dirichlet() -> tuple[list[float], list[int], list[float]]:
+def _read_exponential_tables() -> tuple[list[float], list[int], list[float]]:
     """Return the width / 2**53, the smallest size outside the core, and the density of each strip."""
     widths, limits = np.load(Path(__file__).with_name("exponential_ziggurat.npy"))
     edges = widths.view(np.float64) * 2.0**53

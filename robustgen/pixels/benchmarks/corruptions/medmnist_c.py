@@ -48,7 +48,7 @@ def published_names(data_set: str) -> tuple[str, ...]:
     return tuple(each.name for each in every if data_set in each.table)
 
 
-# --- blur of MedMNIST-C: three of ImageNet-C with other constants, and a Gaussian with a number ----
+# --- blur of MedMNIST-C ----------------------------------------------------------------------------
 
 
 @corruption(
@@ -337,7 +337,7 @@ corruption(
 )(digital.jpeg_compression)
 
 
-# --- artefacts of microscopy and of skin photographs: stains, bubbles, black corners and letter ----
+# --- artefacts of microscopy and of skin photographs -----------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from robustgen.pixels.imaging.kernels.elementwise import average, copy, extend, 
 from robustgen.pixels.imaging.kernels.exact import exp
 from robustgen.pixels.imaging.kernels.intrinsics import BLOCK, copy_block
 
-# --- gaussian filters along rows and columns -------------------------------------------------------
+# --- Gaussian filters along rows and columns -------------------------------------------------------
 
 
 @inner

@@ -10,7 +10,7 @@ import numpy as np
 
 from robustgen.pixels.imaging.kernels.compiler import compiled, inner
 
-# --- sine, cosine, exponential, powers and vector angle from additions, multiplications and div ----
+# --- sine, cosine, exponential and powers from exact operations ------------------------------------
 
 # The compiler can vectorise them, and the last bit does not depend on the machine's mathematical library. All
 # are accurate to two units in the last place. Coefficients: minimax polynomials.
@@ -182,7 +182,7 @@ def raise_to(values, exponent):
         values[i] *= powers[i]
 
 
-# --- correctly rounded exponential, logarithm, sine and cosine, with the same bits on every mac ----
+# --- correctly rounded exponential, logarithm, sine and cosine -------------------------------------
 
 # Each is computed in double-double arithmetic, to some 100 bits, and rounded once, from additions,
 # multiplications and divisions alone; the last bit of a C library's functions depends on the processor.

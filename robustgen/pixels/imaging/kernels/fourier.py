@@ -7,7 +7,7 @@ from robustgen.pixels.imaging.kernels.elementwise import repeat_thrice, truncate
 from robustgen.pixels.imaging.kernels.exact import angle_of, cosine, fill_sines, sine
 from robustgen.pixels.imaging.kernels.intrinsics import LANES, empty_lanes, load, store
 
-# --- fourier transforms along lines, with additions and multiplications in a fixed order -----------
+# --- Fourier transforms along lines, with additions and multiplications in a fixed order -----------
 
 # A library's transforms depend on the processor. These transform batches of eight lines, side by side as
 # lanes. Complex numbers are two planes: row 0 of the first axis is real, row 1 imaginary. A batch of N places

@@ -17,13 +17,13 @@ from robustgen.pixels.imaging.kernels.compiler import compiled
 _FOUR_FLOATS, _FOUR_DOUBLES = ir.VectorType(ir.FloatType(), 4), ir.VectorType(ir.DoubleType(), 4)
 
 
-def _point_of_intrinsics(context, builder, array_type, array, index, vector):
+def _point_at_vector(context, builder, array_type, array, index, vector):
     """Return a pointer to a `vector` at `index` of an array."""
     first = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(first, [index]), vector.as_pointer())
 
 
-def _spread_of_intrinsics(builder, value, vector):
+def _spread_to_vector(builder, value, vector):
     """Return a `vector` with all elements equal to `value`."""
     nought = ir.Constant(ir.IntType(32), 0)
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, nought)
@@ -52,10 +52,8 @@ def copy_block(context, source, at, target, to):
 
     def generate(context, builder, signature, args):
         block = ir.VectorType(context.get_data_type(source.dtype), BLOCK)
-        values = builder.load(_point_of_intrinsics(context, builder, source, args[0], args[1], block))
-        stored = builder.store(
-            values, _point_of_intrinsics(context, builder, target, args[2], args[3], block)
-        )
+        values = builder.load(_point_at_vector(context, builder, source, args[0], args[1], block))
+        stored = builder.store(values, _point_at_vector(context, builder, target, args[2], args[3], block))
         values.align = stored.align = source.dtype.bitwidth // 8
         return context.get_dummy_value()
 
@@ -81,16 +79,14 @@ def mix_pixels(context, pixels, places, weights, line, to):
             *(cgutils.unpack_tuple(builder, each) for each in (places, weights)), strict=True
         ):
             four = builder.load(
-                _point_of_intrinsics(context, builder, pixels_type, pixels, place, _FOUR_FLOATS), align=4
+                _point_at_vector(context, builder, pixels_type, pixels, place, _FOUR_FLOATS), align=4
             )
             share = builder.fmul(
-                builder.fpext(four, _FOUR_DOUBLES), _spread_of_intrinsics(builder, weight, _FOUR_DOUBLES)
+                builder.fpext(four, _FOUR_DOUBLES), _spread_to_vector(builder, weight, _FOUR_DOUBLES)
             )
             total = builder.fadd(total, share) if total else share
         rounded = builder.fptrunc(total, _FOUR_FLOATS)
-        builder.store(
-            rounded, _point_of_intrinsics(context, builder, line_type, line, to, _FOUR_FLOATS), align=4
-        )
+        builder.store(rounded, _point_at_vector(context, builder, line_type, line, to, _FOUR_FLOATS), align=4)
         return context.get_dummy_value()
 
     return types.void(pixels, places, weights, line, types.intp), generate
@@ -113,7 +109,7 @@ def add_weighed(context, spline, at, pitch, across, down, weight, total, to):
 
         a_row, a_column = (
             [
-                _spread_of_intrinsics(builder, each, _FOUR_DOUBLES)
+                _spread_to_vector(builder, each, _FOUR_DOUBLES)
                 for each in cgutils.unpack_tuple(builder, weights)
             ]
             for weights in (across, down)
@@ -122,14 +118,14 @@ def add_weighed(context, spline, at, pitch, across, down, weight, total, to):
         for _ in range(4):
             places = [builder.add(at, ir.Constant(at.type, 4 * i)) for i in range(4)]
             points = [
-                _point_of_intrinsics(context, builder, signature.args[0], spline, place, _FOUR_DOUBLES)
+                _point_at_vector(context, builder, signature.args[0], spline, place, _FOUR_DOUBLES)
                 for place in places
             ]
             lines.append(weigh([builder.load(point, align=8) for point in points], a_row))
             at = builder.add(at, pitch)
         sample = builder.fptrunc(weigh(lines, a_column), _FOUR_FLOATS)
-        target = _point_of_intrinsics(context, builder, signature.args[6], total, to, _FOUR_FLOATS)
-        added = builder.fmul(_spread_of_intrinsics(builder, weight, _FOUR_FLOATS), sample)
+        target = _point_at_vector(context, builder, signature.args[6], total, to, _FOUR_FLOATS)
+        added = builder.fmul(_spread_to_vector(builder, weight, _FOUR_FLOATS), sample)
         builder.store(builder.fadd(builder.load(target, align=4), added), target, align=4)
         return context.get_dummy_value()
 
@@ -158,7 +154,7 @@ class _LanesModel(models.PrimitiveModel):
 _LANES = _Lanes("lanes")
 
 
-def _spread_of_lanes(builder, value):
+def _spread(builder, value):
     """Return lanes that all equal `value`."""
     one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
@@ -177,7 +173,7 @@ def _declare(operation, name):
 
     @lower_builtin(operation, _LANES, types.float64)
     def _apply_number(context, builder, signature, args):
-        return getattr(builder, name)(args[0], _spread_of_lanes(builder, args[1]))
+        return getattr(builder, name)(args[0], _spread(builder, args[1]))
 
 
 _declare(operator.add, "fadd")
@@ -185,7 +181,7 @@ _declare(operator.sub, "fsub")
 _declare(operator.mul, "fmul")
 
 
-def _point_of_lanes(context, builder, array_type, array, index):
+def _point_at(context, builder, array_type, array, index):
     first = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(first, [index]), _VECTOR.as_pointer())
 
@@ -195,7 +191,7 @@ def load(context, array, at):
     """Return the lanes of `array` (float64, flat) from `at` on."""
 
     def generate(context, builder, signature, args):
-        return builder.load(_point_of_lanes(context, builder, array, *args), align=8)
+        return builder.load(_point_at(context, builder, array, *args), align=8)
 
     return _LANES(array, types.intp), generate
 
@@ -205,7 +201,7 @@ def store(context, lanes, array, at):
     """Write `lanes` into `array` (float64, flat) from `at` on."""
 
     def generate(context, builder, signature, args):
-        builder.store(args[0], _point_of_lanes(context, builder, array, *args[1:]), align=8)
+        builder.store(args[0], _point_at(context, builder, array, *args[1:]), align=8)
         return context.get_dummy_value()
 
     return types.void(_LANES, array, types.intp), generate
