@@ -28,6 +28,14 @@ from tests.lab.related.test_icons import datasource, fluent
 # Two of the classes of ImageNet, as the models have, and one image of each.
 CLASSES = ("n01440764", "n01443537")
 NAMES = ("ILSVRC2012_val_00000293.JPEG", "ILSVRC2012_val_00000236.JPEG")
+MODULE = """
+import torch
+
+
+def build():
+    network = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 2))
+    return network, {"input_size": 224}
+"""
 STREET = "frankfurt/frankfurt_000000_000294"
 
 
@@ -40,6 +48,7 @@ def put_everything(root):
     put_annotated(root)
     put_ingredients(root)
     put_models(root)
+    put_predictions(root)
     put_lists(root)
     put_packages(root)
 
@@ -63,6 +72,7 @@ def put_photographs(root):
     put_photo(root / "data" / "imagenet22k" / "n01530575" / "n01530575_10.JPEG", 64, 64)
     for number in range(2):
         put_photo(root / "digits" / str(number) / "a.png", 28, 28, number)
+    (root / "scratch").mkdir()
     (root / "imagenet-100").mkdir()
     for name in CLASSES:
         (root / "imagenet-100" / name).symlink_to(Path("..", "data", "imagenet", "val", name))
@@ -105,7 +115,10 @@ def put_archives(root):
     (root / "shards" / "000000.tar").write_bytes((root / "val-000000.tar").read_bytes())
     images = [photo(64, 64, seed) for seed in range(2)]
     folder = source_writers.write_tiny_imagenet(root / "data", images)
-    (folder / "wnids.txt").write_text("n00\nn01\n")
+    (folder / "wnids.txt").write_text("".join(f"{name}\n" for name in CLASSES))
+    annotations = folder / "val" / "val_annotations.txt"
+    text = annotations.read_text().replace("\tn00\t", f"\t{CLASSES[0]}\t")
+    annotations.write_text(text.replace("\tn01\t", f"\t{CLASSES[1]}\t"))
     with zipfile.ZipFile(root / "tiny-imagenet-200.zip", "w") as archive:
         for path in folder.rglob("*.*"):
             archive.write(path, path.relative_to(folder.parent))
@@ -128,6 +141,9 @@ def put_devkit(root):
 
 def put_arrays(root):
     cifar_folder(root, 4)
+    for number in range(1, 6):
+        batch = root / "cifar-10-batches-py" / f"data_batch_{number}"
+        shutil.copy(batch.with_name("test_batch"), batch)
     (root / "cifar-100-python").mkdir()
     images = pickle.loads((root / "cifar-10-batches-py" / "test_batch").read_bytes())[b"data"]
     batch = {b"data": images, b"fine_labels": [0, 1, 2, 99], b"coarse_labels": [0] * 4}
@@ -142,6 +158,19 @@ def put_arrays(root):
     source_writers.write_mnist(root / "MNIST" / "raw", images)
     for path in (root / "MNIST" / "raw").iterdir():
         (root / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    images = [photo(40, 40, seed) for seed in range(3)]
+    source_writers.write_npy(root / "arrays", images)
+    for name in ("x_test.npy", "y_test.npy"):
+        (root / "arrays" / name).rename(root / name)
+    np.save(root / "faces.npy", np.stack(images))
+    (root / "faces.txt").write_text("ann\nbob\nann\n")
+    np.savez_compressed(root / "mnist.npz", x_test=np.stack(images), y_test=np.arange(3))
+    (root / "svhn").mkdir()
+    savemat(
+        root / "svhn" / "test_32x32.mat", {"X": np.stack(images, axis=-1), "y": np.array([[1], [10], [2]])}
+    )
+    (root / "mri").mkdir()
+    Image.fromarray(16 * photo(40, 40)[..., 0].astype(np.uint16)).save(root / "mri" / "slice.png")
     pictures = [photo(224, 224, seed) for seed in range(3)]
     source_writers.write_medmnist(root / "medmnist", pictures).rename(root / "pathmnist_224.npz")
 
@@ -173,11 +202,17 @@ def put_annotated(root):
     put_photo(root / f"cityscapes/leftImg8bit/val/{STREET}_leftImg8bit.png", 64, 96)
     truth = root / f"cityscapes/gtFine/val/{STREET}_gtFine_labelTrainIds.png"
     labels = np.arange(64 * 96, dtype=np.uint8).reshape(64, 96) % 19
+    truth.parent.mkdir(parents=True)
+    Image.fromarray(labels).save(truth)
     for folder in ("clean", *(f"{name}/{level}" for name in IMAGENET_C.common for level in range(1, 6))):
-        for path in (truth, root / "preds" / folder / f"{STREET.rpartition('/')[2]}.png"):
+        for model, wrong in (("segformer", 20), ("deeplab", 40)):
+            path = root / model / folder / f"{STREET.rpartition('/')[2]}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(labels).save(path)
-        (root / "preds" / f"{folder}.json").write_text(result)
+            unknown = np.arange(96) < (0 if folder == "clean" else wrong)
+            Image.fromarray(np.where(unknown, 0, labels).astype(np.uint8)).save(path)
+        path = root / "maskrcnn" / f"{folder}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(result)
 
 
 def put_ingredients(root):
@@ -221,6 +256,15 @@ def put_models(root):
         ("wrn", 10, 32),
     ):
         put_network(root / f"{name}.onnx", classes, side)
+    (root / "mine.py").write_text(MODULE)
+
+
+def put_predictions(root):
+    logits = np.random.default_rng(0).normal(size=(4, 2)).astype(np.float32)
+    for name in ("inaturalist", "textures"):
+        np.savez(
+            root / f"{name}.npz", logits=logits, labels=np.zeros(4, int), keys=[f"{i}.jpg" for i in range(4)]
+        )
 
 
 def put_lists(root):
@@ -228,6 +272,9 @@ def put_lists(root):
         (root / f"{name}.txt").write_text("".join(f"{each}\n" for each in sorted(CLASSES)))
     keys = "".join(f"{'/'.join(key)}\n" for key in zip(CLASSES, NAMES, strict=True))
     (root / "vit.txt").write_text("".join(f"{name}\n" for name in imagenet_classes()))
+    (root / "fields.yaml").write_text(
+        "creator: Ann Example\nlicense: https://creativecommons.org/licenses/by/4.0/\n"
+    )
     (root / "accepted.txt").write_text(f"{CLASSES[0]}/0.jpg\n")
     (root / "ids.txt").write_text(keys)
     (root / "imagenet_test_image_ids.txt").write_text(keys)

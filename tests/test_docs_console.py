@@ -54,8 +54,10 @@ HELD = {
     "docs/use/clahe.md": {"out/imagenet-c": "imagenet-c", "CIFAR-10-C": "CIFAR-10-C"},
     "docs/use/compare.md": {"out/imagenet-c": "imagenet-c", "data/ImageNet-C": "imagenet-c"},
     "docs/use/publishing.md": {"out/birds-c": "imagenet-c"},
+    "docs/use/pytorch.md": {"preds/mine": "model"},
     "docs/use/report.md": {"out/imagenet-c": "imagenet-c"},
     "docs/use/scoring.md": {"out/imagenet-c": "imagenet-c", "preds/vgg19": "model"},
+    "docs/use/sources.md": {"out/cifar-10-c": "CIFAR-10-C"},
     "docs/use/verify.md": {"out/imagenet-c": "imagenet-c", "other": "imagenet-c"},
 }
 SETS = {
@@ -117,7 +119,7 @@ class Environment:
 
     def run(self, command, folder, variables):
         """Run a command in `folder`, whose absolute paths lie below; return what failed, or nothing."""
-        command = re.sub(r"(?<![\w.])/(?=(data|shared|scratch)/)", f"{folder}/", command)
+        command = re.sub(r"(?<![\w.])/(?=(data|shared|scratch)\b)", f"{folder}/", command)
         path = os.pathsep.join([str(self._bin), "/usr/local/bin", "/usr/bin", "/bin"])
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],

@@ -41,7 +41,7 @@ def test_processes_wait_for_each_other_and_checkouts_share(tmp_path):
     once = compile_in(checkout.parent, checkout.parent, Path(robustgen.__file__).parents[1])
     assert once
     assert compile_in(checkout.parent) == 0
-    with (checkout / "imaging" / "kernels" / "motion.py").open("a") as source:
+    with (checkout / "pixels" / "imaging" / "kernels" / "blur.py").open("a") as source:
         source.write("# changed\n")
     assert compile_in(checkout.parent) == once
     assert len(list(folder.iterdir())) == 2
