@@ -122,6 +122,7 @@ ODD_ARRAYS = {
 }
 
 
+@pytest.mark.slow("applies every corruption in several layouts")
 @pytest.mark.parametrize("kind", ODD_ARRAYS)
 def test_the_memory_layout_makes_no_difference(kind):
     odd = ODD_ARRAYS[kind](IMAGE)

@@ -37,6 +37,7 @@ def wheel(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow("runs pip")
 def test_photographs_are_fetched_from_a_wheel_and_found(elsewhere, wheel):
     with pytest.raises(
         MissingDependencyError, match=r"imagecorruptions 1\.1\.2, are missing: robustgen fetch frost"

@@ -274,6 +274,46 @@ def test_every_module_begins_with_what_it_is_for():
     assert {name for name, tree in MODULES.items() if not ast.get_docstring(tree)} <= {"__init__", "__main__"}
 
 
+def fields(tree, classes):
+    """The parameters of a class: of its constructor, or the fields of it and its bases."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            return parameters(node)
+        if isinstance(node, ast.AnnAssign):
+            found.add(ast.unparse(node.target))
+    bases = (re.match(r"\w+", ast.unparse(base))[0] for base in tree.bases)
+    return found.union(*(fields(classes[base], classes) for base in bases if base in classes))
+
+
+def parameters(tree):
+    arguments = tree.args
+    named = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
+    return {each.arg for each in named if each}
+
+
+def test_every_parameter_that_a_docstring_names_exists():
+    nodes = [(name, node) for name, tree in MODULES.items() for node in ast.walk(tree)]
+    classes = {node.name: node for _, node in nodes if isinstance(node, ast.ClassDef)}
+    unknown, count = set(), 0
+    for name, node in nodes:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            continue
+        section = re.search(r"^Parameters\n-+\n((?:.+\n?)*)", ast.get_docstring(node) or "", re.MULTILINE)
+        lines = re.findall(r"^([\w*][\w*, ]*?)(?: : .*)?$", section[1], re.MULTILINE) if section else ()
+        known = fields(node, classes) if isinstance(node, ast.ClassDef) else parameters(node)
+        for each in (each.strip(" *") for line in lines for each in line.split(",")):
+            count += 1
+            unknown |= set() if each in known else {f"{name}.{node.name}: {each}"}
+    assert not unknown and count > 500
+
+
 def test_docstrings_do_not_open_with_a_question():
     opened = {
         f"{name}: {ast.get_docstring(node).splitlines()[0]}"

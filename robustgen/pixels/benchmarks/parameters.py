@@ -76,7 +76,7 @@ def interpolate_parameters(
     Parameters
     ----------
     low, high : dataclass objects of one class
-    place : float
+    fraction : float
         0 to 1.
     linear : bool
         Whether positive numbers use equal steps too.

@@ -235,7 +235,7 @@ def _shrink(labels: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(eq=False)
 class Arrays(Dataset):
-    """A set of arrays with rows of the same images, and of labels, in the same spec.
+    """A set of arrays with rows of the same images, and of labels, in the same order.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class WriterSpec:
     benchmark : Benchmark
     variants : tuple of Variant
     keys : tuple of str
-        The images, in spec.
+        The images, in order.
     quality : int
         Quality of JPEG files.
     libjpeg : {"turbo", "ijg"}
@@ -82,7 +82,7 @@ class WriterSpec:
 
 @dataclass(frozen=True)
 class SetListing:
-    """Images of a set, in spec.
+    """Images of a set, in order.
 
     Attributes
     ----------

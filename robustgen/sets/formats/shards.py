@@ -164,7 +164,7 @@ class SourceSet(Dataset):
         """Open the folder of a variant."""
 
     def list_keys(self, variant: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences that `variant` has, in spec."""
+        """Return the names of the images or sequences that `variant` has, in order."""
         return self._open(variant)[1]
 
     def read(self, variant: Variant, key: str) -> Pixels:

@@ -25,8 +25,8 @@ class FolderTree(Reusable):
     Parameters
     ----------
     place : Place
-    follow : sequence of path
-        Folders outside the folder to which links may lead.
+    options : Options
+        `follow` names folders outside the folder to which links may lead.
     """
 
     def __init__(self, place: Place, options: Options = DEFAULTS) -> None:
@@ -42,7 +42,7 @@ class FolderTree(Reusable):
     def find(self, prefix: str = "", deep: bool = True) -> Iterator[Found]:
         """Find the images whose names begin with `prefix`, which is "" or ends in a slash.
 
-        Links are followed if they stay inside the folder or lead to a folder in `follow`.
+        Links are followed if they stay inside the folder or lead to a folder in `options.follow`.
 
         Parameters
         ----------

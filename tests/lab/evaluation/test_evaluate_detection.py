@@ -169,6 +169,7 @@ def test_masks_and_corners_become_those_of_coco():
     assert json.loads(json.dumps(found)) == found
 
 
+@pytest.mark.slow("runs again for each file")
 def test_a_run_goes_on_where_files_are_missing(at_home, tmp_path):
     cli(*command(at_home, tmp_path / "out", "--quiet"))
     folder = tmp_path / "out" / "mydetector-bright"

@@ -84,6 +84,7 @@ def as_published(root):
 # --- verdicts ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("makes whole sets")
 def test_two_seeds_of_the_same_settings_raise_no_alarm(make):
     a, b = (make("--seed", seed, "--severities", "1,3,5") for seed in (0, 1))
     found = compare(a, b)

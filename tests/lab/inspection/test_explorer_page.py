@@ -49,6 +49,7 @@ def test_pictures_similarity_and_constants_are_right(page):
         assert [float(value) for value in variant["constants"].values()] == [*vars(constant).values()]
 
 
+@pytest.mark.slow("makes whole pages")
 def test_large_images_fit_the_page_and_small_ones_are_lossless(tmp_path):
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (900, 1200, 3), np.uint8)).save(
         tmp_path / "noise.png"

@@ -299,6 +299,7 @@ def test_models_of_one_name_go_by_their_paths(alexnet, tmp_path):
     assert [model["model"] for model in report["models"]] == [str(alexnet), str(other)]
 
 
+@pytest.mark.slow("bootstraps nine models")
 @pytest.mark.parametrize(("count", "width", "tables"), [(1, 120, 1), (2, 60, 1), (9, 60, 5), (9, 120, 2)])
 def test_tables_fit_the_terminal(alexnet, tmp_path, monkeypatch, count, width, tables):
     names = [f"network-number-{i}" for i in range(1, count)]
@@ -360,6 +361,7 @@ def two(tmp_path):
     return tmp_path / "a_b", put_c(tmp_path / "better", {name: each / 2 for name, each in common.items()})
 
 
+@pytest.mark.slow("bootstraps many means")
 def test_latex_has_the_means_of_each_model(two):
     text = cli("score", two[0], "--format", "latex").stdout
     assert "textbf" not in text

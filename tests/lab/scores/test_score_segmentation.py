@@ -79,6 +79,7 @@ def run(tmp_path_factory):
     return root, put_run(root)
 
 
+@pytest.mark.slow("reads many maps")
 def test_miou_is_that_of_one_confusion_matrix(run):
     root, truths = run
     result = cli(*flags(root), "--format", "json")

@@ -48,6 +48,7 @@ def test_a_plugin_is_listed_with_its_means(site):
     assert "darkness" not in run(site.parent, "list").stdout
 
 
+@pytest.mark.slow("starts many processes")
 def test_a_plugin_makes_sets_that_verify(site, tmp_path):
     put_photo(tmp_path / "in" / "class" / "a.jpg", 64, 64)
     out = tmp_path / "out"
@@ -94,6 +95,7 @@ def lit(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow("starts many processes")
 def test_a_plugin_brings_its_own_ingredient(site, lit):
     maps, out = lit / "maps", lit / "out"
     flags = ["--source", lit / "in", "--edition", "imagenet@48", "--severities", "1,5"]

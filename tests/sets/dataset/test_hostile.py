@@ -441,6 +441,7 @@ def test_an_archive_that_is_none(tmp_path, monkeypatch, content):
 # --- read-only installations ---------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles loops")
 def test_a_read_only_home_keeps_its_loops_in_a_temporary_folder(tmp_path):
     code = "import numpy, robustgen; robustgen.corrupt(numpy.full((32, 32, 3), 9, 'uint8'), 'contrast', 1)"
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}

@@ -237,6 +237,7 @@ def test_trouble_that_does_not_end_is_one_line_and_loses_nothing(photos, tmp_pat
     assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
 
 
+@pytest.mark.slow("waits for refusals")
 def test_wrong_credentials_are_one_line(photos, s3: Weather):
     s3.trouble[:] = ["refuse"] * 100
     message = cli_error("make-c", "--source", photos, "--output", f"s3://{BUCKET}/out", *FEW)
