@@ -90,18 +90,35 @@ class WriteError(RobustgenError, OSError):
 
 
 class ImageError(RobustgenError, ValueError):
-    """One image cannot be read or used; a run records it and continues with the others."""
+    """One image cannot be read or used; a run records it and continues with the others.
+
+    Parameters
+    ----------
+    reason : str
+        Why the image cannot be used.
+    key : str, optional
+        Key or name of the image, with which the message begins.
+    """
 
     exit_code = 1
+
+    def __init__(self, reason: str, key: str = "") -> None:
+        self.reason, self.key = reason, key
+        super().__init__(f"{key!r}: {reason}" if key else reason)
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return type(self), (self.reason, self.key)
 
 
 class MissingDependencyError(RobustgenError, ImportError):
     """A library, or a file of a library, is missing; the message says what to install."""
 
 
-def explain_failure(error: Exception) -> str:
-    """Return why an image failed; for errors other than `ImageError` with their type."""
-    return str(error) if isinstance(error, ImageError) else name_error(error)
+def explain_failure(error: Exception, key: str) -> str:
+    """Return why the image `key` failed, without the key; errors other than `ImageError` with their type."""
+    if isinstance(error, ImageError):
+        return error.reason if error.key == key else str(error)
+    return name_error(error)
 
 
 def name_error(error: BaseException) -> str:

@@ -122,7 +122,7 @@ def make_output(recipe: BenchmarkRecipe, variant: Variant, key: str, image: Any)
     except ArgumentTypeError as error:
         raise ArgumentTypeError(f"{key!r}: {error}; pass transforms to the corrupting data set") from error
     except ImageError as error:
-        raise ImageError(f"{key!r}: {error}") from error
+        raise ImageError(str(error), key) from error
     # The base may return the same array again.
     return output.copy() if isinstance(loaded, np.ndarray) and np.shares_memory(output, loaded) else output
 

@@ -144,7 +144,7 @@ class CccPlayer:
         step = row.step(source)
         if draw_geometry(step, *picture.size)[0] != row.geometry:
             size = f"{picture.width} x {picture.height}"
-            raise ImageError(f"{row.key!r}: {size} pixels is not the size that the stream was drawn for")
+            raise ImageError(f"{size} pixels is not the size that the stream was drawn for", row.key)
         made = make_picture(step, picture, self._jpeg)
         return (self._transform(made) if self._transform else made), row.label
 

@@ -106,7 +106,7 @@ class Rendering:
                 raise
             # A bad image does not stop the others, whatever its error.
             except Exception as error:
-                failures[variant.folder] = explain_failure(error).removeprefix(f"{key!r}: ")
+                failures[variant.folder] = explain_failure(error, key)
                 if prepared is None:
                     failures = {each.folder: failures[variant.folder] for each in self.variants}
                     break

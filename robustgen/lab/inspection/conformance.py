@@ -188,7 +188,7 @@ class _FormatCheck:
 
         def fail(key: str) -> tuple[Any, str]:
             if key == failing:
-                raise ImageError(f"{key!r}: damaged")
+                raise ImageError("damaged", key)
             return read(key)
 
         with patch.object(plan.source, "read", fail):

@@ -105,7 +105,7 @@ class _SetImages(Items[VariantReader]):
         paths = [f"{folder}/{key}" for folder in dataset.folders.values()]
         sizes = [*dataset.store.sizes(paths)]
         if -1 in sizes:
-            raise ImageError(f"{key!r}: {paths[sizes.index(-1)]} is missing")
+            raise ImageError(f"{paths[sizes.index(-1)]} is missing", key)
         return sum(sizes)
 
     @property
@@ -144,7 +144,7 @@ def _read(root: str, key: str, variant: Variant) -> Rgb:
         return _open_set(root).read(variant, key)
     except ImageError as error:
         # The list of failures is published, and names no folder of this machine.
-        raise ImageError(str(error).replace(f"{root}/", "")) from error
+        raise ImageError(error.reason.replace(f"{root}/", ""), error.key.replace(f"{root}/", "")) from error
 
 
 # --- the plan ------------------------------------------------------------------------------------

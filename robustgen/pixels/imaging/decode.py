@@ -224,7 +224,7 @@ def name_image_in_errors(name: str) -> Iterator[None]:
         raise
     # On hostile bytes, Pillow's decoders raise nearly any exception, including MemoryError.
     except Exception as error:
-        raise ImageError(f"{name!r}: {reason_of(error)}") from error
+        raise ImageError(reason_of(error), name) from error
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def read_label_map(file: Location) -> NDArray[Any]:
     """
     with name_image_in_errors(str(file)), open_image(file) as image:
         if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
-            raise ImageError(f"{str(file)!r}: contains colours ({image.mode}), not labels")
+            raise ImageError(f"contains colours ({image.mode}), not labels", str(file))
         labels = np.array(image)
         return labels.astype(np.uint8) if labels.dtype == bool else labels
 

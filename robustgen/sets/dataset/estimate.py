@@ -117,7 +117,7 @@ def estimate(plan: Plan) -> Estimate:
             except (WriteError, OutputError, MissingDependencyError):
                 raise
             except Exception as error:
-                reasons.append(explain_failure(error).removeprefix(f"{key!r}: "))
+                reasons.append(explain_failure(error, key))
                 continue
             if len(costs) == _MOST_IMAGES or time.process_time() > deadline:
                 break

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.display.text import format_count
-from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError
+from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError, explain_failure
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.editions import EDITIONS, nearest_scale
@@ -413,7 +413,7 @@ def _find_damage(source: Items[Any], key: str) -> str:
     try:
         source.open(key)
     except ImageError as error:
-        return str(error).removeprefix(f"{key!r}: ")
+        return explain_failure(error, key)
     return ""
 
 

@@ -304,7 +304,7 @@ class ImageWork:
     def _fail(self, error: Exception, variant: Variant | None = None) -> None:
         host.check()
         # The failure already names the key.
-        reason = explain_failure(error).removeprefix(f"{self.key!r}: ")
+        reason = explain_failure(error, self.key)
         entry = {"key": self.key, "variant": variant.folder} if variant else {"key": self.key}
         self.failures.append(entry | {"reason": reason})
 

@@ -107,7 +107,7 @@ class Tree(Dataset):
                 ((f"{self.root}/{each}", self.store.read(each)) for each in frames), name
             )
         except OSError as error:
-            raise ImageError(f"{name!r}: {error.strerror or error}") from error
+            raise ImageError(error.strerror or str(error), name) from error
 
     def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
         """Return the set with this variant alone."""

@@ -103,22 +103,22 @@ class SetDepth(OpenedIngredient):
         """
         found = self.find(key)
         if found is None:
-            raise ImageError(f"{key!r}: no depth map in {self.location}")
+            raise ImageError(f"no depth map in {self.location}", key)
         tree, folder, name = found
         try:
             stored = _decode(name, tree.read(folder + name))
         except Exception as error:
-            raise ImageError(f"{key!r}: depth map {name}: {reason_of(error)}") from error
+            raise ImageError(f"depth map {name}: {reason_of(error)}", key) from error
         width, height = self.images.dimensions(key)
         if stored.shape != (height, width):
             size = " x ".join(map(str, reversed(stored.shape)))
-            raise ImageError(f"{key!r}: depth map {name} has {size} pixels, the image {width} x {height}")
+            raise ImageError(f"depth map {name} has {size} pixels, the image {width} x {height}", key)
         if self.scale == "midas":
             values = depth_from_midas(stored)
         else:
             values = np.asarray(stored, np.float32) * np.float32(self.scale)
         if not (np.isfinite(values).all() and values.min() >= 0):
-            raise ImageError(f"{key!r}: depth map {name} contains NaN, infinity or negative depth")
+            raise ImageError(f"depth map {name} contains NaN, infinity or negative depth", key)
         return preparation.follow(values)
 
     def describe(self, parameters: object = None) -> str:

@@ -199,7 +199,7 @@ class Items(Reusable, ABC, Generic[Loaded]):
         ImageError
             The item cannot be read, or has no dimensions.
         """
-        raise ImageError(f"{key!r}: has no dimensions")
+        raise ImageError("has no dimensions", key)
 
     def refused(self) -> dict[str, str]:
         """Return the keys of all refused images, with the reasons."""

@@ -85,7 +85,7 @@ class EncodedSource(Source):
         try:
             return self._numbers[class_of(key)]
         except KeyError:
-            raise ImageError(f"{key!r}: in no class of {self.location}") from None
+            raise ImageError(f"in no class of {self.location}", key) from None
 
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
@@ -110,7 +110,7 @@ class EncodedSource(Source):
         try:
             return self.listing.places[key]
         except KeyError:
-            raise ImageError(f"{key!r}: no such image in {self.location}") from None
+            raise ImageError(f"no such image in {self.location}", key) from None
 
 
 class IndexedSource(Index, EncodedSource):

@@ -136,7 +136,7 @@ class NumberedSource(Source):
         try:
             return self._indices[key]
         except KeyError:
-            raise ImageError(f"{key!r}: no such image in {self.location}") from None
+            raise ImageError(f"no such image in {self.location}", key) from None
 
 
 class UnpackedSource(NumberedSource):

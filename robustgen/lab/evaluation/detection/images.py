@@ -68,7 +68,7 @@ class CorruptedImages:
         except MissingDependencyError:
             raise
         except Exception as error:
-            raise ImageError(f"{key!r}: {explain_failure(error).removeprefix(f'{key!r}: ')}") from error
+            raise ImageError(explain_failure(error, key), key) from error
         if read.shape[:2] != self.sizes[image]:
             height, width = self.sizes[image]
             own = f"{read.shape[1]} x {read.shape[0]}"

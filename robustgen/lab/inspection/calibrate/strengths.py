@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.display import progress
-from robustgen.errors import ImageError, MissingDependencyError, SourceError, explain_failure
+from robustgen.errors import ImageError, MissingDependencyError, SourceError, name_error
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.similarity import Reference
@@ -77,7 +77,7 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
         except MissingDependencyError:
             raise
         except Exception as error:
-            return ImageError(explain_failure(error))
+            return error if isinstance(error, ImageError) else ImageError(name_error(error))
 
     keys = draw_sample(plan.keys, config.seed, sample)
     found = dict(zip(keys, run_in_threads(measure, keys, config.jobs, "images"), strict=True))

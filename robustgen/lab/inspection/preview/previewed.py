@@ -69,7 +69,7 @@ class Previewed:
         except MissingDependencyError:
             raise
         except Exception as error:
-            raise ImageError(f"{self.key!r}: {variant.folder}: {explain_failure(error)}") from error
+            raise ImageError(f"{variant.folder}: {explain_failure(error, self.key)}", self.key) from error
 
     @property
     def note(self) -> str:
@@ -144,7 +144,7 @@ def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewe
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:
-        raise ImageError(f"{key!r}: {error}") from error
+        raise ImageError(str(error), key) from error
     known = BENCHMARKS[kind].operations
     variants = [variant for variant in plan.variants if variant.name != CLEAN]
     variants.sort(key=lambda variant: CATEGORIES.index(known[variant.name].category))

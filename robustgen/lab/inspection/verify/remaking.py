@@ -102,6 +102,6 @@ def _compare_image(
             raise
         except Exception as error:
             if (key, variant.folder) not in failed:
-                yield Finding("differs", key, f": {explain_failure(error)}")
+                yield Finding("differs", key, f": {explain_failure(error, key)}")
             if image is None:
                 return

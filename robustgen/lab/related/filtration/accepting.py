@@ -217,7 +217,7 @@ def _read_candidate(source: Store, entry: dict[str, Any]) -> bytes:
     try:
         data = source.read(key)
     except OSError as error:
-        raise ImageError(f"{key!r}: {error.strerror}") from error
+        raise ImageError(str(error.strerror), key) from error
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise ImageError(f"{key!r}: has changed since the shortlist")
+        raise ImageError("has changed since the shortlist", key)
     return data

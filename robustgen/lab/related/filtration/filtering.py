@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from robustgen.display import progress
-from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.errors import ImageError, OutputError, SourceError, explain_failure
 from robustgen.files.set_files import ERRORS, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
@@ -124,12 +124,8 @@ def _split_usable(source: ImageFolder, keys: Iterable[str]) -> tuple[dict[str, i
         try:
             sizes[key] = source.size(key)
         except ImageError as error:
-            failures[key] = _reason(error, key)
+            failures[key] = explain_failure(error, key)
     return sizes, failures
-
-
-def _reason(error: ImageError, key: str) -> str:
-    return str(error).removeprefix(f"{key!r}: ")
 
 
 def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
@@ -270,7 +266,7 @@ class _FilterRun:
                 pixels = as_rgb(image).copy()
             return key, self._ensemble.crops(pixels), identity
         except ImageError as error:
-            return key, _reason(error, key), ""
+            return key, explain_failure(error, key), ""
 
     def _ask(self, name: str, batches: list[list[str]]) -> None:
         said, images = [Opinions.blank(len(self._ensemble.members), 0)], dict[str, Origin]()

@@ -138,13 +138,13 @@ class EmojiPackages(Source):
         try:
             return path.stat().st_size
         except OSError as error:
-            raise ImageError(f"{key!r}: {error.strerror}") from error
+            raise ImageError(str(error.strerror), key) from error
 
     def _picture(self, key: str) -> tuple[str, Path]:
         try:
             return self._pictures[key]
         except KeyError:
-            raise ImageError(f"{key!r}: no such icon") from None
+            raise ImageError("no such icon", key) from None
 
     def style(self, key: str) -> str:
         """Return the style of one icon."""

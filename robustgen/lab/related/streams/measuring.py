@@ -68,7 +68,7 @@ class ImageJob:
             raise
         # A bad image does not stop the others, whatever its error.
         except Exception as error:
-            return Shown(self.key, None, explain_failure(error).removeprefix(f"{self.key!r}: "))
+            return Shown(self.key, None, explain_failure(error, self.key))
 
     def _make(self) -> Iterator[Pixels]:
         prepared = get_edition(_EDITION).prepared(self.source.read(self.key)[0])

@@ -94,7 +94,7 @@ class ShardJob:
                 except Exception as error:
                     host.check()
                     key = self.keys[self.stream[index].image]
-                    reason = explain_failure(error).removeprefix(f"{key!r}: ")
+                    reason = explain_failure(error, key)
                     failures.append({"key": key, "sample": name_sample(index)[1], "reason": reason})
                     continue
                 for name, content in members.items():
