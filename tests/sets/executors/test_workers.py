@@ -108,9 +108,11 @@ def silence(monkeypatch):
 def test_a_stopped_worker_is_named(many, tmp_path, undisturbed, soon_silent, silence):
     stopped = []
     end_idle_workers()
+    # Other tests may have left servers.
+    others = {*list_children(os.getpid())}
 
     def stop():
-        stopped.extend(list_children(os.getpid()))
+        stopped.extend({*list_children(os.getpid())} - others)
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
         # On a busy machine there may have been one before the first output.
