@@ -301,17 +301,16 @@ def parameters(tree):
 def test_every_parameter_that_a_docstring_names_exists():
     nodes = [(name, node) for name, tree in MODULES.items() for node in ast.walk(tree)]
     classes = {node.name: node for _, node in nodes if isinstance(node, ast.ClassDef)}
-    unknown, count = set(), 0
+    known = {}
     for name, node in nodes:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef):
             continue
         section = re.search(r"^Parameters\n-+\n((?:.+\n?)*)", ast.get_docstring(node) or "", re.MULTILINE)
         lines = re.findall(r"^([\w*][\w*, ]*?)(?: : .*)?$", section[1], re.MULTILINE) if section else ()
-        known = fields(node, classes) if isinstance(node, ast.ClassDef) else parameters(node)
-        for each in (each.strip(" *") for line in lines for each in line.split(",")):
-            count += 1
-            unknown |= set() if each in known else {f"{name}.{node.name}: {each}"}
-    assert not unknown and count > 500
+        existing = fields(node, classes) if isinstance(node, ast.ClassDef) else parameters(node)
+        named = [each.strip(" *") for line in lines for each in line.split(",")]
+        known |= {(name, node.name, node.lineno, each): each in existing for each in named}
+    assert len(known) > 500 and not [place for place, exists in known.items() if not exists]
 
 
 def test_docstrings_do_not_open_with_a_question():

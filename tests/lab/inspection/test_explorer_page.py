@@ -113,7 +113,7 @@ def test_the_page_fits_and_has_the_corruptions_beside_the_image_where_there_is_r
         browser.open(page)
         assert browser.run("document.documentElement.scrollWidth <= innerWidth")
         (left, _), (start, end) = browser.run(places)
-        assert left < 0.11 and begins <= start < begins + 0.1 and end > 0.9
+        assert left < 0.1 and begins <= start < begins + 0.1 and end > 0.9
 
 
 @NO_BROWSER
