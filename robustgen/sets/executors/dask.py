@@ -1,8 +1,10 @@
 """Executor on a Dask cluster."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
+from typing import Any
 
 from robustgen.errors import ArgumentError, ConfigError, MissingDependencyError
 from robustgen.sets.executors.remote import Cluster, Submit
@@ -39,8 +41,25 @@ class DaskCluster(Cluster):
             client = self._distributed.Client(self.address, timeout="10s", set_as_default=False)
         except (OSError, ValueError) as error:
             raise ArgumentError(f"no Dask scheduler answers at {self.address}") from error
-        try:
+
+        def submit(task: Callable[..., Any], packed: bytes, release: str) -> Future[Any]:
+            # Not `get_executor`: its futures fail if a worker dies after it returned a result.
+            future = Future[Any]()
+
+            def pass_on(finished: Any) -> None:
+                try:
+                    future.set_result(finished.result())
+                except CancelledError:
+                    future.cancel()
+                    future.set_running_or_notify_cancel()
+                except Exception as error:
+                    future.set_exception(error)
+
             # Dask would run pure jobs with equal content only once.
-            yield client.get_executor(pure=False).submit
+            client.submit(task, packed, release, pure=False).add_done_callback(pass_on)
+            return future
+
+        try:
+            yield submit
         finally:
             client.close(timeout=2)
