@@ -9,7 +9,7 @@ from robustgen.pixels.benchmarks.ingredients import Ingredient, IngredientSpec, 
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.sets.dataset.recipes import BoundVariant, CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import match_keys
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.ingredients import OPENERS
 from robustgen.sets.sources.base import Source
 from robustgen.settings.config import Config
@@ -47,7 +47,7 @@ def open_ingredients(
                 f"give --with {ingredient.name}=PLACE, or leave it out"
             )
         parameters = [each.parameters(each.fixed_scale or next(iter(each.operation.table))) for each in users]
-        every, cache = match_keys(source, config), OutputState(store).store
+        every, cache = match_keys(source, config), SetLedger(store).store
         spec = IngredientSpec(place, settings, parameters, source, every, config.libjpeg, cache)
         opened[ingredient.name] = OPENERS.get(ingredient.name, ingredient.open)(spec)
         opened[ingredient.name].check(keys)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import ConfigError, OutputError, SourceError
+from robustgen.files.ledger import Standing
 from robustgen.files.set_files import MANIFEST, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.lab.inspection.verify.contents import Finding as Finding
@@ -25,7 +26,7 @@ from robustgen.sets.dataset.manifest import (
 )
 from robustgen.sets.dataset.opening import name_command
 from robustgen.sets.dataset.outputs import name_output_in_errors
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 
 
 def verify(
@@ -66,9 +67,9 @@ def verify(
         check_folder(store)
     except SourceError as error:
         raise OutputError(str(error)) from None
-    state = OutputState(store)
+    state = SetLedger(store)
     if state.exists and not store.exists(MANIFEST):
-        if state.is_finished():
+        if state.standing() >= Standing.COPIED:
             remedy = f"{name_command(describe(state)['kind'])} writes it again"
             raise OutputError(f"{store.location}: its {MANIFEST} was deleted, or a run was stopped; {remedy}")
         # Merged shards have no manifest yet.

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from robustgen.files.ledger import Standing
 from robustgen.files.set_files import ERRORS, MANIFEST, STATE
 from robustgen.files.storage import Store
 from robustgen.lab.inspection.verify.contents import Counts, Finding
 from robustgen.sets.dataset.manifest import Summary, describe, frames_digest, hide_paths, read_errors
 from robustgen.sets.dataset.opening import name_command
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 
 
 def check_manifest(
@@ -19,7 +20,7 @@ def check_manifest(
     `digest` and `counts` are those of the checksums; without `counts`, files are missing or changed.
     """
     entries, damage = read_errors(store)
-    state = OutputState(store, beside="" in manifest["variants"])
+    state = SetLedger(store, beside="" in manifest["variants"])
     remedy = f"{name_command(manifest['kind'])} resumes its run"
     yield from (Finding("damaged", ERRORS, f": {detail}") for detail in damage)
     expected: dict[str, Any] = {"digest": digest, "frames_digest": frames_digest(store)}
@@ -36,7 +37,7 @@ def check_manifest(
         summary = Summary(state)
         if not summary.damaged:
             lacking += summary.find_lacking(expected, state.plans())
-        if not summary.damaged and not lacking and not state.is_finished():
+        if not summary.damaged and not lacking and state.standing() < Standing.COPIED:
             detail = f": plans or records have changed since the set was finished; {remedy}"
             yield Finding("changed", STATE, detail)
         for name in summary.damaged:

@@ -15,7 +15,7 @@ from robustgen.lab.plans import plan_again
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT, IMAGENET_C, TITLES
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.sets.dataset.manifest import describe, read_errors
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.settings.fields import make_absolute
 
 
@@ -50,7 +50,7 @@ def remake_images(
 
 
 def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
-    state = OutputState(store)
+    state = SetLedger(store)
     # Only the state names folders of this machine; dataset.json is published.
     config = describe(state)["config"] if state.exists else manifest["config"]
     held = config.get("source")
