@@ -1,6 +1,7 @@
 """The help of commands: two examples at the end of each, which can be given as they stand."""
 
 import ast
+import os
 import re
 import shlex
 import subprocess
@@ -249,3 +250,26 @@ def test_no_help_loads_a_heavy_library():
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(("words", "names"), [("--help", COMMANDS), ("make-", ["make-c", "make-p"])])
+def test_listing_the_commands_builds_no_model(words, names):
+    variables = {
+        "_ROBUSTGEN_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"robustgen {words}",
+        "COMP_CWORD": "1",
+    }
+    program = (
+        "import sys, atexit; from robustgen.cli import main\n"
+        "atexit.register(lambda: print('pydantic' in sys.modules))\n"
+        f"main({[words]}, prog_name='robustgen')"
+    )
+    environment = {**os.environ, **(variables if words != "--help" else {})}
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert found.stdout.endswith("False\n")
+    summaries = {name: COMMANDS[name].help.splitlines()[0] for name in names if " " not in name}
+    for name, summary in summaries.items():
+        assert name in found.stdout
+        assert words != "--help" or summary in found.stdout
