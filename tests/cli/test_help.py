@@ -95,7 +95,7 @@ SPEAKERS = {
     "files/registry": "list",
     "files/set_files": "make-c make-p make-augmix make-icons run preprocess_clahe",
     "sets/formats": _OF_SETS,
-    "pixels/imaging/third_party_files": "make-c evaluate preview calibrate warm",
+    "pixels/imaging/third_party": "make-c evaluate preview calibrate warm",
     "lab/inspection/conformance": "",
     "lab/inspection/calibrate": "calibrate",
     "lab/inspection/compare": "compare",
