@@ -18,7 +18,7 @@ from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
 from robustgen.lab.inspection.preview import animation, previewed
 from robustgen.pixels.imaging import video
-from robustgen.sets.formats.jpeg import JpegEncoder
+from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from tests.helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo

@@ -7,7 +7,7 @@ from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.canonical import PUBLISHED_FILES
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS
 from robustgen.sets.dataset.outputs import file_digest
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 
 
 def find_published(

@@ -96,7 +96,7 @@ def _compare_image(
                 with suppress(OSError, ValueError):
                     path, is_same = plan.writer.find_output(store, variant, index, key, encoded)
                     if not is_same:
-                        of = f" {key} in {variant.folder}" if plan.writer.joint else ""
+                        of = f" {key} in {variant.folder}" if plan.writer.file_per != "image" else ""
                         yield Finding("differs", path, f":{of} from what the source gives now")
         except MissingDependencyError:
             raise
