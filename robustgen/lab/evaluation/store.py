@@ -307,7 +307,7 @@ def open_prediction_store(
         ledger = Ledger(root, ABOUT)
         if overwrite:
             _remove_own(ledger)
-        if not ledger.exists:
+        if not ledger.settings():
             ledger.refuse_unrecorded(predictions.list_files(root))
         decisive = {key: value for key, value in settings.items() if key != _NOTES}
         describe = partial(_describe_differences, ledger, sizes or {})

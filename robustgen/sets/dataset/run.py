@@ -220,7 +220,7 @@ class _SetRun:
             self._removed = 0
             self._on_begin()
             self._make_pending()
-            if plan.writer.joint:
+            if plan.writer.file_per != "image":
                 found = self._reconcile(self._is_whole)
                 if found.units:
                     raise OutputError(
@@ -246,10 +246,10 @@ class _SetRun:
         names = sorted({variant.folder.partition("/")[0] for variant in plan.variants})
         paths = (entry.path for name in names for entry in store.list(name))
         found = chain(paths, filter(store.exists, plan.writer.arrays))
-        hint = (
-            ", or --overwrite" + "; move the hidden state folder of a set with it" * plan.has_classes_at_root
+        hint = "; move the hidden state folder of a set with it" * plan.has_classes_at_root
+        self._state.refuse_unrecorded(
+            (path for path in found if not path.startswith(f"{STATE}/")), f", or --overwrite{hint}"
         )
-        self._state.refuse_unrecorded((path for path in found if not path.startswith(f"{STATE}/")), hint)
 
     def _reconcile(self, is_whole: Callable[[Record], bool]) -> Pending:
         """Compare this run's part of the plan with all records; delete the damaged ones."""

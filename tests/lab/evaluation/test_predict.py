@@ -455,7 +455,7 @@ def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tm
     other = put_model(tmp_path / "other" / "digits.onnx", scale=2.0)
     common = ("predict", folder_c, "--output", tmp_path / "p", "--model")
     assert "created with different settings: model." in cli_error(*common, other, *PLAIN)
-    assert "of another preprocessing" in cli_error(*common, model)
+    assert "settings: preprocessing." in cli_error(*common, model)
     predict(folder_c, other, tmp_path / "p", "--overwrite")
     predict(folder_c, other, tmp_path / "fresh", "--overwrite")
     assert tree(tmp_path / "p") == tree(tmp_path / "fresh")

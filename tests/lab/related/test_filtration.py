@@ -493,7 +493,7 @@ def test_other_settings_want_another_folder(candidates, model, classes, tmp_path
     assert line.startswith(f"{output}: created with different settings: models.0.") and "--overwrite" in line
     for command, more, says in (
         ("filter-a", ("--pixel-scale", "1"), "models.0."),
-        ("filter-a", ("--max-confidence", "0.3"), "thresholds.max_confidence was 0.5 and is now 0.3"),
+        ("filter-a", ("--max-confidence", "0.3"), "thresholds.max_confidence was 0.15 and is now 0.3"),
         ("filter-o", (), "set was "),
     ):
         assert says in refused(command, candidates, model, output, *flags, *more)

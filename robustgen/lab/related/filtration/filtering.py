@@ -35,7 +35,7 @@ from robustgen.lab.related.filtration.funnel import Opinions, count_left
 from robustgen.lab.related.filtration.rules import Case, Rule
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.models import Runtime
