@@ -433,6 +433,10 @@ class Ledger:
             self.store.delete(entry.path)
         store, path = self._about
         store.delete(path)
+        self.store.withdraw()
+        if (folder := self.location.removeprefix(f"{self.root.location}/")) != self.location:
+            # Deletes the empty folder too, whoever created it.
+            self.root.delete(f"{folder}/settings.json")
 
 
 # --- settings ------------------------------------------------------------------------------------

@@ -362,6 +362,7 @@ def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_pa
     assert f"{CELLS - begun} accuracies are not measured yet" in message
     assert f"{CELLS - begun} accuracies of 4 images measured, {begun} were" in measure(digits, path).stdout
     assert path.read_bytes() == measured.read_bytes()
+    assert [each.name for each in measured.parent.iterdir()] == [measured.name]
     # None is measured twice.
     assert sum(map(len, asked)) == CELLS + len(asked[2])
 
