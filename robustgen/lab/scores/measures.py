@@ -10,7 +10,7 @@ from robustgen.lab.scores.baselines import Baseline
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import COMMON_CORRUPTIONS, COMMON_PERTURBATIONS
 from robustgen.metrics.classification import Floats
-from robustgen.metrics.formulas import FORMULAS, Formula
+from robustgen.metrics.corruption_errors import FORMULAS, Formula
 
 
 @dataclass(frozen=True, eq=False)

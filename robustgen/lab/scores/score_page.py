@@ -18,7 +18,7 @@ from robustgen.lab.scores.measures import Measure
 from robustgen.lab.scores.published import PublishedModel, describe_differences, read_models
 from robustgen.lab.scores.reporting import Report
 from robustgen.lab.scores.results import flip_curves
-from robustgen.metrics.formulas import ERROR
+from robustgen.metrics.corruption_errors import ERROR
 from robustgen.pixels.benchmarks.kinds import CLEAN
 
 # Minimal number of models for a fitted line.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
-from robustgen.files.containers.parquet import import_pyarrow
+from robustgen.files.containers.tables import import_pyarrow
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind, Variant
 from robustgen.sets.formats import Format, open_sample_encoder
 from robustgen.sets.formats.base import Encoded, Encoder, WriterSpec

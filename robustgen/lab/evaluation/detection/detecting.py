@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from robustgen.display.progress import Meter
 from robustgen.errors import OutputError, SourceError
-from robustgen.files.json_files import read_json
 from robustgen.files.storage import locate, save
+from robustgen.files.text_files import read_json
 from robustgen.lab.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.lab.evaluation.detection.reading import Annotations, read_annotations
 from robustgen.lab.evaluation.store import name_folders

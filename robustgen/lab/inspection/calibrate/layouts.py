@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from robustgen.display.tables import Cell, Table, as_csv, format_tables
-from robustgen.display.text import escape, format_count, format_json
+from robustgen.display.text import Cell, Table, as_csv, escape, format_count, format_json, format_tables
 from robustgen.lab.inspection.calibrate.matching import TOLERANCE, Match, Proposal
 from robustgen.lab.inspection.calibrate.strengths import Calibration, Strength
 
