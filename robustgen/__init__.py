@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from robustgen.commands import verify as verify
     from robustgen.lab.evaluation.predictions import EvaluateResult as EvaluateResult
     from robustgen.lab.evaluation.predictions import write as write_predictions  # noqa: F401
-    from robustgen.lab.inspection.verify.contents import Findings as Findings
+    from robustgen.lab.inspection.verify_contents import Findings as Findings
     from robustgen.lab.related.streams.accuracy_files import load_table as load_accuracy_table  # noqa: F401
     from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation as published_preparation
     from robustgen.pixels.benchmarks.kinds import IMAGENET_C as IMAGENET_C
@@ -61,7 +61,7 @@ _PUBLIC = {
     "write_predictions": "robustgen.lab.evaluation.predictions:write",
     "load_accuracy_table": "robustgen.lab.related.streams.accuracy_files:load_table",
     "RunResult": "robustgen.sets.dataset.run",
-    "Findings": "robustgen.lab.inspection.verify.contents",
+    "Findings": "robustgen.lab.inspection.verify_contents",
     "EvaluateResult": "robustgen.lab.evaluation.predictions",
 }
 
