@@ -53,7 +53,7 @@ from robustgen.sets.dataset.produce import Production, produce
 from robustgen.sets.dataset.run import run
 from robustgen.sets.dataset.state import OutputState
 from robustgen.sets.executors.progress import NOBODY
-from robustgen.sets.formats.mp4 import Mp4Encoder
+from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.sources.folder import Photographs
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load

@@ -26,8 +26,8 @@ from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.run import run
 from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats import FORMATS
-from robustgen.sets.formats.base import WriterSpec
+from robustgen.sets.formats import open_writer
+from robustgen.sets.formats.base import EncoderChoices, SetContent
 from robustgen.sets.sources.base import Items
 
 
@@ -122,8 +122,8 @@ class ManyImages(Items[Any]):
 def make_plan(store: Store, images: int) -> Plan:
     source = ManyImages(images)
     variants = IMAGENET_C.variants(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
-    spec = WriterSpec(benchmark=IMAGENET_C, variants=variants, keys=source.keys(), quality=85, source=source)
-    writer = FORMATS["webdataset"].writers["c"](spec)
+    content = SetContent(benchmark=IMAGENET_C, variants=variants, keys=source.keys(), source=source)
+    writer = open_writer("webdataset", content, EncoderChoices())
     return Plan(
         CorruptionRecipe("imagenet"), source, source.keys(), {}, variants, writer, store, 1, "scale", {}
     )

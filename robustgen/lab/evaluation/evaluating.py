@@ -45,8 +45,7 @@ from robustgen.sets.dataset.produce import describe_used_bits
 from robustgen.sets.dataset.records import Failure
 from robustgen.sets.dataset.sharing import share_units
 from robustgen.sets.executors import count_cores
-from robustgen.sets.formats import FORMATS
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 from robustgen.sets.formats.units import cut
 from robustgen.sets.sources.classes import number_images
 from robustgen.sets.sources.walk import describe_complaints
@@ -68,8 +67,8 @@ def _list_keys(plan: Plan) -> dict[str, str]:
         return {key: key for key in names}
     keys = {key: str(name).removesuffix(_VIDEO) for key, name in names.items()}
     # Trees are listed by name, shards in the order of the plan.
-    row = FORMATS.get(plan.writer.settings()["format"])
-    return keys if row and row.joint else dict(sorted(keys.items(), key=lambda pair: pair[1]))
+    is_tree = plan.writer.file_per == "image"
+    return dict(sorted(keys.items(), key=lambda pair: pair[1])) if is_tree else keys
 
 
 def _size(plan: Plan, key: str) -> int:

@@ -40,7 +40,7 @@ from robustgen.sets.dataset.manifest import (
 from robustgen.sets.dataset.opening import name_command
 from robustgen.sets.dataset.outputs import file_digest, name_output_in_errors
 from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 from robustgen.settings.fields import make_absolute
 
 
@@ -284,7 +284,7 @@ def _compare_image(
                 with suppress(OSError, ValueError):
                     path, is_same = plan.writer.find_output(store, variant, index, key, encoded)
                     if not is_same:
-                        of = f" {key} in {variant.folder}" if plan.writer.joint else ""
+                        of = f" {key} in {variant.folder}" if plan.writer.file_per != "image" else ""
                         yield Finding("differs", path, f":{of} from what the source gives now")
         except MissingDependencyError:
             raise

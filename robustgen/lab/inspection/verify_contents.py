@@ -11,7 +11,7 @@ from robustgen.files.text_files import read_sums
 from robustgen.sets.dataset.manifest import list_sums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
 from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.sample_names import KEYS
 
 _VIDEO = ".mp4"

@@ -22,6 +22,7 @@ from robustgen.pixels.benchmarks.kinds import (
     BENCHMARKS,
     CLEAN,
     CLEAN_VARIANT,
+    IMAGENET_P,
     USUAL_SCALE,
     Benchmark,
     Kind,
@@ -46,7 +47,7 @@ from robustgen.sets.dataset.selection import (
 from robustgen.sets.dataset.state import OutputState
 from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
-from robustgen.sets.formats.base import Writer, WriterSpec
+from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer
 from robustgen.sets.formats.card import CARD
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.ingredients.opening import open_ingredients
@@ -196,31 +197,30 @@ def plan_benchmark(
     keys = select_keys(source, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
     usual = "table" if kind == "c" and isinstance(source, Table) else usual
-    name, sample_format = parse_format(config.format or usual)
-    if FORMATS[name].stacked:
+    name, encoding = parse_format(config.format or usual)
+    file_per = FORMATS[name].file_per
+    if file_per == "operation":
         _check_rows(recipe, source, keys)
-    if FORMATS[name].joint and not overwrite:
-        variants = _add_existing(variants, store, benchmark, stacked=FORMATS[name].stacked)
+    if file_per != "image" and not overwrite:
+        variants = _add_existing(variants, store, benchmark, file_per)
     citation, terms = CITATION, list[str]()
     if isinstance(recipe, CorruptionRecipe):
         ingredients = open_ingredients(config, recipe, variants, source, keys, store)
         recipe = dataclasses.replace(recipe, ingredients=ingredients)
         citation = recipe.cite(variants) or CITATION
         terms = [each.licence for each in ingredients.values() if each.licence]
-    spec = WriterSpec(
-        benchmark=benchmark,
-        variants=variants,
-        keys=keys,
+    content = SetContent(
+        benchmark=benchmark, variants=variants, keys=keys, source=source, shard_size=config.shard_size
+    )
+    choices = EncoderChoices(
         quality=config.quality,
         libjpeg=config.libjpeg,
         subsampling=row.subsampling,
-        encodings=lambda: _encodings(config),
-        sample_format=sample_format,
-        shard_size=config.shard_size,
         grey=row.grey,
-        source=source,
+        videos=lambda: _choose_encodings(config),
     )
-    writer, mirror = open_writer(name, spec), _open_mirror(name, config, source)
+    writer = open_writer(name, content, choices, encoding)
+    mirror = _open_mirror(name, config, source)
     plan = assemble_plan(
         recipe, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
@@ -418,7 +418,7 @@ def _find_damage(source: Items[Any], key: str) -> str:
 
 
 def _add_existing(
-    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
+    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, file_per: FilePer
 ) -> tuple[Variant, ...]:
     """Return `variants` and existing variants, in a fixed order, if their files share a list of images."""
     existing = [variant for plan in OutputState(store).plans() for variant in plan["manifest"]["variants"]]
@@ -426,7 +426,8 @@ def _add_existing(
     found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
     known = (variant for variant in found if variant.name in ranks)
     wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
-    if not (stacked and benchmark.shares_arrays):
+    # Only arrays of a C set contain several levels.
+    if file_per == "shard" or benchmark is IMAGENET_P:
         return tuple(wanted)
     names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
     levels = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
@@ -450,7 +451,7 @@ def _check_output(store: Store, source: Items[Any]) -> None:
             raise OutputError(f"output {output} is inside another set, {folder}; choose another output")
 
 
-def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
+def _choose_encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     """Return the encodings of smooth sequences and of noise."""
     choice = config.video
     side = config.size or EDITIONS[config.base_edition].side or 0

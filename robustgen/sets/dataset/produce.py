@@ -39,6 +39,8 @@ _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 
 # Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
+# Rows of arrays are small, and rows of one variant are consecutive.
+_ROWS_AT_ONCE: Final = 128
 _USED_BITS: Final = "used_bits"
 # Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
@@ -180,9 +182,8 @@ def produce(job: Production, reporter: Reporter) -> Record:
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     used_bits = list[int | None]()
-    step = job.writer.images_at_once or job.recipe.images_at_once
-    labels = [*map(job.source.label, unit.keys)] if job.writer.needs_labels else []
-    with job.writer.open(job.state.root, unit, labels) as writer:
+    step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
+    with job.writer.open(job.state.root, unit, job.source.label) as writer:
         for start in range(0, len(unit.keys), step):
             works = [
                 ImageWork(job, writer, unit.start + index, unit.keys[index], job.sizes[index])

@@ -222,7 +222,7 @@ class _SetRun:
             self._removed = 0
             self._on_begin()
             self._make_pending()
-            if plan.writer.joint:
+            if plan.writer.file_per != "image":
                 found = self._reconcile(self._is_whole)
                 if found.units:
                     raise OutputError(

@@ -37,7 +37,7 @@ def planned(images, names, *, arrays=True, levels=(1,), known="abcd"):
         keys=tuple(images),
         refused={},
         variants=variants,
-        writer=SimpleNamespace(joint=arrays, arrays=files),
+        writer=SimpleNamespace(file_per="operation" if arrays else "image", arrays=files),
         source=SimpleNamespace(keys=lambda: tuple(known)),
         store=SimpleNamespace(location="out"),
         cut=cut,

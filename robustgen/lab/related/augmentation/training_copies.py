@@ -15,8 +15,8 @@ from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe, item_rng
 from robustgen.sets.dataset.selection import open_chosen_source, select_keys
 from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats.base import TreeWriter
-from robustgen.sets.formats.jpeg import JpegEncoder
+from robustgen.sets.formats.encoders import JpegEncoder
+from robustgen.sets.formats.trees import TreeWriter
 from robustgen.sets.sources.base import Source
 from robustgen.sets.sources.numbered import NumberedSource
 from robustgen.sets.sources.tiny_imagenet import TinyImageNet

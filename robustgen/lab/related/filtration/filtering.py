@@ -36,7 +36,7 @@ from robustgen.sets.dataset.outputs import open_output, read_object
 from robustgen.sets.dataset.records import Failure, Origin, Record
 from robustgen.sets.dataset.sharing import share_unit_by_unit
 from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.models import Runtime
