@@ -45,7 +45,7 @@ from robustgen.sets.dataset.selection import (
     open_chosen_source,
     select_keys,
 )
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer
@@ -112,7 +112,7 @@ class Plan:
     remarks: tuple[str, ...] = ()
 
     @property
-    def has_state_beside(self) -> bool:
+    def has_classes_at_root(self) -> bool:
         """Return whether every folder of the output is a class; its state then lies next to the output."""
         return any(not variant.folder for variant in self.variants)
 
@@ -191,7 +191,7 @@ def plan_benchmark(
     recipe = _open_recipe(config, kind, variants)
     store = store or open_store(config.resolve_output(kind))
     refuse_files(store)
-    source = source or open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
+    source = source or open_chosen_source(config, SetLedger(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
     config, remarks = _select_pictures(config, source)
@@ -422,7 +422,7 @@ def _add_existing(
     variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, file_per: FilePer
 ) -> tuple[Variant, ...]:
     """Return `variants` and existing variants, in a fixed order, if their files share a list of images."""
-    existing = [variant for plan in OutputState(store).plans() for variant in plan["manifest"]["variants"]]
+    existing = [variant for plan in SetLedger(store).plans() for variant in plan["manifest"]["variants"]]
     ranks = {name: rank for rank, name in enumerate((CLEAN, *benchmark.operations))}
     found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
     known = (variant for variant in found if variant.name in ranks)
@@ -448,7 +448,7 @@ def _check_output(store: Store, source: Items[Any]) -> None:
         return
     refuse_files(store)
     for folder in Path(output).parents:
-        if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
+        if (folder / MANIFEST).exists() or SetLedger(open_store(folder)).exists:
             raise OutputError(f"output {output} is inside another set, {folder}; choose another output")
 
 
