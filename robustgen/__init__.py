@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from robustgen.files.version import __version__
-
 if TYPE_CHECKING:
     from robustgen.api import augmix as augmix
     from robustgen.api import corrupt as corrupt
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
     from robustgen.sets.dataset.opening import open_dataset as open_set  # noqa: F401
     from robustgen.sets.dataset.recipes import item_rng as item_rng
     from robustgen.sets.dataset.run import RunResult as RunResult
+
+__version__ = "1.0.0rc1"
 
 _PUBLIC = {
     "CORRUPTIONS": "robustgen.pixels.benchmarks.corruptions",

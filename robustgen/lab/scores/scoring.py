@@ -9,8 +9,8 @@ import numpy as np
 
 from robustgen.display.text import escape, format_count
 from robustgen.errors import ArgumentError, ConfigError, SourceError, UnfinishedError
-from robustgen.files.name_lists import describe_difference
 from robustgen.files.storage import is_url
+from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.predictions import (
     ABOUT,
     Predictions,

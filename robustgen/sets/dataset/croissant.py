@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import ConfigError
-from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import SUMS
 from robustgen.files.storage import Store
+from robustgen.files.text_files import read_sums
 from robustgen.sets.formats.card import config_name
 from robustgen.sets.formats.parquet import FOLDER
 

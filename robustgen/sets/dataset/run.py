@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.files.ledger import Failure, Record, Standing
-from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import (
     ERRORS,
     FRAMES,
@@ -21,6 +20,7 @@ from robustgen.files.set_files import (
     AnotherSetError,
     WrittenFile,
 )
+from robustgen.files.text_files import read_sums
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints
 from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest

@@ -2,7 +2,7 @@
 
 from importlib import metadata
 
-from robustgen.files.version import __version__
+from robustgen import __version__
 from robustgen.pixels.imaging.jpeg import Libjpeg, decoder_version, libjpeg_version
 from robustgen.pixels.imaging.third_party import cv2
 

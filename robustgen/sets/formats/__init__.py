@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.files import rows
+from robustgen.files import registry
 from robustgen.files.registry import Registry
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
 from robustgen.sets.formats.base import Dataset, Encoder, EncoderChoices, FilePer, SetContent, Writer
@@ -46,7 +46,10 @@ class Format:
 
 
 FORMATS: Final[Registry[Format]] = Registry(
-    "format", "robustgen.formats", Format, {name: f"{__name__}.{row}" for name, row in rows.FORMATS.items()}
+    "format",
+    "robustgen.formats",
+    Format,
+    {name: f"{__name__}.{row}" for name, row in registry.FORMATS.items()},
 )
 """Formats by their name for `--format`."""
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, ImageError, SourceError
-from robustgen.files.containers import numpy_files
-from robustgen.files.containers.numpy_files import StoredArray, header_bytes
-from robustgen.files.name_lists import join_names, split_names
+from robustgen.files.containers import array_files
+from robustgen.files.containers.array_files import StoredArray, header_bytes
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
+from robustgen.files.text_files import join_names, split_names
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Variant, name_contents
 from robustgen.pixels.imaging.arrays import Pixels, Rgb
 from robustgen.sets.formats import Format
@@ -199,7 +199,7 @@ class ArchiveWriter(ArrayWriter):
 
     def versions(self) -> dict[str, str]:
         """Return the release of zlib, which determines the bytes."""
-        return {"zlib": numpy_files.ZLIB}
+        return {"zlib": array_files.ZLIB}
 
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, label: Callable[[str], int]) -> Iterator[_OpenArray]:

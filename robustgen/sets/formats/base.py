@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import SourceError
-from robustgen.files.name_lists import describe_difference
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
+from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images

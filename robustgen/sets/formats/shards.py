@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from robustgen.errors import ImageError, SourceError
-from robustgen.files.name_lists import join_names
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
+from robustgen.files.text_files import join_names
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import decode, video
 from robustgen.pixels.imaging.arrays import Pixels

@@ -10,8 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import ConfigError
-from robustgen.files.containers.parquet import ParquetTable, import_pyarrow
-from robustgen.files.containers.tables import RowPlace
+from robustgen.files.containers.tables import ParquetTable, RowPlace, import_pyarrow
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.formats import Format

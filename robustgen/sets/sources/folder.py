@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from robustgen.errors import SourceError
-from robustgen.files.json_files import MOST_BYTES, parse_object
+from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, class_of

@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from robustgen.errors import SourceError
-from robustgen.files.containers.parquet import ParquetTable
-from robustgen.files.containers.tables import JsonLines, RowPlace, TabSeparated
+from robustgen.files.containers.tables import JsonLines, ParquetTable, RowPlace, TabSeparated
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, name_source_in_errors

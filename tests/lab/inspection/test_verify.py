@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from robustgen.errors import SourceError
-from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.storage import open_store
 from robustgen.files.storage.base import Entry
 from robustgen.files.storage.local import LocalStore
+from robustgen.files.text_files import escape_name, read_sums
 from robustgen.lab.inspection import verify_contents
 from robustgen.sets.dataset import selection
 from robustgen.sets.dataset.manifest import dataset_digest

@@ -332,7 +332,7 @@ def test_parquet_without_images_or_with_bad_rows(tmp_path: Path, png: bytes) -> 
 
 def test_parquet_that_promises_gigabytes(tmp_path: Path, png: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put_parquet(tmp_path / "a.parquet", [({"bytes": png, "path": "a.png"}, 0)], pa.int64())
-    monkeypatch.setattr("robustgen.files.containers.parquet._MOST_DECODED", 10)
+    monkeypatch.setattr("robustgen.files.containers.tables._MOST_DECODED", 10)
     with pytest.raises(SourceError, match=r"'a\.parquet, row group 0': a row group has \d+ bytes"):
         open_source(path).keys()
 

@@ -4,8 +4,15 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any, Final
 
-from robustgen.display.tables import Table, as_csv, format_tables
-from robustgen.display.text import escape, format_count, format_json, format_signed
+from robustgen.display.text import (
+    Table,
+    as_csv,
+    escape,
+    format_count,
+    format_json,
+    format_signed,
+    format_tables,
+)
 from robustgen.lab.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.lab.inspection.compare.pairing import Name, Side
 from robustgen.lab.inspection.compare.results import Comparison, OperationResult, VariantResult

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError, SourceError, explain_failure
-from robustgen.files.json_files import parse_object
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import locate, save
 from robustgen.files.storage.host import keep_freed_memory
+from robustgen.files.text_files import parse_object
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models.classifier import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
