@@ -1,5 +1,6 @@
 """The application: declaration of commands, sections of the help, handling of errors."""
 
+import ast
 import errno
 import inspect
 import os
@@ -12,9 +13,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
@@ -28,7 +31,6 @@ from robustgen.files.storage.host import (
     use_utf8,
 )
 from robustgen.files.version import __version__
-from robustgen.settings.fields import Group
 
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -82,10 +84,15 @@ class _App(click.Group):
             import_module(f"robustgen.cli.{_MODULES[cmd_name]}")
         return self.commands.get(cmd_name)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [name for name in _MODULES if name.startswith(incomplete)]
+        flags = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=_read_summary(name)) for name in names), *flags]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, names in _COMMANDS.items():
             with formatter.section(section.value):
-                formatter.write_dl(_summarise(self, ctx, names), col_spacing=4)
+                formatter.write_dl([(name, _read_summary(name)) for name in names], col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
         if not args and "args" not in settings:
@@ -150,6 +157,8 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the usual flags by group, or with ``--help-all`` every flag."""
+        from robustgen.settings.fields import Group
+
         everything = ctx.meta.get(_HELP_ALL, False)
         rows: dict[Group | None, list[tuple[str, str]]] = {group: [] for group in (*Group, None)}
         for each in self.get_params(ctx):
@@ -199,17 +208,24 @@ class CommandGroup(Command, click.Group):
         """Write the flags, and the commands."""
         Command.format_options(self, ctx, formatter)
         with formatter.section("Commands"):
-            formatter.write_dl(_summarise(self, ctx, self.commands))
+            formatter.write_dl(
+                [(name, (each.help or "").splitlines()[0]) for name, each in self.commands.items()]
+            )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments of the group; a command follows, or none."""
         return click.Group.parse_args(self, ctx, args)
 
 
-def _summarise(group: click.Group, ctx: click.Context, names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the names of commands, each with the whole first line of its help."""
-    commands = [(name, group.get_command(ctx, name)) for name in names]
-    return [(name, (each.help or "").splitlines()[0]) for name, each in commands if each]
+def _read_summary(name: str) -> str:
+    """Return the first line of a command's docstring, from the source: an import would build its models."""
+    spec = find_spec(f"robustgen.cli.{_MODULES[name]}")
+    source: str = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
+    return next(
+        (ast.get_docstring(each) or "").partition("\n")[0]
+        for each in ast.parse(source).body
+        if isinstance(each, ast.FunctionDef) and f"'{name}'" in "".join(map(ast.unparse, each.decorator_list))
+    )
 
 
 def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -87,6 +87,8 @@ class Options(BaseModel):
         populate_by_name=True,
         arbitrary_types_allowed=True,
         use_attribute_docstrings=True,
+        # Help and completion read the fields, and validate nothing.
+        defer_build=True,
     )
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 

@@ -1,6 +1,7 @@
 """The help of commands: two examples at the end of each, which can be given as they stand."""
 
 import ast
+import os
 import re
 import shlex
 import subprocess
@@ -94,12 +95,16 @@ SPEAKERS = {
     "files/registry": "list",
     "files/set_files": "make-c make-p make-augmix make-icons run preprocess_clahe",
     "sets/formats": _OF_SETS,
-    "pixels/imaging/third_party_files": "make-c evaluate preview calibrate warm",
+    "pixels/imaging/third_party": "make-c evaluate preview calibrate warm",
     "lab/inspection/conformance": "",
-    "lab/inspection/calibrate": "calibrate",
+    "lab/inspection/calibrate_text": "calibrate",
+    "lab/inspection/matching": "calibrate",
+    "lab/inspection/strengths": "calibrate",
     "lab/inspection/compare": "compare",
+    "lab/inspection/explorer": "preview",
     "lab/inspection/preview": "preview",
     "lab/inspection/verify": "verify",
+    "lab/inspection/verify_contents": "verify",
     "lab/models": _OF_MODELS,
     "lab/models/classifier": "predict evaluate stream_measure",
     "lab/related/augmentation": "make-augmix",
@@ -112,8 +117,8 @@ SPEAKERS = {
     "lab/scores/detection": "score-detection",
     "lab/scores/result_grid": "score-segmentation",
     "lab/scores/segmentation": "score-segmentation",
-    "lab/scores/gate": "score",
-    "lab/scores/layouts": "score",
+    "lab/scores/scoreboard": "score",
+    "lab/scores/text_forms": "score",
     "lab/scores/score_page": "score",
     "settings": _OF_SOURCES,
     "settings/inspecting": "preview",
@@ -249,3 +254,26 @@ def test_no_help_loads_a_heavy_library():
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(("words", "names"), [("--help", COMMANDS), ("make-", ["make-c", "make-p"])])
+def test_listing_the_commands_builds_no_model(words, names):
+    variables = {
+        "_ROBUSTGEN_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"robustgen {words}",
+        "COMP_CWORD": "1",
+    }
+    program = (
+        "import sys, atexit; from robustgen.cli import main\n"
+        "atexit.register(lambda: print('pydantic' in sys.modules))\n"
+        f"main({[words]}, prog_name='robustgen')"
+    )
+    environment = {**os.environ, **(variables if words != "--help" else {})}
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert found.stdout.endswith("False\n")
+    summaries = {name: COMMANDS[name].help.splitlines()[0] for name in names if " " not in name}
+    for name, summary in summaries.items():
+        assert name in found.stdout
+        assert words != "--help" or summary in found.stdout

@@ -27,8 +27,7 @@ from robustgen.pixels.benchmarks.registry import (
 )
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.pixels.imaging.jpeg import Subsampling
-from robustgen.pixels.imaging.preparation import (
+from robustgen.pixels.imaging.geometry import (
     Chain,
     CheckSide,
     Crop,
@@ -38,6 +37,7 @@ from robustgen.pixels.imaging.preparation import (
     ResizeShorter,
     Squeeze,
 )
+from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy", "npz"]
