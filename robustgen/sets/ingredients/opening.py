@@ -10,7 +10,7 @@ from robustgen.pixels.benchmarks.ingredients import Ingredient, IngredientSpec, 
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.sets.dataset.recipes import CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import match_keys
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.ingredients import OPENERS
 from robustgen.sets.sources.base import Source
 from robustgen.settings.config import Config
@@ -47,7 +47,7 @@ def open_ingredients(
                 f"{users[0].operation.name} needs {ingredient.sentence}: "
                 f"give --with {ingredient.name}=PLACE, or leave it out"
             )
-        every, cache = match_keys(source, config), OutputState(store).store
+        every, cache = match_keys(source, config), SetLedger(store).store
         spec = IngredientSpec(
             place, settings, [each.any_parameters() for each in users], source, every, config.libjpeg, cache
         )

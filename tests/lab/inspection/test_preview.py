@@ -23,7 +23,7 @@ from robustgen.lab.inspection.preview import (
     open_from_source,
 )
 from robustgen.pixels.imaging import video
-from robustgen.sets.formats.jpeg import JpegEncoder
+from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from tests.helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
