@@ -137,7 +137,7 @@ def evaluate(
         for each in classifiers:
             print_note(f"input of {each.model.folder}: {each.preprocessing.describe()}")
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
-        made, kept = run.carry_out()
+        made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     dark = describe_used_bits(run.used_bits, len(plan.keys))
     remarks = (*plan.source.remarks(), *describe_complaints(run.complaints), *dark)
@@ -246,7 +246,7 @@ class _EvaluationRun:
         """Return all failures: source image to reason."""
         return {key: reason for each in self._candidates for key, reason in each.store.failures.items()}
 
-    def carry_out(self) -> tuple[int, int]:
+    def predict_missing(self) -> tuple[int, int]:
         """Predict everything missing; return the number of outputs predicted by this run, and by others."""
         plan, candidates = self._plan, self._candidates
         for each in candidates:

@@ -153,7 +153,7 @@ class _PredictionRun:
                 self._units[f"units/{variant.folder}/{unit.name}"] = unit
         self.made = 0
 
-    def carry_out(self) -> None:
+    def predict_missing(self) -> None:
         """Predict all units, and write the files of their variants."""
         state, left = self._store.state, Counter(unit.variants[0] for unit in self._units.values())
         with Meter(
@@ -229,7 +229,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
         print_note(f"input of {opened.folder}: {chosen.describe()}")
         run = _PredictionRun(data, predictor, store)
-        run.carry_out()
+        run.predict_missing()
     kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
     return PredictResult(folder, run.made, kept, name_contents(data.kind), time.monotonic() - started)
 
