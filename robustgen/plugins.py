@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from robustgen.sets.executors.base import run_job as run_job
     from robustgen.sets.executors.progress import Reporter as Reporter
     from robustgen.sets.formats import Format as Format
-    from robustgen.sets.formats.base import Dataset as Dataset
     from robustgen.sets.formats.base import Encoded as Encoded
     from robustgen.sets.formats.base import Encoder as Encoder
     from robustgen.sets.formats.base import TreeWriter as TreeWriter
     from robustgen.sets.formats.base import Writer as Writer
     from robustgen.sets.formats.base import WriterSpec as WriterSpec
+    from robustgen.sets.formats.base import WrittenSet as WrittenSet
     from robustgen.sets.formats.lossless import LosslessEncoder as LosslessEncoder
     from robustgen.sets.sources import SourceKind as SourceKind
     from robustgen.sets.sources.base import Options as Options
@@ -70,7 +70,6 @@ _PUBLIC = {
     "Rows": "robustgen.sets.sources.numbered",
     "Source": "robustgen.sets.sources.base",
     "SourceKind": "robustgen.sets.sources",
-    "Dataset": "robustgen.sets.formats.base",
     "Encoded": "robustgen.sets.formats.base",
     "Encoder": "robustgen.sets.formats.base",
     "Format": "robustgen.sets.formats",
@@ -78,6 +77,7 @@ _PUBLIC = {
     "TreeWriter": "robustgen.sets.formats.base",
     "Writer": "robustgen.sets.formats.base",
     "WriterSpec": "robustgen.sets.formats.base",
+    "WrittenSet": "robustgen.sets.formats.base",
     "Executor": "robustgen.sets.executors.base",
     "Job": "robustgen.sets.executors.base",
     "Launcher": "robustgen.sets.executors.base",

@@ -26,7 +26,7 @@ def score(options: Scoring) -> None:
     """
     from robustgen.display import charts, html
     from robustgen.lab.scores import gate, layouts, plotting, score_page, scoring
-    from robustgen.sets.dataset.opening import open_dataset
+    from robustgen.sets.dataset.opening import open_set
 
     if options.columns and options.format not in ("table", "markdown", "latex"):
         raise ConfigError(f"--columns: the content of {options.format} is fixed")
@@ -35,7 +35,7 @@ def score(options: Scoring) -> None:
             html.check_page_path(path, *([options.dataset] if options.dataset else []))
         else:
             charts.check_chart_path(path, ".html")
-    opened = open_dataset(options.dataset) if options.dataset else None
+    opened = open_set(options.dataset) if options.dataset else None
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,

@@ -21,7 +21,10 @@ class PictureSet(Protocol):
     """A C or P set, as far as scores need it; `robustgen.open_set` returns one."""
 
     kind: Kind
-    variants: tuple[Variant, ...]
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Return the variants of the set."""
 
     @property
     def root(self) -> str:
@@ -31,10 +34,10 @@ class PictureSet(Protocol):
     def benchmark(self) -> Benchmark:
         """Return the benchmark of the set."""
 
-    def keys(self, variant: Variant) -> tuple[str, ...]:
+    def keys_of(self, variant: Variant) -> tuple[str, ...]:
         """Return the names of the images or sequences of `variant`."""
 
-    def read(self, variant: Variant, key: str) -> Rgb:
+    def load(self, variant: Variant, key: str) -> Rgb:
         """Return the image, uint8 (H, W, 3), or the frames called `key`."""
 
 
@@ -145,4 +148,4 @@ def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exh
 
 
 def _read(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
-    return fit_picture(dataset.read(variant, key), _CELL)
+    return fit_picture(dataset.load(variant, key), _CELL)

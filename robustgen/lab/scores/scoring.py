@@ -208,7 +208,7 @@ def _check_keys(predictions: Predictions, dataset: PictureSet, notes: list[str])
         raise SourceError(
             f"{predictions.root}: not predictions of {dataset.root}, which is of the other kind"
         )
-    wanted = tuple(sorted(dataset.keys(dataset.variants[0])))
+    wanted = tuple(sorted(dataset.keys_of(dataset.variants[0])))
     asked = predictions.settings.get("keys") == digest_of(next(iter(predictions.files.values())).keys)
     if asked and {*predictions.keys} < {*wanted}:
         # Of a sample, or of the first images.

@@ -1,7 +1,7 @@
 """Table of the formats; one module per format writes the files of a set and reads them back.
 
-To add a format, write a `Writer` (and a `Dataset`, if no reader knows the layout yet) and a `Format` in a new
-module, and name the `Format` here, or in an entry point of your own package.
+To add a format, write a `Writer` (and a `WrittenSet`, if no reader knows the layout yet) and a `Format` in a
+new module, and name the `Format` here, or in an entry point of your own package.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from robustgen.files.registry import Registry
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.kinds import Kind
-    from robustgen.sets.formats.base import Dataset, Encoder, Writer, WriterSpec
+    from robustgen.sets.formats.base import Encoder, Writer, WriterSpec, WrittenSet
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Format:
         Name for readers.
     writers : mapping
         Kind of set to a function that creates the writer from a `WriterSpec`; other kinds are not supported.
-    reader : type of Dataset, optional
+    reader : type of WrittenSet, optional
         Reads sets whose settings name this format. Default: files that Pillow decodes, or videos.
     samples : str
         Kinds of set whose shards may contain its files.
@@ -41,7 +41,7 @@ class Format:
 
     title: str
     writers: "Mapping[Kind, Callable[[WriterSpec], Writer]]"
-    reader: "type[Dataset] | None" = None
+    reader: "type[WrittenSet] | None" = None
     samples: str = ""
     has_samples: bool = False
     joint: bool = False

@@ -15,9 +15,17 @@ from robustgen.files.containers.tables import RowPlace
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.formats import Format, open_sample_encoder
-from robustgen.sets.formats.base import Encoded, Encoder, SetListing, TreeWriter, Writer, WriterSpec
+from robustgen.sets.formats.base import (
+    Encoded,
+    Encoder,
+    SetListing,
+    TreeWriter,
+    Writer,
+    WriterSpec,
+    WrittenSet,
+)
 from robustgen.sets.formats.original import OriginalEncoder
-from robustgen.sets.formats.shards import AddSample, SampleWriter, SourceSet
+from robustgen.sets.formats.shards import AddSample, SampleWriter
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Options
 from robustgen.sets.sources.cells import Result, replace_images
@@ -224,14 +232,15 @@ class FileTableWriter(TreeWriter):
 # --- reading -------------------------------------------------------------------------------------
 
 
-class TableSet(SourceSet):
+class TableSet(WrittenSet):
     """Set with a folder of tables per variant; cells contain the images, and there are no classes."""
 
     format: ClassVar[str] = "table"
 
-    def open_folder(self, location: str) -> Table:
+    def open(self, variant: Variant) -> Table:
         """Open the tables of a variant."""
-        return Table(location, Options(columns=self.manifest["settings"]["output"]["columns"]))
+        columns = self.manifest["settings"]["output"]["columns"]
+        return Table(f"{self.root}/{self.places[variant]}", Options(columns=columns), self.kind)
 
 
 def _open_writer(spec: WriterSpec) -> Writer:

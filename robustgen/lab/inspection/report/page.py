@@ -22,7 +22,7 @@ from robustgen.lab.inspection.report.facts import (
 from robustgen.lab.inspection.report.pictures import Category, Picture, draw_categories, list_faces
 from robustgen.lab.inspection.report.sampling import SetSample, sample_set
 from robustgen.pixels.benchmarks.kinds import CLEAN, TITLES, Kind
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 
 BIBTEX: Final = """\
 @inproceedings{hendrycks2019robustness,
@@ -166,7 +166,7 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
     SourceError
         There is no finished C or P set, or its manifest is damaged.
     """
-    dataset = open_dataset(root)
+    dataset = open_set(root)
     manifest = dataset.manifest
     if manifest and manifest.get("kind") not in TITLES:
         raise SourceError(

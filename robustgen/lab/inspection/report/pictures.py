@@ -10,7 +10,7 @@ from robustgen.lab.inspection.report.sampling import FRAMES_SHOWN, SetSample, Va
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.sets.formats.base import Dataset
+from robustgen.sets.formats.base import WrittenSet
 
 
 class Picture(NamedTuple):
@@ -61,10 +61,10 @@ class Category:
         return max(([picture.caption for picture in row.strips[0]] for row in self.rows), key=len)
 
 
-def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
+def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category]:
     """Return the categories noise, blur, weather, digital and other, as far as present."""
     kind = dataset.kind
-    rows = group_variants([variant for variant in dataset.variants if variant.name != CLEAN], kind)
+    rows = group_variants([variant for variant in dataset if variant.name != CLEAN], kind)
     known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
     for category in (*CATEGORIES, "other"):
         own = [variants for variants in rows if known.get(variants[0].name, "other") == category]
