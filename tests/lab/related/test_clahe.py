@@ -11,7 +11,7 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.lab.models import preprocessing
-from robustgen.pixels.imaging.clahe import Clahe, clahe
+from robustgen.pixels.imaging.colour import Clahe, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.opening import open_set
 from tests.digits import PLAIN, put_folder
@@ -248,7 +248,11 @@ def test_arrays_stay_arrays(arrays, tmp_path):
     np.testing.assert_array_equal(np.load(source / "labels.npy"), np.load(tmp_path / "c" / "labels.npy"))
     before, after = open_set(source), open_set(tmp_path / "c")
     variant = before.variants[0]
-    assert (after.kind, after.variants, after.keys_of(variant)) == ("c", before.variants, before.keys_of(variant))
+    assert (after.kind, after.variants, after.keys_of(variant)) == (
+        "c",
+        before.variants,
+        before.keys_of(variant),
+    )
     assert after.labels(variant).tolist() == labels
     assert "0 findings" in cli("verify", tmp_path / "c", "--deep", "2").stdout
 
