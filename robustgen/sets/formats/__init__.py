@@ -1,7 +1,7 @@
 """Table of the formats; one module per format writes the files of a set and reads them back.
 
-To add a format, write a `Writer` (and a `Dataset`, if no reader knows the layout yet) and a `Format` in a new
-module, and name the `Format` here, or in an entry point of your own package.
+To add a format, write a `Writer` (and a `WrittenSet`, if no reader knows the layout yet) and a `Format` in a
+new module, and name the `Format` here, or in an entry point of your own package.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,8 +12,8 @@ from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files import registry
 from robustgen.files.registry import Registry
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
-from robustgen.sets.formats.base import Dataset, Encoder, EncoderChoices, FilePer, SetContent, Writer
-from robustgen.sets.formats.trees import TreeWriter
+from robustgen.sets.formats.base import Encoder, EncoderChoices, FilePer, SetContent, Writer, WrittenSet
+from robustgen.sets.formats.trees import Tree, TreeWriter
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Format:
         supported.
     writer : type of Writer
         Default: separate files in class folders.
-    reader : type of Dataset, optional
+    reader : type of WrittenSet
         Reads sets whose settings name this format. Default: files that Pillow decodes, or videos.
     """
 
     title: str
     encoders: Mapping[Kind, Callable[[EncoderChoices], Encoder] | str]
     writer: type[Writer] = TreeWriter
-    reader: type[Dataset] | None = None
+    reader: type[WrittenSet] = Tree
 
     @property
     def file_per(self) -> FilePer:
