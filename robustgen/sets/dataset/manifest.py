@@ -30,7 +30,10 @@ from robustgen.sets.dataset.records import (
     name_mirror,
 )
 from robustgen.sets.dataset.state import OutputState, find_largest
+from robustgen.sets.formats.base import prefetch
 from robustgen.sets.formats.card import CARD, write_card
+
+_LOOKED_UP_AT_ONCE: Final = 16
 
 # --- checksums -----------------------------------------------------------------------------------
 
@@ -216,7 +219,7 @@ def finish(state: OutputState) -> list[Failure]:
     for name, data in named.items():
         store.put(name, data)
     if not lacking:
-        state.mark_finished(fingerprints)
+        state.mark_finished([*fingerprints, _stamp_description(store, manifest)])
     return failures
 
 
@@ -252,10 +255,21 @@ def is_finished(state: OutputState, *, exactly: bool = False) -> bool:
     store = state.root
     with suppress(FileNotFoundError, OutputError):
         manifest = read_manifest(store)
+        if state.has_mark(_stamp_description(store, manifest)):
+            return True
         listed = manifest["digest"], manifest.get("frames_digest")
         is_listed = (dataset_digest(store), frames_digest(store)) == listed
         return is_listed and next(check_about(store, manifest), None) is None
     return False
+
+
+def _stamp_description(store: Store, manifest: Mapping[str, Any]) -> str:
+    """Return a digest of the sizes and stamps of all files that describe a set; "" if a stamp is unknown."""
+    names = [SUMS, FRAMES] if "frames_digest" in manifest else [SUMS]
+    paths = [*list_about(manifest), MANIFEST_SUMS]
+    paths += [f"{folder}/{name}".lstrip("/") for folder in ("", *manifest["variants"]) for name in names]
+    entries = [entry for entry in prefetch(store.find, paths, _LOOKED_UP_AT_ONCE) if entry]
+    return _sha256(repr(entries).encode()) if all(entry.stamp for entry in entries) else ""
 
 
 def describe(state: OutputState) -> dict[str, Any]:

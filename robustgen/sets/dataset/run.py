@@ -33,8 +33,8 @@ from robustgen.sets.dataset.produce import (
     list_used_bits,
     measure_image,
 )
-from robustgen.sets.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
+from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
+from robustgen.sets.dataset.records import COMPANIONS, Failure, Record, name_mirror, to_bytes
 from robustgen.sets.dataset.sharing import share_units
 from robustgen.sets.dataset.state import OutputState
 from robustgen.sets.executors import Executor, carry_out, count_cores
@@ -145,7 +145,7 @@ def run(
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the unfinished `shards` of `plan`; 1 if only files about the set are missing."""
     state = OutputState(plan.store, beside=plan.has_state_beside)
-    waiting = _SetRun(plan, state, (1, shards)).list_waiting()
+    waiting = list_unfinished(plan, (record for _, record in state.read_records()), shards)
     return waiting or [1] * (not is_finished(state))
 
 
@@ -380,7 +380,9 @@ class _SetRun:
         record = Record({}, folders, written, refused)
         self._put_files(COMPANIONS, record, lambda path: plan.store.put(path, files[path]))
         if not is_finished(state, exactly=not self._is_unchanged):
-            waiting = self.list_waiting() if is_sharded else []
+            if is_sharded:
+                records = (record for _, record in state.read_records())
+                waiting = list_unfinished(plan, records, self._shard[1])
             if not waiting:
                 plan.store.delete(MANIFEST)
                 standing = finish(state)
@@ -402,17 +404,6 @@ class _SetRun:
     def _summary(self) -> Summary:
         """Return the content of all records after the work, which other runs may have done."""
         return Summary(self._state)
-
-    def list_waiting(self) -> list[int]:
-        """Return the numbers of the unfinished shards."""
-        ended = Coverage()
-        for _, record in self._state.read_records():
-            if record and record.images:
-                ended.add(list_parts(self._plan, record), record.variants)
-        units = enumerate(self._units.values())
-        return sorted(
-            {index % self._shard[1] + 1 for index, unit in units if find_lacking(self._plan, unit, ended)}
-        )
 
     def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""

@@ -4,7 +4,8 @@
     .robustgen/plans/<number>-<digest>.json  the content of dataset.json for each plan executed here
     .robustgen/records/<unit>.json  records, see `robustgen.sets.dataset.records`
     .robustgen/claims/<unit>        a hint: who is working on a unit, so that others start elsewhere
-    .robustgen/finished             digests of the plans and records behind the checksums and dataset.json
+    .robustgen/finished             digests of the plans and records behind the checksums and dataset.json,
+                                    and of the times of the files that describe the set
     .robustgen/source-index         listing of the source's archives, see `robustgen.sets.sources`
 
 If the folders at the root of an output are classes, a state folder would count as a class too. The state of
@@ -248,17 +249,21 @@ class OutputState:
 
     def is_finished(self, *, exactly: bool = False) -> bool:
         """Return whether the manifest was written for these plans and records; `exactly`: not for a copy."""
-        return self.fingerprints()[exactly] in self._read_text("finished").split()
+        return self.has_mark(self.fingerprints()[exactly])
+
+    def has_mark(self, mark: str) -> bool:
+        """Return whether `mark_finished` has written `mark`."""
+        return mark in self._read_text("finished").split()
 
     def mark_unfinished(self) -> None:
         """Delete the fingerprints of an earlier manifest."""
         self.store.delete("finished")
 
-    def mark_finished(self, fingerprints: Sequence[str]) -> None:
-        """Delete all claims, and write the fingerprints of the plans and records behind the manifest."""
+    def mark_finished(self, marks: Sequence[str]) -> None:
+        """Delete all claims, and write the fingerprints and other marks of the finished set."""
         # Claims first: a run that finds `finished` deletes none.
         self.delete_claims()
-        self.store.put("finished", " ".join(fingerprints).encode())
+        self.store.put("finished", " ".join(marks).encode())
 
     def delete_claims(self) -> None:
         """Delete all claims, after the last unit."""
