@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from robustgen.pixels.imaging.arrays import Rgb as Rgb
     from robustgen.pixels.imaging.decode import as_rgb as as_rgb
     from robustgen.pixels.imaging.decode import decode_to_pillow as decode_to_pillow
+    from robustgen.pixels.imaging.geometry import PreparationStep as PreparationStep
     from robustgen.pixels.imaging.laion_c_effects import TileBank as TileBank
-    from robustgen.pixels.imaging.preparation import PreparationStep as PreparationStep
     from robustgen.pixels.imaging.rng import Rng as Rng
     from robustgen.pixels.imaging.rng import integers as integers
     from robustgen.sets.executors.base import Executor as Executor
@@ -54,7 +54,7 @@ _PUBLIC = {
     "Ingredient": "robustgen.pixels.benchmarks.ingredients",
     "IngredientSpec": "robustgen.pixels.benchmarks.ingredients",
     "OpenedIngredient": "robustgen.pixels.benchmarks.ingredients",
-    "PreparationStep": "robustgen.pixels.imaging.preparation",
+    "PreparationStep": "robustgen.pixels.imaging.geometry",
     "Rgb": "robustgen.pixels.imaging.arrays",
     "Rng": "robustgen.pixels.imaging.rng",
     "TileBank": "robustgen.pixels.imaging.laion_c_effects",

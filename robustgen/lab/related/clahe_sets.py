@@ -17,7 +17,7 @@ from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import TITLES, Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
-from robustgen.pixels.imaging.clahe import Clahe, clahe
+from robustgen.pixels.imaging.colour import Clahe, clahe
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.sets.dataset.opening import EQUALISED, open_dataset, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan

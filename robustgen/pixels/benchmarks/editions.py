@@ -27,9 +27,7 @@ from robustgen.pixels.benchmarks.registry import (
 )
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
-from robustgen.pixels.imaging.geometry import blacken_gap
-from robustgen.pixels.imaging.jpeg import Subsampling
-from robustgen.pixels.imaging.preparation import (
+from robustgen.pixels.imaging.geometry import (
     Chain,
     CheckSide,
     Crop,
@@ -38,7 +36,9 @@ from robustgen.pixels.imaging.preparation import (
     PreparationStep,
     ResizeShorter,
     Squeeze,
+    blacken_gap,
 )
+from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy", "npz"]

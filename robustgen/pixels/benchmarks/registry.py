@@ -21,7 +21,7 @@ from robustgen.pixels.benchmarks.parameters import interpolate_parameters, read_
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.ingredients import Ingredient
-    from robustgen.pixels.imaging.preparation import Preparation
+    from robustgen.pixels.imaging.geometry import Preparation
 
 SCALES = (224, 299, 64, 32)
 # For these scales we computed the constants by `calibrate --for-size`; they are used only if named.
@@ -202,7 +202,7 @@ class Corruption(Operation):
     def preparation(self, parameters: Any) -> "Preparation":
         """Return the preparation of its published images, if each corruption has its own."""
         # This import loads Pillow, which is not needed for names alone.
-        from robustgen.pixels.imaging.preparation import Preparation
+        from robustgen.pixels.imaging.geometry import Preparation
 
         return self.prepared(parameters) if self.prepared else Preparation()
 

@@ -30,9 +30,9 @@ from robustgen.pixels.benchmarks.kinds import (
 )
 from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.jpeg import load_ijg
-from robustgen.pixels.imaging.motion import check_imagemagick
 from robustgen.sets.dataset.label_maps import find_maps, find_maps_of, find_pattern
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files

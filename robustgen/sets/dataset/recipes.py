@@ -22,7 +22,7 @@ from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
 from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.pixels.imaging.preparation import PreparationStep
+from robustgen.pixels.imaging.geometry import PreparationStep
 from robustgen.sets.sources.base import Loaded
 
 _WORD: Final = np.dtype("<u8")

@@ -11,7 +11,7 @@ import pytest
 
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import open_store
-from robustgen.lab.inspection.verify import contents
+from robustgen.lab.inspection.verify_contents import check_contents
 from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.state import OutputState
 from tests.helpers import (
@@ -363,7 +363,7 @@ def peak_of_checking(root, folders):
         (variant / "SHA256SUMS").write_text("".join(f"{empty}  {name}\n" for name in names))
     tracemalloc.start()
     try:
-        assert contents.check_contents(open_store(root), 2, {})[0] == []
+        assert check_contents(open_store(root), 2, {})[0] == []
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -12,7 +12,7 @@ from robustgen.display.sheets import encode_picture, fit_picture
 from robustgen.display.text import format_constant, format_name
 from robustgen.errors import OutputError
 from robustgen.files.storage import save
-from robustgen.lab.inspection.preview.previewed import Previewed
+from robustgen.lab.inspection.preview import Previewed
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import encode_jpeg

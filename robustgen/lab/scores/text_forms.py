@@ -12,9 +12,8 @@ from robustgen.display.text import format_count, format_name
 from robustgen.errors import ArgumentError, ConfigError
 from robustgen.lab.scores.family_means import FamilyMean
 from robustgen.lab.scores.intervals import MEAN, Interval, plan_images
-from robustgen.lab.scores.measures import Measure
-from robustgen.lab.scores.published import PublishedModel
-from robustgen.lab.scores.reporting import Report
+from robustgen.lab.scores.measures import Measure, PublishedModel
+from robustgen.lab.scores.scoreboard import Report, name_mean
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.yaml_files import format_yaml
 
@@ -100,12 +99,6 @@ def list_tables(report: Report, summary: bool = False, columns: Sequence[str] = 
 def _cell(measure: Measure, value: float | None, interval: Interval | None = None) -> Cell:
     formula = measure.formula
     return Cell(value, interval, f".{formula.digits}f", formula.factor, -1)
-
-
-def name_mean(report: Report, measure: Measure) -> str:
-    """Return the symbol of a mean; one over fewer operations than the papers' has another."""
-    used, common = report.averaged(measure), report.benchmark.common
-    return measure.formula.mean if used == common else f"{measure.formula.symbol} ({len(used)}/{len(common)})"
 
 
 def _tabulate_models(

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, ImageError
-from robustgen.lab.inspection.calibrate.strengths import (
+from robustgen.lab.inspection.strengths import (
     check_any,
     draw_sample,
     plan_calibration,
     run_in_threads,
 )
-from robustgen.lab.inspection.calibrate.trajectories import (
+from robustgen.lab.inspection.trajectories import (
     PUBLISHED_SIZE,
     Constants,
     Trajectory,

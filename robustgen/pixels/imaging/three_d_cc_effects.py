@@ -1,17 +1,18 @@
-"""Fog and defocus blur from a depth map, in float32."""
+"""Fog and defocus blur from a depth map, in float32, and noise of a camera's sensor."""
 
 import io
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.pixels.imaging.arrays import UNITS, Rgb, unit
+from robustgen.pixels.imaging.arrays import UNITS, Rgb, to_uint8, unit
 from robustgen.pixels.imaging.decode import open_image
-from robustgen.pixels.imaging.kernels import depth as depth_loops
-from robustgen.pixels.imaging.kernels import elementwise, exact
-from robustgen.pixels.imaging.preparation import Chain, Crop, ResizeShorter
+from robustgen.pixels.imaging.geometry import Chain, Crop, ResizeShorter
+from robustgen.pixels.imaging.kernels import blur, draws, elementwise, exact
+from robustgen.pixels.imaging.rng import AliasTable, Rng, alias_table, from_cumulative, resample
 
 Depth = npt.NDArray[np.float32]
 
@@ -76,7 +77,7 @@ def add_depth_fog(image: Rgb, depth: Depth, density: float) -> Rgb:
     counts = np.zeros((256, 3), np.int64)
     elementwise.count_values(image.reshape(-1, 3), counts)
     light = np.float32((counts.sum(axis=1) * units.astype(np.float64)).sum() / image.size)
-    depth_loops.add_fog(
+    blur.add_fog(
         image.reshape(-1, 3), units, depth.reshape(-1), np.float32(density), light, out.reshape(-1, 3)
     )
     return out
@@ -99,7 +100,7 @@ def refocus(image: Rgb, depth: Depth, aperture: float, *, far: bool) -> Rgb:
     (height, width), sharp = image.shape[:2], unit(image, np.float32)
     cells, spans = np.empty((height, width), np.uint8), np.empty((len(edges), height, 2), np.int64)
     shares = np.empty((height, width, 2), np.float32)
-    depth_loops.find_cells(depth, edges, cells, shares, spans)
+    blur.find_cells(depth, edges, cells, shares, spans)
     plane, between, sums = np.empty((3, *image.shape), np.float32)
     out = np.empty(image.shape, np.uint8)
     for number, (radius, span) in enumerate(zip(radii, spans, strict=True)):
@@ -108,8 +109,8 @@ def refocus(image: Rgb, depth: Depth, aperture: float, *, far: bool) -> Rgb:
         if blurred:
             weights, total, tails = _blur_weights(radius, taps // 2, (height, width))
             flat = (each.reshape(height, -1) for each in (between, plane))
-            depth_loops.blur(sharp.reshape(height, -1), 3, weights, tails, total, span, *flat)
-        depth_loops.add_plane(number, plane if blurred else sharp, cells, shares, span, sums, out)
+            blur.blur_by_depth(sharp.reshape(height, -1), 3, weights, tails, total, span, *flat)
+        blur.add_plane(number, plane if blurred else sharp, cells, shares, span, sums, out)
     return out
 
 
@@ -138,3 +139,56 @@ def _blur_weights(
     tails = [half[each + 1 :].sum(dtype=np.float64) for each in reaches]
     half = np.append(half, np.zeros(reach % 2, np.float32))[: max(reaches) + 1]
     return half, total, np.array(tails, np.float32)
+
+
+# --- camera sensor noise: photon counts, then circuit noise ----------------------------------------
+
+Levels = tuple[float, ...]
+
+
+def expose(image: Rgb, levels: Levels, photons: float, sigma: float, rng: Rng) -> Rgb:
+    """Draw Poisson(y * `photons`) / `photons`, clipped, plus N(0, `sigma`), clipped, truncated.
+
+    Parameters
+    ----------
+    image : uint8 ndarray of shape (H, W, 3)
+    levels : 256 floats
+        The light y, 0 to 1, of each value of `image`.
+    """
+    if isinstance(rng, np.random.Generator):
+        return resample(image, _alias_table(levels, photons, sigma), rng)
+    light = np.array(levels)[image]
+    counted = np.clip(rng.poisson(light * photons) / photons, 0, 1)
+    return to_uint8(counted + rng.normal(size=image.shape, scale=sigma))
+
+
+def darken(image: Rgb, factor: float) -> Levels:
+    """Return the light of each value: stretched to the range of `image`, squared, times `factor`."""
+    low, high = UNITS[image.min()], UNITS[image.max()]
+    if low == high:
+        return (0.0,) * 256
+    levels: npt.NDArray[np.float64] = ((UNITS - low) / (high - low)) ** 2 * factor
+    # Values absent from the image are out of range, but never looked up.
+    return tuple(np.clip(levels, 0, 1).tolist())
+
+
+@lru_cache(maxsize=64)
+def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
+    """Return the alias table from which `expose` draws for each value."""
+    counts, shares = _circuit(photons, sigma)
+    below = np.empty((256, counts.size))
+    draws.poisson_below(np.array(levels) * photons, counts, below)
+    # Last column: as many photons as full brightness, or more.
+    chances = np.diff(below, axis=1, prepend=0.0, append=1.0)
+    cumulative = np.zeros((256, 255))
+    draws.add_mixtures(chances, shares, cumulative)
+    return alias_table(from_cumulative(cumulative))
+
+
+@lru_cache(maxsize=8)
+def _circuit(photons: float, sigma: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the photon counts, and the probability of each to result in less than 1 .. 255."""
+    counts = np.arange(int(np.ceil(photons)))
+    light = np.append(counts / photons, 1.0)
+    deviates = (np.arange(1, 256) / 255.0 - light[:, None]) / sigma
+    return counts, draws.normal_below(deviates.reshape(-1)).reshape(deviates.shape)

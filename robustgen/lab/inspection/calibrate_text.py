@@ -1,12 +1,15 @@
-"""A `Calibration` or `Proposal` as text, JSON and CSV, and as a YAML config for make-c."""
+"""Results of `robustgen calibrate` as text, JSON, CSV, a chart, and a YAML config for make-c."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from robustgen.display.charts import COLOURS, draw_chart
 from robustgen.display.tables import Cell, Table, as_csv, format_tables
 from robustgen.display.text import escape, format_count, format_json
-from robustgen.lab.inspection.calibrate.matching import TOLERANCE, Match, Proposal
-from robustgen.lab.inspection.calibrate.strengths import Calibration, Strength
+from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
+from robustgen.lab.inspection.strengths import Calibration, Strength
+from robustgen.pixels.benchmarks.registry import CATEGORIES
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
 
@@ -117,3 +120,35 @@ def write_config(proposal: Proposal) -> bytes:
 def _number(value: float) -> str:
     """Return `value` without an exponent, which YAML would read as text."""
     return str(value) if isinstance(value, int) else f"{value:.10f}".rstrip("0") + "0" * (value == int(value))
+
+
+# --- chart ----------------------------------------------------------------------------------------
+
+
+def plot_strengths(calibration: Calibration, path: Path) -> None:
+    """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    draw_chart(path, lambda figure: _draw_strengths(figure, calibration))
+
+
+def _draw_strengths(figure: Any, calibration: Calibration) -> None:
+    panels = figure.subplots(1, len(CATEGORIES), sharey=True)
+    for axes, category in zip(panels, CATEGORIES, strict=True):
+        members = [each for each in calibration.strengths if each.category == category]
+        for i, name in enumerate(dict.fromkeys(each.variant.name for each in members)):
+            points = [(each.variant.level, each.mean) for each in members if each.variant.name == name]
+            look = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 4}
+            axes.plot(*zip(*points, strict=True), label=name.replace("_", " "), **look)
+        # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
+        for level, wanted in ((1, 0.9), (5, 0.5)):
+            axes.plot(level, wanted, "x", color="grey", markersize=9)
+        axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02), xticks=range(1, 6))
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(frameon=False, fontsize=8, loc="lower left")
+    panels[0].set_ylabel("MS-SSIM to the clean image")
