@@ -19,7 +19,13 @@ from robustgen.files.json_files import parse_object
 from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
 from robustgen.files.storage import Store
-from robustgen.sets.dataset.croissant import CROISSANT, encode_croissant, make_croissant
+from robustgen.sets.dataset.descriptions import (
+    CARD,
+    CROISSANT,
+    encode_croissant,
+    make_croissant,
+    write_card,
+)
 from robustgen.sets.dataset.records import (
     COMPANIONS,
     Coverage,
@@ -31,7 +37,6 @@ from robustgen.sets.dataset.records import (
 )
 from robustgen.sets.dataset.state import OutputState, find_largest
 from robustgen.sets.formats.base import prefetch
-from robustgen.sets.formats.card import CARD, write_card
 
 _LOOKED_UP_AT_ONCE: Final = 16
 

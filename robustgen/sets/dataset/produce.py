@@ -28,9 +28,8 @@ from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.records import Failure, Origin, Record
 from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.executors.progress import Reporter
-from robustgen.sets.formats.base import UnitWriter, Writer
+from robustgen.sets.formats.base import UnitWriter, Writer, list_versions
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Items
 

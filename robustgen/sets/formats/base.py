@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
 
@@ -17,10 +18,12 @@ from robustgen.errors import SourceError
 from robustgen.files.name_lists import describe_difference
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
+from robustgen.files.version import __version__
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
-from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling
+from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version, libjpeg_version
+from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.formats.units import WorkUnit, cut_by_images
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import place_classes
@@ -123,6 +126,22 @@ class Encoded(NamedTuple):
     data: bytes
     frames: str = ""
     shape: tuple[int, ...] = ()
+
+
+def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
+    """Return the name and version of each library that can change a pixel.
+
+    With the `libjpeg` "turbo", files are encoded by OpenCV's and source images decoded by Pillow's.
+    """
+    return {
+        "robustgen": __version__,
+        "numpy": metadata.version("numpy"),
+        "scipy": metadata.version("scipy"),
+        "opencv": str(cv2.__version__),
+        "pillow": metadata.version("pillow"),
+        "libjpeg": libjpeg_version(libjpeg),
+        "jpeg_decoder": decoder_version(libjpeg),
+    }
 
 
 class Encoder(ABC):

@@ -33,9 +33,9 @@ from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.run import clear
 from robustgen.sets.dataset.sharing import share_units
 from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.executors import carry_out, count_cores
 from robustgen.sets.executors.progress import Progress, Reporter
+from robustgen.sets.formats.base import list_versions
 from robustgen.sets.sources.base import Items, class_of
 
 
