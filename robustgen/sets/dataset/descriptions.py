@@ -70,7 +70,8 @@ def write_card(manifest: Mapping[str, Any]) -> bytes:
         The content of ``dataset.json``.
     """
     head = ["---", "license: other"]
-    if _is_classification(manifest):
+    # Tables have no classes, and mirrored sets have annotations of their own.
+    if "table" not in _format(manifest) and not manifest["config"].get("mirror"):
         head += ["task_categories:", "- image-classification"]
     head.append("configs:")
     for variant in manifest["variants"]:
@@ -88,11 +89,6 @@ def config_name(folder: str) -> str:
 
 def _format(manifest: Mapping[str, Any]) -> str:
     return str(manifest["settings"]["output"].get("format"))
-
-
-def _is_classification(manifest: Mapping[str, Any]) -> bool:
-    """Return False for tables, and for sets with annotations of their own."""
-    return "table" not in _format(manifest) and not manifest["config"].get("mirror")
 
 
 def _list_patterns(manifest: Mapping[str, Any], variant: str) -> Iterator[str]:

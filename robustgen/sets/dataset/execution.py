@@ -9,8 +9,8 @@ from robustgen.display import progress
 from robustgen.errors import ArgumentError, ConfigError
 from robustgen.files.storage import open_log
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.produce import Outcome
 from robustgen.sets.dataset.run import RunResult, UnitLog, run
+from robustgen.sets.dataset.unit_jobs import Outcome
 from robustgen.sets.executors import Executor, Launcher, parse_executor
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.settings.fields import spell

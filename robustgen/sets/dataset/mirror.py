@@ -1,8 +1,8 @@
 """Other files of a source than its photographs: label maps, annotations and lists, repeated in every variant.
 
 Each variant is then a complete data set, which other tools read like the original. Masks, palettes of classes
-and maps of depth are PNG files too. Names pair them with pictures; names of folders and files, and the pixels of
-a few files of each kind, tell which of the two is the map.
+and maps of depth are PNG files too. Names pair them with pictures; names of folders and files, and the pixels
+of a few files of each kind, tell which of the two is the map.
 """
 
 import glob
@@ -122,13 +122,11 @@ def find_pattern(pictures: Collection[str], maps: Collection[str]) -> str | None
     same = takewhile(lambda letters: len({*letters}) == 1, backwards)
     last = "".join(letters[0] for letters in same)[::-1].rpartition("/")[2]
     candidates += [f"*{glob.escape(last)}", f"*[0-9]{glob.escape(PurePosixPath(min(pictures)).suffix)}"]
-    return next((each for each in candidates if _separates(each, pictures, maps)), None)
-
-
-def _separates(pattern: str, pictures: Iterable[str], maps: Iterable[str]) -> bool:
-    return all(fnmatchcase(key, pattern) for key in pictures) and not any(
-        fnmatchcase(key, pattern) for key in maps
-    )
+    for pattern in candidates:
+        is_one_of_maps = any(fnmatchcase(key, pattern) for key in maps)
+        if not is_one_of_maps and all(fnmatchcase(key, pattern) for key in pictures):
+            return pattern
+    return None
 
 
 def _list_named(keys: Iterable[str]) -> set[str]:

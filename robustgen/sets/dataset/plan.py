@@ -379,8 +379,20 @@ def assemble_plan(
     _check_output(store, source)
     refused = source.refused() | _collisions(source, writer, variants)
     keys = tuple(key for key in keys if key not in refused)
-    manifest = choices.jobs, choices.name_dataset(), resolve_paths(choices), citation, licence
-    return Plan(recipe, source, keys, refused, variants, writer, store, *manifest)
+    return Plan(
+        recipe,
+        source,
+        keys,
+        refused,
+        variants,
+        writer,
+        store,
+        choices.jobs,
+        dataset=choices.name_dataset(),
+        choices=resolve_paths(choices),
+        citation=citation,
+        licence=licence,
+    )
 
 
 def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...]) -> dict[str, str]:

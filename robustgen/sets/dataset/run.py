@@ -25,18 +25,18 @@ from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.produce import (
+from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
+from robustgen.sets.dataset.records import COMPANIONS, Failure, Record, name_mirror, to_bytes
+from robustgen.sets.dataset.sharing import share_units
+from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.unit_jobs import (
     Outcome,
-    Production,
+    UnitJob,
     check_identity,
     describe_used_bits,
     list_used_bits,
     measure_image,
 )
-from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, Failure, Record, name_mirror, to_bytes
-from robustgen.sets.dataset.sharing import share_units
-from robustgen.sets.dataset.state import OutputState
 from robustgen.sets.executors import Executor, carry_out, count_cores
 from robustgen.sets.executors.progress import Progress
 from robustgen.sets.formats.base import SetListing
@@ -324,13 +324,13 @@ class _SetRun:
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
         """Process units; yield the name of each that no other run has claimed."""
-        plan, jobs = self._plan, dict[str, Production]()
+        plan, jobs = self._plan, dict[str, UnitJob]()
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
         for name in names:
             unit = self._pending[name]
             sizes = tuple(self._sizes[key] for key in unit.keys)
-            jobs[name] = Production(*common, unit, sizes, versions)
+            jobs[name] = UnitJob(*common, unit, sizes, versions)
         outcomes: Iterator[Outcome] = carry_out(
             jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )

@@ -25,7 +25,6 @@ from robustgen.sets.formats.base import (
     Dataset,
     Encoded,
     Encoder,
-    EncoderChoices,
     Labels,
     SetContent,
     SetListing,
@@ -374,11 +373,12 @@ def _open_known(store: Store, path: str, stamp: str) -> StoredArray | Rgb:
     return _open_images(store, path)
 
 
-def _encode_rows(choices: EncoderChoices) -> RowEncoder:
-    return RowEncoder("npy", (1,) if choices.grey else None)
-
-
-NPY: Final = Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _encode_rows), ArrayWriter, Arrays)
+NPY: Final = Format(
+    "NumPy arrays",
+    dict.fromkeys(BENCHMARKS, lambda choices: RowEncoder("npy", (1,) if choices.grey else None)),
+    ArrayWriter,
+    Arrays,
+)
 NPZ: Final = Format(
     "NumPy archives of MedMNIST-C",
     {"c": lambda choices: RowEncoder("npz", () if choices.grey else None)},

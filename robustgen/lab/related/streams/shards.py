@@ -28,11 +28,11 @@ from robustgen.pixels.benchmarks.corruptions.ccc import FAMILY
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.dataset.produce import Outcome
 from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.run import clear
 from robustgen.sets.dataset.sharing import share_units
 from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.unit_jobs import Outcome
 from robustgen.sets.executors import carry_out, count_cores
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.formats.base import list_versions

@@ -1,4 +1,4 @@
-"""Production of one work unit: write its files, then return its record."""
+"""Jobs that write the files of a work unit, and then its record."""
 
 import errno
 import time
@@ -77,8 +77,8 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Production:
-    """Work unit as a job for an executor, with everything that `produce` needs.
+class UnitJob:
+    """Job for an executor: a work unit, with everything that `write_unit` needs.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Production:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, reporter: Reporter) -> Outcome:
-        """Run `produce`, unless another run has claimed the unit."""
+        """Run `write_unit`, unless another run has claimed the unit."""
         name, started = self.unit.name, time.monotonic()
         if self.versions:
             self._check_worker()
@@ -110,7 +110,7 @@ class Production:
             if not self.state.claim(name):
                 return Outcome(name, claimed=True)
             with collect_complaints() as found:
-                record = produce(self, reporter)
+                record = write_unit(self, reporter)
             self.state.put_record(name, record)
         unit, failures = self.unit, tuple(record.failures)
         lost = (1 if "variant" in each else len(unit.variants) for each in failures)
@@ -166,7 +166,7 @@ def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tupl
     return (f"{len(few)} of {images} images use at most {max(few)} of 16 bits: set levels, such as {ends}",)
 
 
-def produce(job: Production, reporter: Reporter) -> Record:
+def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     """Write all files of a work unit, and return its record.
 
     Raises
@@ -191,7 +191,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
             # Process variant by variant, so that the tables of each stay in the processor's cache.
             for variant in rotate_variants(unit.variants, unit.number):
                 for work in works:
-                    made += work.make(variant)
+                    made += work.write_variant(variant)
                 reporter.tell(made)
                 host.check()
             for work in works:
@@ -247,7 +247,7 @@ class ImageWork:
     failures : list of dict
     """
 
-    def __init__(self, job: Production, writer: UnitWriter, index: int, key: str, size: int) -> None:
+    def __init__(self, job: UnitJob, writer: UnitWriter, index: int, key: str, size: int) -> None:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
         self.used_bits: int | None = None
@@ -267,7 +267,7 @@ class ImageWork:
         except Exception as error:
             self._fail(error)
 
-    def make(self, variant: Variant) -> bool:
+    def write_variant(self, variant: Variant) -> bool:
         """Create and write one variant; record a failure caused by the image, raise any other.
 
         Returns whether there was work to do.
