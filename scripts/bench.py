@@ -50,7 +50,7 @@ from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.run import run
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.unit_jobs import UnitJob, write_unit
 from robustgen.sets.executors.progress import NOBODY
 from robustgen.sets.formats.encoders import Mp4Encoder
@@ -339,7 +339,7 @@ def make_p(folder: Path) -> dict[str, Any]:
         encoding = encoder.noise_encoding if variant.name in encoder.noises else encoder.encoding
         alone = _least(partial(video.encode, frames, encoding), 2)
         (unit,) = plan.writer.cut(plan.keys, (variant,))
-        state = OutputState(plan.store)
+        state = SetLedger(plan.store)
         job = UnitJob(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
         whole = _least(partial(write_unit, job, NOBODY), 2)
         totals += whole, alone

@@ -56,7 +56,7 @@ MUTANTS = (
     Mutant("sets/sources/webdataset.py", r're.fullmatch(r"\d{1,9}", label)', r're.match(r"\d{1,9}", label)'),
     Mutant("sets/executors/jobs.py", "1 if len(left) < before else deaths + 1", "deaths + 1"),
     Mutant("sets/executors/slurm.py", "int(shards) < 1", "int(shards) < 0"),
-    Mutant("sets/dataset/sharing.py", "if not is_done(name):", "if True:"),
+    Mutant("files/ledger.py", "if not (is_done or self.has_record)(name):", "if True:"),
     Mutant("sets/dataset/selection.py", "config.sample > len(keys)", "config.sample >= len(keys)"),
     Mutant("pixels/imaging/weather_effects.py", "max(rows - shape[0], 1)", "rows - shape[0] + 1"),
     Mutant("pixels/imaging/kernels/elementwise.py", "grey = delta == 0.0", "grey = delta <= 0.004"),

@@ -105,7 +105,7 @@ class SourceDataset:
 # --- ImageNet-C on the fly: the images that `make-c` writes, without the files ---------------------
 
 
-def make_output(recipe: BenchmarkRecipe, variant: Variant, key: str, image: Any) -> Rgb:
+def make_output(recipe: BenchmarkRecipe[Any], variant: Variant, key: str, image: Any) -> Rgb:
     """Return the output of `variant` for the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
 
     Raises

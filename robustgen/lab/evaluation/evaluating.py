@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_saved
@@ -41,8 +42,6 @@ from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.records import Failure
-from robustgen.sets.dataset.sharing import share_units
 from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import prefetch
@@ -263,7 +262,7 @@ class _EvaluationRun:
             lacking = {name: count for name, count in counts.items() if count}
             with Meter(sum(lacking.values()), f"{plan.recipe.noun}s") as meter:
                 self._meter = meter
-                for name in share_units(self._state, lacking, self._make, self._is_done):
+                for name in self._state.share(lacking, self._make, self._is_done):
                     meter.update(lacking[name])
             for each in waiting:
                 self._finish(each)

@@ -33,7 +33,7 @@ from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.sets.dataset.opening import open_dataset
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.run import run
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import Executor, Job, Launcher, carry_out, parse_executor
 from robustgen.sets.executors.progress import NOBODY, Progress, Reporter
 from robustgen.sets.formats import FORMATS, list_encodings, parse_format
@@ -141,7 +141,7 @@ class _FormatCheck:
         for shard in (2, 1):
             run(shared, shard=(shard, 2))
         self._compare(_read_files(shared.store), files, "written by several workers")
-        records = (record for _, record in OutputState(plan.store).read_records() if record)
+        records = (record for _, record in SetLedger(plan.store).read_records() if record)
         for file in [file for record in records for file in record.files][::2]:
             plan.store.delete(file.path)
         run(plan)

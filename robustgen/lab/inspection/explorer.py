@@ -86,11 +86,10 @@ def write_explorer(previewed: Previewed, path: Path) -> int:
 
 def _make_variants(previewed: Previewed) -> Iterator[ShownVariant]:
     reference = Reference(previewed.clean)
-    recipe = cast("BenchmarkRecipe", previewed.recipe)
+    recipe = cast("BenchmarkRecipe[Any]", previewed.recipe)
     for variant in previewed.variants:
         made = previewed.make(variant)
-        bound = recipe.bind(variant)
-        constants = asdict(bound.parameters(bound.scale_for(previewed.image)))
+        constants = asdict(recipe.bind(variant).parameters_for(previewed.image))
         shown = {name: value for name, value in constants.items() if name not in _NOT_SHOWN}
         yield ShownVariant(variant, _shrink(made, _SIDES[0]), reference.similarity(made).ms_ssim, shown)
 

@@ -16,6 +16,7 @@ from robustgen.errors import (
     SourceError,
     explain_failure,
 )
+from robustgen.files.ledger import Standing
 from robustgen.files.set_files import ERRORS, MANIFEST, STATE, check_folder
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.lab.inspection.verify_contents import Counts, check_contents, compare_outputs
@@ -39,7 +40,7 @@ from robustgen.sets.dataset.manifest import (
 )
 from robustgen.sets.dataset.opening import name_command
 from robustgen.sets.dataset.outputs import file_digest, name_output_in_errors
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats.base import prefetch
 from robustgen.settings.fields import make_absolute
 
@@ -82,9 +83,9 @@ def verify(
         check_folder(store)
     except SourceError as error:
         raise OutputError(str(error)) from None
-    state = OutputState(store)
+    state = SetLedger(store)
     if state.exists and not store.exists(MANIFEST):
-        if state.is_finished():
+        if state.standing() >= Standing.COPIED:
             remedy = f"{name_command(describe(state)['kind'])} writes it again"
             raise OutputError(f"{store.location}: its {MANIFEST} was deleted, or a run was stopped; {remedy}")
         # Merged shards have no manifest yet.
@@ -136,7 +137,7 @@ def check_manifest(
     `digest` and `counts` are those of the checksums; without `counts`, files are missing or changed.
     """
     entries, damage = read_errors(store)
-    state = OutputState(store, beside="" in manifest["variants"])
+    state = SetLedger(store, beside="" in manifest["variants"])
     remedy = f"{name_command(manifest['kind'])} resumes its run"
     yield from (Finding("damaged", ERRORS, f": {detail}") for detail in damage)
     expected: dict[str, Any] = {"digest": digest, "frames_digest": frames_digest(store)}
@@ -153,7 +154,7 @@ def check_manifest(
         summary = Summary(state)
         if not summary.damaged:
             lacking += summary.find_lacking(expected, state.plans())
-        if not summary.damaged and not lacking and not state.is_finished():
+        if not summary.damaged and not lacking and state.standing() < Standing.COPIED:
             detail = f": plans or records have changed since the set was finished; {remedy}"
             yield Finding("changed", STATE, detail)
         for name in summary.damaged:
@@ -238,7 +239,7 @@ def remake_images(
 
 
 def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
-    state = OutputState(store)
+    state = SetLedger(store)
     # Only the state names folders of this machine; dataset.json is published.
     config = describe(state)["config"] if state.exists else manifest["config"]
     held = config.get("source")

@@ -10,7 +10,7 @@ from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, S
 from robustgen.files.storage import Store, open_store
 from robustgen.sets.dataset.manifest import list_sums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.sample_names import KEYS
 
@@ -150,7 +150,7 @@ def _name_truncated(store: Store, findings: list[Finding]) -> None:
     changed = {finding.path: index for index, finding in enumerate(findings) if finding.kind == "changed"}
     if not changed:
         return
-    for _, record in OutputState(store).read_records():
+    for _, record in SetLedger(store).read_records():
         for file in record.files if record else ():
             if file.path in changed and -1 < next(store.sizes([file.path])) < file.size:
                 findings[changed[file.path]] = Finding("truncated", file.path)

@@ -18,11 +18,11 @@ from typing import Final
 
 from robustgen.display.text import format_count
 from robustgen.errors import ConfigError, ImageError
+from robustgen.files.ledger import Failure, Record
 from robustgen.files.set_files import FRAMES, SUMS, WrittenFile
 from robustgen.files.storage import Store
 from robustgen.pixels.imaging.decode import Look, judge_look
 from robustgen.sets.dataset.outputs import measure_file
-from robustgen.sets.dataset.records import Failure, Record
 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _OF_MAPS: Final = re.compile(

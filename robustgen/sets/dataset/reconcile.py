@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from robustgen.files.ledger import Failure, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.records import Coverage, Failure, Record
+from robustgen.sets.dataset.records import Coverage
 from robustgen.sets.formats.units import WorkUnit, digest_content
 
 

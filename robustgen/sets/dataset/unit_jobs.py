@@ -18,6 +18,7 @@ from robustgen.errors import (
     explain_failure,
     name_error,
 )
+from robustgen.files.ledger import Failure, Origin, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.files.storage import host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
@@ -26,8 +27,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
-from robustgen.sets.dataset.records import Failure, Origin, Record
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors.progress import Reporter
 from robustgen.sets.formats.base import UnitWriter, Writer, list_versions
 from robustgen.sets.formats.units import WorkUnit
@@ -85,7 +85,7 @@ class UnitJob:
     recipe : Recipe
     source : Items
     writer : Writer
-    state : OutputState
+    state : SetLedger
     unit : WorkUnit
     sizes : sequence of int
         Bytes of each source image of the unit at the start of the run.
@@ -96,7 +96,7 @@ class UnitJob:
     recipe: Recipe[Any]
     source: Items[Any]
     writer: Writer
-    state: OutputState
+    state: SetLedger
     unit: WorkUnit
     sizes: tuple[int, ...]
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -83,7 +83,7 @@ def list_formats(kind: Kind) -> list[str]:
 
 
 def list_encodings(kind: Kind) -> list[str]:
-    """Return the formats whose files shards may contain: one for each image, with a suffix of its own."""
+    """Return the formats with one file for each image, which shards may contain."""
     formats = [name for name in list_formats(kind) if FORMATS[name].file_per == "image"]
     encoders = {name: _open_encoder(name, None, kind, EncoderChoices()) for name in formats}
     return [name for name, encoder in encoders.items() if "." in (encoder.output_name("key") or "")]

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from robustgen.errors import OutputError
+from robustgen.files.ledger import Record
 from robustgen.files.set_files import AnotherSetError, WrittenFile
 from robustgen.lab import plans
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.dataset.reconcile import reconcile
-from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.run import run
 from robustgen.sets.formats.units import WorkUnit
 from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole
