@@ -42,7 +42,7 @@ from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.produce import describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import prefetch
 from robustgen.sets.formats.units import cut

@@ -53,7 +53,7 @@ def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> 
     layout: type[WrittenSet] = Tree
     if manifest:
         row = FORMATS.get(manifest["settings"]["output"].get("format"))
-        layout = row.reader if row else Tree
+        layout = (row and row.reader) or Tree
     elif first.endswith(ARCHIVE):
         # The folder of published archives has the name of the data set.
         name = store.location.rpartition("/")[2]

@@ -29,17 +29,17 @@ from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.produce import (
+from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
+from robustgen.sets.dataset.records import COMPANIONS, name_mirror
+from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.dataset.unit_jobs import (
     Outcome,
-    Production,
+    UnitJob,
     check_identity,
     describe_used_bits,
     list_used_bits,
     measure_image,
 )
-from robustgen.sets.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, Coverage, name_mirror
-from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
 from robustgen.sets.formats.base import SetListing
@@ -145,7 +145,7 @@ def run_plan(
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the unfinished `shards` of `plan`; 1 if only files about the set are missing."""
     state = SetLedger(plan.store, beside=plan.has_classes_at_root)
-    waiting = _SetRun(plan, state, (1, shards)).list_waiting()
+    waiting = list_unfinished(plan, (record for _, record in state.read_records()), shards)
     return waiting or [1] * (not is_finished(state))
 
 
@@ -340,13 +340,13 @@ class _SetRun:
 
     def _process(self, names: Sequence[str]) -> Iterator[str]:
         """Process units; yield the name of each that no other run has claimed."""
-        plan, jobs = self._plan, dict[str, Production]()
+        plan, jobs = self._plan, dict[str, UnitJob]()
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
         for name in names:
             unit = self._pending[name]
             sizes = tuple(self._sizes[key] for key in unit.keys)
-            jobs[name] = Production(*common, unit, sizes, versions)
+            jobs[name] = UnitJob(*common, unit, sizes, versions)
         outcomes: Iterator[Outcome] = submit_jobs(
             jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )
@@ -402,7 +402,9 @@ class _SetRun:
         # What this run has changed is no copy of a finished set.
         least = Standing.COPIED if self._standing >= Standing.COPIED else Standing.FINISHED
         if not is_finished(state, least):
-            waiting = self.list_waiting() if is_sharded else []
+            if is_sharded:
+                records = (record for _, record in state.read_records())
+                waiting = list_unfinished(plan, records, self._shard[1])
             if not waiting:
                 plan.store.delete(MANIFEST)
                 standing = finish(state)
@@ -424,17 +426,6 @@ class _SetRun:
     def _summary(self) -> Summary:
         """Return the content of all records after the work, which other runs may have done."""
         return Summary(self._state)
-
-    def list_waiting(self) -> list[int]:
-        """Return the numbers of the unfinished shards."""
-        ended = Coverage()
-        for _, record in self._state.read_records():
-            if record and record.images:
-                ended.add(list_parts(self._plan, record), record.variants)
-        units = enumerate(self._units.values())
-        return sorted(
-            {index % self._shard[1] + 1 for index, unit in units if find_lacking(self._plan, unit, ended)}
-        )
 
     def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""

@@ -24,7 +24,6 @@ from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import (
     Encoded,
     Encoder,
-    EncoderChoices,
     Labels,
     SetContent,
     SetListing,
@@ -404,11 +403,12 @@ def _open_known(store: Store, path: str, stamp: str) -> StoredArray | Rgb:
     return _open_images(store, path)
 
 
-def _encode_rows(choices: EncoderChoices) -> RowEncoder:
-    return RowEncoder("npy", (1,) if choices.grey else None)
-
-
-NPY: Final = Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _encode_rows), ArrayWriter, Arrays)
+NPY: Final = Format(
+    "NumPy arrays",
+    dict.fromkeys(BENCHMARKS, lambda choices: RowEncoder("npy", (1,) if choices.grey else None)),
+    ArrayWriter,
+    Arrays,
+)
 NPZ: Final = Format(
     "NumPy archives of MedMNIST-C",
     {"c": lambda choices: RowEncoder("npz", () if choices.grey else None)},

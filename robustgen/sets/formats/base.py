@@ -8,12 +8,14 @@ from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from importlib import metadata
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen import __version__
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.set_files import MANIFEST, WrittenFile
 from robustgen.files.storage import Store
@@ -21,7 +23,8 @@ from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
-from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling
+from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version, libjpeg_version
+from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.formats.units import WorkUnit, cut_by_images
 from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.classes import place_classes
@@ -124,6 +127,22 @@ class Encoded(NamedTuple):
     data: bytes
     frames: str = ""
     shape: tuple[int, ...] = ()
+
+
+def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
+    """Return the name and version of each library that can change a pixel.
+
+    With the `libjpeg` "turbo", files are encoded by OpenCV's and source images decoded by Pillow's.
+    """
+    return {
+        "robustgen": __version__,
+        "numpy": metadata.version("numpy"),
+        "scipy": metadata.version("scipy"),
+        "opencv": str(cv2.__version__),
+        "pillow": metadata.version("pillow"),
+        "libjpeg": libjpeg_version(libjpeg),
+        "jpeg_decoder": decoder_version(libjpeg),
+    }
 
 
 class Encoder(ABC):

@@ -29,12 +29,12 @@ from robustgen.pixels.benchmarks.corruptions.ccc import FAMILY
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.dataset.produce import Outcome
 from robustgen.sets.dataset.run import clear
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.dataset.versions import list_versions
+from robustgen.sets.dataset.unit_jobs import Outcome
 from robustgen.sets.executors import count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
+from robustgen.sets.formats.base import list_versions
 from robustgen.sets.sources.base import Items, class_of
 
 
