@@ -58,8 +58,8 @@ def stability_loss(logits_clean: Any, logits_noisy: Any, labels: Any = None, wei
     """Return the cross entropy of the clean images plus `weight` times that of clean and noisy predictions.
 
     The second term is the cross entropy of the softmax of the noisy images relative to the softmax of the
-    clean ones, averaged over the images. Its gradient flows through both. The paper of ImageNet-C (appendix F)
-    tries the weights 0.01, 0.05 and 0.1, with the noise of `UniformNoise`.
+    clean ones, averaged over the images. Its gradient flows through both. The paper of ImageNet-C tries the
+    weights 0.01, 0.05 and 0.1, with the noise of `UniformNoise` (appendix F).
 
     Parameters
     ----------

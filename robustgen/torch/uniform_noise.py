@@ -62,9 +62,7 @@ class UniformNoise(v2.Transform):  # type: ignore[misc]
             noise = torch.empty(values.shape, device=values.device).uniform_(-self.bound, self.bound)
             return (values + 255 * noise).round().clamp(0, 255).to(torch.uint8)
         if not values.is_floating_point():
-            raise ArgumentTypeError(
-                f"UniformNoise takes uint8 and floating-point tensors, not {values.dtype}"
-            )
+            raise ArgumentTypeError(f"UniformNoise takes uint8 or floating-point tensors, not {values.dtype}")
         if values.numel() and not (values.min() >= 0 and values.max() <= 1):
             raise ArgumentError("UniformNoise takes values from 0 to 1; put it before Normalize")
         return (values + torch.empty_like(values).uniform_(-self.bound, self.bound)).clamp(0, 1)

@@ -34,6 +34,7 @@ from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.pixels.imaging.motion import check_imagemagick
 from robustgen.sets.dataset.label_maps import find_maps, find_maps_of, find_pattern
 from robustgen.sets.dataset.mirror import Mirror
+from robustgen.sets.dataset.mixed import mix
 from robustgen.sets.dataset.outputs import refuse_files
 from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import (
@@ -207,6 +208,15 @@ def plan_benchmark(
         recipe = dataclasses.replace(recipe, ingredients=ingredients)
         citation = recipe.cite(variants) or CITATION
         terms = [each.licence for each in ingredients.values() if each.licence]
+    made: Recipe[Any] = recipe
+    if config.one_per_image:
+        if not isinstance(recipe, CorruptionRecipe):
+            raise ConfigError("one_per_image: only make-c has it")
+        if FORMATS[name].joint:
+            raise ConfigError(
+                f"one_per_image: format {name} has files of many images; choose jpeg, png, webp or original"
+            )
+        made, variants = mix(recipe, variants)
     spec = WriterSpec(
         benchmark=benchmark,
         variants=variants,
@@ -222,7 +232,7 @@ def plan_benchmark(
     )
     writer, mirror = open_writer(name, spec), _open_mirror(name, config, source)
     plan = assemble_plan(
-        recipe, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
+        made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
     return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
 
