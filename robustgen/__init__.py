@@ -5,10 +5,6 @@ from typing import TYPE_CHECKING, Any
 from robustgen.files.version import __version__
 
 if TYPE_CHECKING:
-    from robustgen.api import CORRUPTIONS as CORRUPTIONS
-    from robustgen.api import EDITIONS as EDITIONS
-    from robustgen.api import FAMILIES as FAMILIES
-    from robustgen.api import PERTURBATIONS as PERTURBATIONS
     from robustgen.api import augmix as augmix
     from robustgen.api import corrupt as corrupt
     from robustgen.api import perturb as perturb
@@ -21,24 +17,28 @@ if TYPE_CHECKING:
     from robustgen.commands import verify as verify
     from robustgen.lab.evaluation.predictions import EvaluateResult as EvaluateResult
     from robustgen.lab.evaluation.predictions import write as write_predictions  # noqa: F401
-    from robustgen.lab.inspection.verify.contents import Findings as Findings
+    from robustgen.lab.inspection.verify_contents import Findings as Findings
     from robustgen.lab.related.streams.accuracy_files import load_table as load_accuracy_table  # noqa: F401
+    from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS as CORRUPTIONS
+    from robustgen.pixels.benchmarks.corruptions import FAMILIES as FAMILIES
     from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation as published_preparation
+    from robustgen.pixels.benchmarks.editions import EDITIONS as EDITIONS
     from robustgen.pixels.benchmarks.kinds import IMAGENET_C as IMAGENET_C
     from robustgen.pixels.benchmarks.kinds import IMAGENET_P as IMAGENET_P
-    from robustgen.pixels.imaging.clahe import clahe as clahe
-    from robustgen.pixels.imaging.depth import depth_from_midas as depth_from_midas
-    from robustgen.pixels.imaging.depth import prepare_depth as prepare_depth
+    from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS as PERTURBATIONS
+    from robustgen.pixels.imaging.colour import clahe as clahe
+    from robustgen.pixels.imaging.three_d_cc_effects import depth_from_midas as depth_from_midas
+    from robustgen.pixels.imaging.three_d_cc_effects import prepare_depth as prepare_depth
     from robustgen.pixels.imaging.video import read_sequence as read_sequence
     from robustgen.sets.dataset.opening import open_dataset as open_set  # noqa: F401
     from robustgen.sets.dataset.recipes import item_rng as item_rng
     from robustgen.sets.dataset.run import RunResult as RunResult
 
 _PUBLIC = {
-    "CORRUPTIONS": "robustgen.api",
-    "EDITIONS": "robustgen.api",
-    "FAMILIES": "robustgen.api",
-    "PERTURBATIONS": "robustgen.api",
+    "CORRUPTIONS": "robustgen.pixels.benchmarks.corruptions",
+    "EDITIONS": "robustgen.pixels.benchmarks.editions",
+    "FAMILIES": "robustgen.pixels.benchmarks.corruptions",
+    "PERTURBATIONS": "robustgen.pixels.benchmarks.perturbations",
     "augmix": "robustgen.api",
     "corrupt": "robustgen.api",
     "perturb": "robustgen.api",
@@ -52,16 +52,16 @@ _PUBLIC = {
     "read_sequence": "robustgen.pixels.imaging.video",
     "IMAGENET_C": "robustgen.pixels.benchmarks.kinds",
     "IMAGENET_P": "robustgen.pixels.benchmarks.kinds",
-    "clahe": "robustgen.pixels.imaging.clahe",
-    "depth_from_midas": "robustgen.pixels.imaging.depth",
-    "prepare_depth": "robustgen.pixels.imaging.depth",
+    "clahe": "robustgen.pixels.imaging.colour",
+    "depth_from_midas": "robustgen.pixels.imaging.three_d_cc_effects",
+    "prepare_depth": "robustgen.pixels.imaging.three_d_cc_effects",
     "published_preparation": "robustgen.pixels.benchmarks.corruptions.laion_c",
     "item_rng": "robustgen.sets.dataset.recipes",
     "open_set": "robustgen.sets.dataset.opening:open_dataset",
     "write_predictions": "robustgen.lab.evaluation.predictions:write",
     "load_accuracy_table": "robustgen.lab.related.streams.accuracy_files:load_table",
     "RunResult": "robustgen.sets.dataset.run",
-    "Findings": "robustgen.lab.inspection.verify.contents",
+    "Findings": "robustgen.lab.inspection.verify_contents",
     "EvaluateResult": "robustgen.lab.evaluation.predictions",
 }
 

@@ -1,22 +1,19 @@
 """Functions for users in Python."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
-from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, get_corruption
-from robustgen.pixels.benchmarks.editions import EDITIONS, check_size, get_edition, prepare
-from robustgen.pixels.benchmarks.parameters import replace_parameters
-from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
-from robustgen.pixels.benchmarks.registry import Operation, get_known
-from robustgen.pixels.imaging import augmix as mixing
+from robustgen.pixels.benchmarks.binding import BoundCorruption, BoundPerturbation, bind
+from robustgen.pixels.benchmarks.editions import check_size, prepare
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
 from robustgen.pixels.imaging.rng import Rng
 
-__all__ = ["CORRUPTIONS", "EDITIONS", "FAMILIES", "PERTURBATIONS", "augmix", "corrupt", "perturb", "prepare"]
+__all__ = ["augmix", "corrupt", "perturb", "prepare"]
 
 
 def as_rng(rng: Any) -> Rng:
@@ -31,10 +28,6 @@ def as_rng(rng: Any) -> Rng:
         "rng must be a non-negative int, a numpy.random.Generator, a numpy.random.RandomState or None, "
         f"not {rng!r}"
     )
-
-
-# The edition of a photograph for make-c, make-p and preview, if none is given.
-_AS_IT_IS = "folder"
 
 
 def corrupt(
@@ -85,21 +78,16 @@ def corrupt(
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
     """
-    row = get_edition(_AS_IT_IS if edition is None else edition)
-    operation = get_corruption(corruption, row.implementation)
-    pixels = check_size((as_grey if operation.grey else as_rgb)(image), operation.smallest_side)
-    published = operation.parameters(severity, row.scale_for(pixels, scale, operation.table))
-    constants, given, needs = parameters, depth, operation.needs.name if operation.needs else ""
+    bound = bind(edition, corruption, severity, scale=scale, overrides=parameters)
+    operation, given = bound.operation, depth
+    needs = operation.needs.name if operation.needs else ""
     if depth is not None and needs != "depth":
         raise ArgumentError(f"{operation.name} takes no depth map")
     if isinstance(parameters, Mapping) and needs in parameters:
-        constants, given = {k: v for k, v in parameters.items() if k != needs}, parameters[needs]
-    own, draws = replace_parameters(published, constants, operation.name), as_rng(rng)
-    try:
-        corrupted = row.corrupt(operation, pixels, own, draws, given=given)
-    except Exception as error:
-        _name_parameters_in_error(operation, parameters, error)
-        raise
+        given = parameters[needs]
+        bound = replace(bound, overrides={k: v for k, v in parameters.items() if k != needs})
+    pixels = check_size((as_grey if operation.grey else as_rgb)(image), operation.smallest_side)
+    corrupted = _apply(bound, pixels, rng, parameters, given=given)
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
 
 
@@ -144,26 +132,22 @@ def perturb(
     ImageError
         The image is too small or too elongated for the edition.
     """
-    operation = get_known("perturbation", perturbation, PERTURBATIONS)
-    row = get_edition(_AS_IT_IS if edition is None else edition)
-    row.check_perturbations()
-    pixels = row.start(source, scale)
-    used_scale = row.scale_for(pixels, scale)
-    published, stage = operation.parameters(difficulty, used_scale), operation.stage[used_scale]
-    own, draws = replace_parameters(published, parameters, operation.name), as_rng(rng)
+    bound = bind(edition, perturbation, difficulty, "p", scale=scale, overrides=parameters)
+    return _apply(bound, bound.edition.start(source, bound.scale), rng, parameters)
+
+
+def _apply(bound: BoundCorruption | BoundPerturbation, pixels: Rgb, rng: Any, own: Any, **more: Any) -> Rgb:
+    """Apply `bound`; an error that the user's `own` parameters cause names them."""
+    bound.parameters_for(pixels)
+    draws = as_rng(rng)
     try:
-        frames = operation.apply(row.at_stage(pixels, stage), own, draws)
+        result: Rgb = bound.apply(pixels, draws, **more)
+        return result
     except Exception as error:
-        _name_parameters_in_error(operation, parameters, error)
-        raise
-    return np.stack([*row.finish(frames, stage)])
-
-
-def _name_parameters_in_error(operation: Operation, own: Any, error: Exception) -> None:
-    """Raise an ArgumentError that names the user's `own` parameters, if any, as the cause of `error`."""
-    if own and not isinstance(error, RobustgenError):
+        if not own or isinstance(error, RobustgenError):
+            raise
         # Each value may be valid by itself, but not together with the others or with the image.
-        raise ArgumentError(f"parameters: {operation.name}: cannot be used: {error}") from error
+        raise ArgumentError(f"parameters: {bound.operation.name}: cannot be used: {error}") from error
 
 
 def augmix(
@@ -208,5 +192,7 @@ def augmix(
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
     """
+    from robustgen.pixels.imaging import augmix as mixing
+
     parameters = mixing.AugMix(severity, width, depth, alpha, operations)
     return mixing.augmix(as_rgb(image), parameters, as_rng(rng))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from robustgen.pixels.imaging.arrays import Rgb as Rgb
     from robustgen.pixels.imaging.decode import as_rgb as as_rgb
     from robustgen.pixels.imaging.decode import decode_to_pillow as decode_to_pillow
+    from robustgen.pixels.imaging.geometry import PreparationStep as PreparationStep
     from robustgen.pixels.imaging.laion_c_effects import TileBank as TileBank
-    from robustgen.pixels.imaging.preparation import PreparationStep as PreparationStep
     from robustgen.pixels.imaging.rng import Rng as Rng
     from robustgen.pixels.imaging.rng import integers as integers
     from robustgen.sets.executors.base import Executor as Executor
@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from robustgen.sets.formats.base import Dataset as Dataset
     from robustgen.sets.formats.base import Encoded as Encoded
     from robustgen.sets.formats.base import Encoder as Encoder
-    from robustgen.sets.formats.base import TreeWriter as TreeWriter
+    from robustgen.sets.formats.base import EncoderChoices as EncoderChoices
+    from robustgen.sets.formats.base import SetContent as SetContent
     from robustgen.sets.formats.base import Writer as Writer
-    from robustgen.sets.formats.base import WriterSpec as WriterSpec
-    from robustgen.sets.formats.lossless import LosslessEncoder as LosslessEncoder
+    from robustgen.sets.formats.encoders import LosslessEncoder as LosslessEncoder
+    from robustgen.sets.formats.trees import TreeWriter as TreeWriter
     from robustgen.sets.sources import SourceKind as SourceKind
     from robustgen.sets.sources.base import Options as Options
     from robustgen.sets.sources.base import Source as Source
@@ -53,7 +54,7 @@ _PUBLIC = {
     "Ingredient": "robustgen.pixels.benchmarks.ingredients",
     "IngredientSpec": "robustgen.pixels.benchmarks.ingredients",
     "OpenedIngredient": "robustgen.pixels.benchmarks.ingredients",
-    "PreparationStep": "robustgen.pixels.imaging.preparation",
+    "PreparationStep": "robustgen.pixels.imaging.geometry",
     "Rgb": "robustgen.pixels.imaging.arrays",
     "Rng": "robustgen.pixels.imaging.rng",
     "TileBank": "robustgen.pixels.imaging.laion_c_effects",
@@ -74,10 +75,11 @@ _PUBLIC = {
     "Encoded": "robustgen.sets.formats.base",
     "Encoder": "robustgen.sets.formats.base",
     "Format": "robustgen.sets.formats",
-    "LosslessEncoder": "robustgen.sets.formats.lossless",
-    "TreeWriter": "robustgen.sets.formats.base",
+    "EncoderChoices": "robustgen.sets.formats.base",
+    "LosslessEncoder": "robustgen.sets.formats.encoders",
+    "SetContent": "robustgen.sets.formats.base",
+    "TreeWriter": "robustgen.sets.formats.trees",
     "Writer": "robustgen.sets.formats.base",
-    "WriterSpec": "robustgen.sets.formats.base",
     "Executor": "robustgen.sets.executors.base",
     "Job": "robustgen.sets.executors.base",
     "Launcher": "robustgen.sets.executors.base",

@@ -51,9 +51,9 @@ from robustgen.pixels.imaging.geometry import resize
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.produce import Production, produce
 from robustgen.sets.dataset.run import run
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors.progress import NOBODY
-from robustgen.sets.formats.mp4 import Mp4Encoder
+from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.sources.folder import Photographs
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
@@ -339,7 +339,7 @@ def make_p(folder: Path) -> dict[str, Any]:
         encoding = encoder.noise_encoding if variant.name in encoder.noises else encoder.encoding
         alone = _least(partial(video.encode, frames, encoding), 2)
         (unit,) = plan.writer.cut(plan.keys, (variant,))
-        state = OutputState(plan.store)
+        state = SetLedger(plan.store)
         job = Production(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
         whole = _least(partial(produce, job, NOBODY), 2)
         totals += whole, alone

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures the peak memory of every corruption for the largest pictures.
 
-    python scripts/bench_memory.py [--pixels N] [--longest N] [--only NAME,...]
+    python scripts/bench_memory.py [--megapixels N ...] [--longest N] [--only NAME,...]
 
 Prints the table of docs/background/performance.md: the peak of a process that corrupts one picture at the
-weakest and the strongest severity, for a square of so many pixels and for a strip of 32 times the longest
+weakest and the strongest severity, for squares of so many pixels and for a strip of 32 times the longest
 side. Every corruption and picture has a process of its own, and only one runs at a time.
 """
 
@@ -16,13 +16,14 @@ import sys
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 import robustgen
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, get_corruption
 from robustgen.pixels.benchmarks.corruptions.imagecorruptions import IMAGECORRUPTIONS
 
 _WIDTH = 32
+# Pillow refuses larger ones.
+MOST_MEGAPIXELS = 179
 # They are made of images of a few sizes only.
 _FIXED = ("mnist-c", "laion-c")
 
@@ -74,7 +75,7 @@ def measure(case: str, height: int, width: int) -> str:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pixels", type=int, default=Image.MAX_IMAGE_PIXELS)
+    parser.add_argument("--megapixels", type=float, nargs="+", default=[12, 100, MOST_MEGAPIXELS])
     parser.add_argument("--longest", type=int, default=16384)
     parser.add_argument("--only", help="names, separated by commas")
     parser.add_argument("--shape", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -82,10 +83,11 @@ def main() -> None:
     if chosen.shape:
         corrupt(chosen.only, *chosen.shape)
         return
-    side = math.isqrt(chosen.pixels)
-    print(f"| corruption | {side} x {side} | {_WIDTH} x {chosen.longest} |\n|---|---|---|")
+    sides = [math.isqrt(round(1e6 * each)) for each in chosen.megapixels]
+    shapes = [*((side, side) for side in sides), (chosen.longest, _WIDTH)]
+    titles = (f"{width} x {height}" for height, width in shapes)
+    print(f"| corruption | {' | '.join(titles)} |\n|---{'|---' * len(shapes)}|")
     for case in chosen.only.split(",") if chosen.only else list_cases():
-        shapes = (side, side), (chosen.longest, _WIDTH)
         print(f"| {case} | {' | '.join(measure(case, *shape) for shape in shapes)} |", flush=True)
 
 

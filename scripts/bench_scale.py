@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
+from robustgen.files.ledger import Record
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Entry, Store
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
@@ -23,11 +24,10 @@ from robustgen.sets.dataset.manifest import finish as write_manifest
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import CorruptionRecipe
-from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.run import run
-from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats import FORMATS
-from robustgen.sets.formats.base import WriterSpec
+from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.formats import open_writer
+from robustgen.sets.formats.base import EncoderChoices, SetContent
 from robustgen.sets.sources.base import Items
 
 
@@ -122,14 +122,14 @@ class ManyImages(Items[Any]):
 def make_plan(store: Store, images: int) -> Plan:
     source = ManyImages(images)
     variants = IMAGENET_C.variants(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
-    spec = WriterSpec(benchmark=IMAGENET_C, variants=variants, keys=source.keys(), quality=85, source=source)
-    writer = FORMATS["webdataset"].writers["c"](spec)
+    content = SetContent(benchmark=IMAGENET_C, variants=variants, keys=source.keys(), source=source)
+    writer = open_writer("webdataset", content, EncoderChoices())
     return Plan(
         CorruptionRecipe("imagenet"), source, source.keys(), {}, variants, writer, store, 1, "scale", {}
     )
 
 
-def put_everything(plan: Plan, state: OutputState, files: dict[str, Any]) -> int:
+def put_everything(plan: Plan, state: SetLedger, files: dict[str, Any]) -> int:
     """Write the sizes of shards and the record of each unit, as workers would; return the number of units."""
     units = 0
     for unit in plan.cut():
@@ -159,7 +159,7 @@ def main() -> None:
     plan = make_plan(fast, options.images)
     settings, manifest = plan.settings(), plan.manifest()
     parameters = settings.pop("parameters")
-    state = OutputState(fast)
+    state = SetLedger(fast)
     manifest["source"]["digest"] = source_digest(dict.fromkeys(plan.keys, 110_000))
     state.agree(settings)
     state.add_plan(manifest, parameters)
@@ -167,7 +167,7 @@ def main() -> None:
     counts.clear()
 
     def finish() -> None:
-        write_manifest(OutputState(slow))
+        write_manifest(SetLedger(slow))
 
     finishing = timed(finish)
     of_finish = dict(counts)

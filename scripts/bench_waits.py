@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from bench_many import measure
+from bench_many import measure  # type: ignore[import-not-found]
 from PIL import Image
 
 import robustgen
@@ -85,9 +85,9 @@ def tell(name: str, *arguments: object) -> None:
     )
 
 
-def compare_executors(home: Path, photographs: int) -> None:
+def compare_executors(home: Path, chosen: argparse.Namespace) -> None:
     """Write the same set with processes, Dask and Ray."""
-    put_photographs(home / "photographs", photographs)
+    put_photographs(home / "photographs", photographs := chosen.photographs)
     make = ("make-c", "--dataset", "folder", "--source", home / "photographs", "--quiet", "--output")
     tell("warm up", *make, home / "warm")
     tell(
@@ -104,7 +104,7 @@ def compare_executors(home: Path, photographs: int) -> None:
             tell(f"the same on {kind.title()}", *make, home / kind, "--on", place)
 
 
-def make_arrays(home: Path) -> None:
+def make_arrays(home: Path, _: argparse.Namespace) -> None:
     """Write CIFAR-10-C of 50,000 random images as arrays, and verify it."""
     draws = np.random.default_rng(0)
     np.savez(
@@ -117,7 +117,7 @@ def make_arrays(home: Path) -> None:
     tell("`verify` of these arrays", "verify", home / "arrays")
 
 
-def score_models(home: Path, models: int = 300, images: int = 1000) -> None:
+def score_models(home: Path, chosen: argparse.Namespace, images: int = 1000) -> None:
     """Score models with predictions for 76 variants of `images` images."""
     draws, labels = np.random.default_rng(0), np.arange(images) % 10
     keys = np.array([f"class{label}/{number}.jpg" for number, label in enumerate(labels)])
@@ -125,18 +125,20 @@ def score_models(home: Path, models: int = 300, images: int = 1000) -> None:
         "clean",
         *(f"{name}/{level}" for name in [*robustgen.CORRUPTIONS][:15] for level in range(1, 6)),
     ]
-    for model in range(models):
+    for model in range(chosen.models):
         for variant in variants:
             place = home / "scores" / f"model{model:03d}" / f"{variant}.npz"
             place.parent.mkdir(parents=True, exist_ok=True)
             top1 = np.where(draws.random(images) < 0.6, labels, 0)
             np.savez(place, top1=top1, labels=labels, keys=keys, classes=10)
     tell(
-        f"`score` of {models} models, {len(variants)} variants of {images:,} images", "score", home / "scores"
+        f"`score` of {chosen.models} models, {len(variants)} variants of {images:,} images",
+        "score",
+        home / "scores",
     )
 
 
-def evaluate_network(home: Path) -> None:
+def evaluate_network(home: Path, _: argparse.Namespace) -> None:
     """Evaluate ResNet-18 with random weights on the CPU."""
     put_photographs(home / "few", 20)
     arguments = (
@@ -166,12 +168,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--photographs", type=int, default=60)
+    parser.add_argument("--models", type=int, default=300)
     chosen = parser.parse_args()
     print("| command | seconds | processor seconds | memory |\n|---|---|---|---|")
     for name in chosen.only.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            extra = (chosen.photographs,) if name == "executors" else ()
-            CASES[name](Path(folder), *extra)
+            CASES[name](Path(folder), chosen)
 
 
 if __name__ == "__main__":

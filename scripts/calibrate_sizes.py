@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from robustgen.lab.inspection.calibrate.matching import propose_constants, remeasure_constants
+from robustgen.lab.inspection.matching import propose_constants, remeasure_constants
 from robustgen.pixels.benchmarks.parameters import read_calibrated_constants
 from robustgen.pixels.benchmarks.registry import CALIBRATED_SCALES
 from robustgen.settings.config import Config

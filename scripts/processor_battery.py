@@ -20,11 +20,11 @@ from robustgen.compat import imagecorruptions
 from robustgen.lab.related.streams import ccc
 from robustgen.pixels.benchmarks.corruptions import FAMILIES, get_corruption
 from robustgen.pixels.benchmarks.registry import MEDMNIST
-from robustgen.pixels.imaging import sampling
 from robustgen.pixels.imaging.augmix import OPERATIONS, AugMix, augmix
-from robustgen.pixels.imaging.clahe import Clahe, clahe
+from robustgen.pixels.imaging.colour import Clahe, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.laion_c_effects import TileBank
+from robustgen.pixels.imaging.rng import beta, dirichlet
 from robustgen.pixels.imaging.similarity import Alignment, Reference
 
 LATER = ("laion-c", "3dcc", "robodepth", "ccc", "medmnist-c")
@@ -105,9 +105,9 @@ def others(shape):
 
 def weights():
     for shape in (0.01, 0.1, 0.7, 1.0, 3.0):
-        yield f"dirichlet {shape}", sampling.dirichlet(np.random.default_rng(5), shape, 200)
+        yield f"dirichlet {shape}", dirichlet(np.random.default_rng(5), shape, 200)
         rng = np.random.default_rng(5)
-        yield f"beta {shape}", np.array([sampling.beta(rng, shape, 0.5 * shape) for _ in range(200)])
+        yield f"beta {shape}", np.array([beta(rng, shape, 0.5 * shape) for _ in range(200)])
 
 
 def families():

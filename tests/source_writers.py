@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from robustgen.lab.inspection.conformance import write_folder
-from robustgen.sets.formats.lossless import encode_lossless
+from robustgen.sets.formats.encoders import encode_lossless
 
 
 def name_files(images):

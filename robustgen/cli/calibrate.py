@@ -34,9 +34,8 @@ def calibrate(config: Config, options: Calibrating) -> None:
         _propose(config, options, options.for_size, options.output)
         return
     from robustgen.display.charts import check_chart_path
-    from robustgen.lab.inspection.calibrate.chart import plot_strengths
-    from robustgen.lab.inspection.calibrate.layouts import format_calibration
-    from robustgen.lab.inspection.calibrate.strengths import measure_strengths
+    from robustgen.lab.inspection.calibrate_text import format_calibration, plot_strengths
+    from robustgen.lab.inspection.strengths import measure_strengths
 
     if options.output:
         check_chart_path(options.output)
@@ -54,8 +53,8 @@ def _propose(config: Config, options: Calibrating, size: int, output: Path | Non
     if "edition" in config.flagged or "constants_for" in config.flagged:
         raise ConfigError("--edition cannot be combined with --for-size, which uses the edition imagenet")
     from robustgen.files.storage import save
-    from robustgen.lab.inspection.calibrate.layouts import format_proposal, write_config
-    from robustgen.lab.inspection.calibrate.matching import propose_constants
+    from robustgen.lab.inspection.calibrate_text import format_proposal, write_config
+    from robustgen.lab.inspection.matching import propose_constants
 
     proposal = propose_constants(config, size, options.sample)
     echo_text(format_proposal(proposal, options.format, table_width()))

@@ -74,7 +74,7 @@ def _detect(
 ) -> None:
     """Run detectors, and print their scores."""
     from robustgen.lab.evaluation.detection import detecting
-    from robustgen.lab.scores.detection import scoring
+    from robustgen.lab.scores.detection import score_detections
 
     given = options.flagged | config.flagged
     for name in sorted((given & _OF_CLASSIFIERS) | taken.flagged):
@@ -98,12 +98,12 @@ def _detect(
             name=each.folder.name,
             jobs=1,
         )
-        report = scoring.score_detections(scored)
+        report = score_detections(scored)
         echo_report(report.render("table", table_width()), report.notes)
 
 
 def _show(done: "EvaluateResult", baseline: str | None) -> None:
-    from robustgen.lab.scores import layouts, scoring
+    from robustgen.lab.scores import scoring, text_forms
 
     for folder in done.folders:
         echo(f"predictions in {format_path(folder)}")
@@ -116,4 +116,4 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
         # For instance with only extra corruptions, which have no mean.
         echo(f"no table: {error}", err=True)
         return
-    echo_report(layouts.format_report(report, "table", table_width()), report.all_notes)
+    echo_report(text_forms.format_report(report, "table", table_width()), report.all_notes)

@@ -114,7 +114,7 @@ def _tell_of_compiling() -> None:
     from functools import cache
 
     from robustgen.display.progress import print_line
-    from robustgen.pixels.imaging.kernels.loop_cache import call_before_compiling
+    from robustgen.pixels.imaging.kernels import call_before_compiling
     from robustgen.sets.executors.progress import COMPILING
 
     call_before_compiling(cache(lambda: print_line(COMPILING)))

@@ -19,7 +19,7 @@ def fetch(options: Fetching) -> None:
     robustgen fetch
     robustgen fetch frost --wheel imagecorruptions-1.1.2-py3-none-any.whl
     """
-    from robustgen.pixels.imaging.third_party_files import EVERYTHING
+    from robustgen.pixels.imaging.third_party import EVERYTHING
 
     names = options.names or ("frost",)
     if options.wheel and len(names) > 1:

@@ -152,8 +152,8 @@ def _read_format(name: str, row: "Format") -> dict[str, Any]:
         "kind": "format",
         "name": name,
         "title": row.title,
-        "sets": [{"c": "images", "p": "sequences"}[kind] for kind in row.writers],
-        "contains_images": row.has_samples,
+        "sets": [{"c": "images", "p": "sequences"}[kind] for kind in row.encoders],
+        "contains_images": row.file_per == "shard",
     }
 
 

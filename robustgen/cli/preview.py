@@ -14,7 +14,7 @@ from robustgen.settings.fields import spell
 from robustgen.settings.inspecting import Previewing
 
 if TYPE_CHECKING:
-    from robustgen.lab.inspection.preview.previewed import Previewed
+    from robustgen.lab.inspection.preview import Previewed
     from robustgen.pixels.benchmarks.kinds import Kind
     from robustgen.pixels.imaging.arrays import Rgb
 
@@ -55,24 +55,24 @@ def preview(config: Config, options: Previewing) -> None:
         return
     from robustgen.display import sheets
     from robustgen.files.storage import save
-    from robustgen.lab.inspection.preview import animation, drawing
+    from robustgen.lab.inspection import preview as previews
 
-    animate = kind == "p" and suffix in drawing.ANIMATED
+    animate = kind == "p" and suffix in previews.ANIMATED
     if animate and options.frames:
         raise ConfigError(f"--frames is for sheets; {output.name} shows every frame")
-    drawing.check_preview_path(output, animate)
+    previews.check_preview_path(output, animate)
     sheets.check_cell(sheets.CELL if options.cell is None else options.cell)
     if options.grid and "severities" not in config.flagged:
         config = config.model_copy(update={"severities": (3,)})
     previewed = _open(config, options, kind, output)
     cell = options.cell or sheets.CELL
     if animate:
-        moving = animation.draw_animation(previewed, options.cell)
-        save(output, animation.encode_animation(moving, suffix), f"--output {output}")
+        moving = previews.draw_animation(previewed, options.cell)
+        save(output, previews.encode_animation(moving, suffix), f"--output {output}")
         picture: Rgb = moving[0]
     else:
-        frames = options.frames or drawing.FRAMES_DRAWN
-        picture = drawing.draw_previewed(previewed, grid=options.grid, frames=frames, cell=cell)
+        frames = options.frames or previews.FRAMES_DRAWN
+        picture = previews.draw_previewed(previewed, grid=options.grid, frames=frames, cell=cell)
         save(output, sheets.encode_picture(picture, suffix, options.quality), f"--output {output}")
     echo(format_path(output.absolute()))
     if options.show is not False:
@@ -94,7 +94,7 @@ def _find_kind(config: Config, options: Previewing) -> "Kind":
 
 def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -> None:
     from robustgen.display.html import check_page_path
-    from robustgen.lab.inspection.preview.explorer import write_explorer
+    from robustgen.lab.inspection.explorer import write_explorer
 
     if kind == "p" or options.flagged & _OF_SHEETS:
         raise ConfigError(f"--output {page}: a page accepts only --corruptions, --severities and --edition")
@@ -109,7 +109,7 @@ def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -
 
 def _open(config: Config, options: Previewing, kind: "Kind", output: Path) -> "Previewed":
     """Open the image, with the settings of the config."""
-    from robustgen.lab.inspection.preview.previewed import open_from_file, open_from_source
+    from robustgen.lab.inspection.preview import open_from_file, open_from_source
 
     if options.image is None:
         return open_from_source(config, kind, options.index or 0, output)

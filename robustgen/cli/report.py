@@ -18,7 +18,7 @@ def report(options: Reporting) -> None:
     robustgen report out/imagenet-c
     robustgen report out/imagenet-p --images 5 --output report.html
     """
-    from robustgen.lab.inspection.report.page import write_report
+    from robustgen.lab.inspection.report import write_report
 
     written, size = write_report(options.directory, options.output, options.images)
     echo(f"{format_path(written)}, {format_size(size)}")

@@ -24,18 +24,23 @@ def score(options: Scoring) -> None:
     robustgen score preds
     robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
-    from robustgen.display import charts, html
-    from robustgen.lab.scores import gate, layouts, plotting, score_page, scoring
-    from robustgen.sets.dataset.opening import open_dataset
+    from robustgen.lab.scores import scoring, text_forms
+    from robustgen.lab.scores.scoreboard import find_failures
 
     if options.columns and options.format not in ("table", "markdown", "latex"):
         raise ConfigError(f"--columns: the content of {options.format} is fixed")
     for path in options.output:
+        from robustgen.display import charts, html
+
         if path.suffix.lower() in _PAGES:
             html.check_page_path(path, *([options.dataset] if options.dataset else []))
         else:
             charts.check_chart_path(path, ".html")
-    opened = open_dataset(options.dataset) if options.dataset else None
+    opened = None
+    if options.dataset:
+        from robustgen.sets.dataset.opening import open_dataset
+
+        opened = open_dataset(options.dataset)
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,
@@ -45,23 +50,25 @@ def score(options: Scoring) -> None:
         compare_with=options.compare_with,
         dataset=opened,
     )
-    failures = gate.find_failures(report, options.fail_if)
+    failures = find_failures(report, options.fail_if)
     if options.plan:
-        text = "\n".join(layouts.describe_plan(report, options.plan))
+        text = "\n".join(text_forms.describe_plan(report, options.plan))
     else:
         width = 0 if options.verbose else table_width()
-        text = layouts.format_report(
+        text = text_forms.format_report(
             report, options.format, width, verbose=options.verbose, columns=options.columns
         )
     if failures and options.format == "markdown":
         text += "\n" + "".join(f"\n- {each}" for each in failures)
     echo_report(text, [*report.inputs, *report.all_notes])
     for path in options.output:
+        from robustgen.lab.scores import score_page
+
         if path.suffix.lower() in _PAGES:
             size = score_page.write_page(report, path, report.folders, opened)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
-            plotting.plot(report, path)
+            score_page.plot(report, path)
     for failure in failures:
         echo(failure, err=True)
     sys.exit(1 if failures or report.unfinished else 0)

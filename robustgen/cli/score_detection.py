@@ -19,9 +19,9 @@ def score_detection(options: DetectionScoring) -> None:
     robustgen score-detection --annotations boxes.json --results 'preds/{corruption}/{severity}.json' \
       --clean-results clean.json --compare-with published
     """
-    from robustgen.lab.scores.detection import scoring
+    from robustgen.lab.scores import detection
     from robustgen.sets.executors import count_cores
 
     options = options.model_copy(update={"jobs": options.jobs or count_cores()})
-    report = scoring.score_detections(options)
+    report = detection.score_detections(options)
     echo_report(report.render(options.format, table_width()), report.notes)

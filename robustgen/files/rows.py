@@ -6,11 +6,11 @@ from typing import Final
 
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "jpeg": "jpeg:JPEG",
-        "png": "lossless:PNG",
-        "webp": "lossless:WEBP",
-        "original": "original:ORIGINAL",
-        "mp4": "mp4:MP4",
+        "jpeg": "encoders:JPEG",
+        "png": "encoders:PNG",
+        "webp": "encoders:WEBP",
+        "original": "encoders:ORIGINAL",
+        "mp4": "encoders:MP4",
         "npy": "arrays:NPY",
         "npz": "arrays:NPZ",
         "webdataset": "webdataset:WEBDATASET",

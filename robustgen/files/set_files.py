@@ -29,8 +29,8 @@ class AnotherSetError(OutputError):
     """Error: the output was created with other settings, from other images, or by another version."""
 
 
-def read_described(store: Store, path: str) -> dict[str, Any]:
-    """Read the JSON object with a schema number that robustgen wrote at `path`.
+def read_described(store: Store, path: str, schema: int | None = SCHEMA) -> dict[str, Any]:
+    """Read the JSON object that robustgen wrote at `path`, with the number of its `schema`, if it has any.
 
     Raises
     ------
@@ -45,10 +45,10 @@ def read_described(store: Store, path: str) -> dict[str, Any]:
         raise
     except (OSError, ValueError) as error:
         raise AnotherSetError(f"{store.location}/{path}: cannot be read ({error}). {START_OVER}") from error
-    if content.get("schema") != SCHEMA:
+    if content.get("schema") != schema:
         found = f"schema {content['schema']!r}" if "schema" in content else "no schema number"
         raise AnotherSetError(
-            f"{store.location}/{path}: has {found}, and this version of robustgen reads schema {SCHEMA}: "
+            f"{store.location}/{path}: has {found}, and this version of robustgen reads schema {schema}: "
             f"another version or program wrote it. {START_OVER}"
         )
     return content

@@ -105,7 +105,7 @@ def _check_format(text: str) -> str:
 
 
 def _check_overrides(overrides: Any) -> Any:
-    from robustgen.pixels.benchmarks.overrides import check_overrides
+    from robustgen.pixels.benchmarks.binding import check_overrides
 
     return check_overrides(overrides)
 

@@ -15,8 +15,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Levels, Location, as_rgb, as_rgb_picture
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
-from robustgen.sets.formats.jpeg import JpegEncoder
-from robustgen.sets.formats.mp4 import Mp4Encoder
+from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
 from robustgen.sets.sources.base import Options, Source
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.imagenet import check_classes
@@ -106,7 +105,7 @@ class SourceDataset:
 # --- ImageNet-C on the fly: the images that `make-c` writes, without the files ---------------------
 
 
-def make_output(recipe: BenchmarkRecipe, variant: Variant, key: str, image: Any) -> Rgb:
+def make_output(recipe: BenchmarkRecipe[Any], variant: Variant, key: str, image: Any) -> Rgb:
     """Return the output of `variant` for the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
 
     Raises

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError
+from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.benchmarks.corruptions import expand_families
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, IMAGENET_C, USUAL_SCALE, Variant
@@ -159,7 +160,7 @@ def expand_groups(names: Iterable[str], scale: int | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in found for name in groups.get(each, (each,))))
 
 
-def find_variant(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
+def find_variant(recipe: BenchmarkRecipe[Any], name: str, level: Any) -> Variant:
     """Return the variant of the operation `name` at `level`; ``"clean"`` goes with level 0.
 
     Raises
@@ -172,11 +173,10 @@ def find_variant(recipe: BenchmarkRecipe, name: str, level: Any) -> Variant:
         if level != 0:
             raise ArgumentError(f"{benchmark.level} of clean images must be 0, not {level!r}")
         return CLEAN_VARIANT
-    operation = recipe.get_operation(name)
-    scale = get_edition(recipe.edition).fixed_scale(operation.table)
-    operation.parameters(level, scale or next(iter(operation.table)))
+    bound = bind(recipe.edition, name, level, benchmark.kind)
+    bound.any_parameters()
     # 3.0 becomes 3, because it would seed another random stream.
-    return benchmark.variant(name, operation.check_level(level))
+    return benchmark.variant(name, bound.operation.check_level(level))
 
 
 def resolve_quality(jpeg: Quality, edition: str) -> int | None:

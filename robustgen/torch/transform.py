@@ -11,8 +11,8 @@ from PIL import Image
 
 from robustgen.api import corrupt
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, UnknownNameError
+from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
-from robustgen.pixels.benchmarks.registry import get_known
 from robustgen.torch.items import expand_groups
 
 try:
@@ -94,9 +94,8 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         if not 0 <= self.p <= 1:
             raise ArgumentError(f"p must be from 0 to 1, not {self.p}")
         for name in self.corruptions:
-            operation = get_known("corruption", name, ALL_CORRUPTIONS)
             for severity in self.severities:
-                operation.parameters(severity, self.scale or next(iter(operation.table)))
+                bind("folder", name, severity, scale=self.scale).any_parameters()
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         """Refuse samples whose boxes or masks would no longer fit, and videos."""

@@ -3,7 +3,7 @@
 import pytest
 
 from robustgen.display import progress
-from robustgen.pixels.imaging.kernels.loop_cache import call_before_compiling
+from robustgen.pixels.imaging.kernels import call_before_compiling
 from robustgen.sets.executors.progress import COMPILING, Progress
 from tests.helpers import cli, cli_error, put_photo, wait_until
 

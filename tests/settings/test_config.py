@@ -14,7 +14,7 @@ from click.shell_completion import BashComplete
 from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
 from robustgen.cli import main
 from robustgen.errors import ArgumentError, ConfigError
-from robustgen.pixels.benchmarks.overrides import check_overrides
+from robustgen.pixels.benchmarks.binding import check_overrides
 from robustgen.pixels.benchmarks.registry import DATA_SETS
 from robustgen.sets.formats import FORMATS
 from robustgen.settings.config import Config

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_saved
@@ -42,11 +43,8 @@ from robustgen.pixels.imaging.decode import Complaint
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.produce import describe_used_bits
-from robustgen.sets.dataset.records import Failure
-from robustgen.sets.dataset.sharing import share_units
 from robustgen.sets.executors import count_cores
-from robustgen.sets.formats import FORMATS
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 from robustgen.sets.formats.units import cut
 from robustgen.sets.sources.classes import number_images
 from robustgen.sets.sources.walk import describe_complaints
@@ -68,8 +66,8 @@ def _list_keys(plan: Plan) -> dict[str, str]:
         return {key: key for key in names}
     keys = {key: str(name).removesuffix(_VIDEO) for key, name in names.items()}
     # Trees are listed by name, shards in the order of the plan.
-    row = FORMATS.get(plan.writer.settings()["format"])
-    return keys if row and row.joint else dict(sorted(keys.items(), key=lambda pair: pair[1]))
+    is_tree = plan.writer.file_per == "image"
+    return dict(sorted(keys.items(), key=lambda pair: pair[1])) if is_tree else keys
 
 
 def _size(plan: Plan, key: str) -> int:
@@ -266,7 +264,7 @@ class _EvaluationRun:
             lacking = {name: count for name, count in counts.items() if count}
             with Meter(sum(lacking.values()), f"{plan.recipe.noun}s") as meter:
                 self._meter = meter
-                for name in share_units(self._state, lacking, self._make, self._is_done):
+                for name in self._state.share(lacking, self._make, self._is_done):
                     meter.update(lacking[name])
             for each in waiting:
                 self._finish(each)

@@ -29,7 +29,6 @@ from robustgen.lab.models.preprocessing import Pixels
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import EQUALISED, open_dataset
-from robustgen.sets.dataset.sharing import share_unit_by_unit
 from robustgen.sets.formats.base import Dataset
 from robustgen.sets.formats.units import WorkUnit, cut
 from robustgen.settings.models import ModelInput, Predicting, Runtime
@@ -160,7 +159,7 @@ class _PredictionRun:
         with Meter(
             sum(len(unit.keys) for unit in self._units.values()), name_contents(self._dataset.kind)
         ) as meter:
-            for name in share_unit_by_unit(state, self._units, self._predict, self._is_done):
+            for name in state.share_one_by_one(self._units, self._predict, self._is_done):
                 (variant,) = self._units[name].variants
                 meter.name(variant.folder)
                 meter.update(len(self._units[name].keys))

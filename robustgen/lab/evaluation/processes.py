@@ -11,7 +11,7 @@ from robustgen.errors import WriteError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_AHEAD = 4
+_AHEAD = 2
 _work: list[Callable[[Any], Any]] = []
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ArgumentError, ConfigError, OutputError, SourceError
+from robustgen.files.ledger import Failure, Ledger, Origin, Record
 from robustgen.files.name_lists import describe_difference
 from robustgen.files.set_files import SCHEMA, STATE, WrittenFile, read_described
 from robustgen.files.storage import Store, open_store
@@ -29,9 +30,6 @@ from robustgen.lab.evaluation import predictions
 from robustgen.lab.evaluation.predictions import ABOUT, Pieces, PredictionFile
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.sets.dataset.outputs import file_digest, open_output
-from robustgen.sets.dataset.records import Failure, Origin, Record
-from robustgen.sets.dataset.sharing import share_unit_by_unit
-from robustgen.sets.dataset.state import OutputState
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.settings.fields import check_name
 
@@ -91,7 +89,7 @@ class PredictionStore:
     """
 
     def __init__(self, root: Store) -> None:
-        self.root, self.state = root, OutputState(root)
+        self.root, self.state = root, Ledger(root)
         self.records = {name: record for name, record in self.state.read_records() if record}
         self.finished = [name for name in self.records if not name.startswith("units/")]
         self.pending: dict[str, Variant] = {}
@@ -252,7 +250,7 @@ class PredictionStore:
 
     def finish_pending(self, write: Callable[[str], None]) -> None:
         """Write all pending variants with `write`, or wait for other runs to do so, and delete all parts."""
-        for _ in share_unit_by_unit(self.state, self.pending, write, self.state.has_record):
+        for _ in self.state.share_one_by_one(self.pending, write, self.state.has_record):
             pass
         for folder in self.pending:
             # Another run may have finished it while this run predicted units of it again.
@@ -301,7 +299,7 @@ def open_prediction_store(
     """
     with open_output(location, source) as root:
         if overwrite:
-            _remove_own(OutputState(root))
+            _remove_own(Ledger(root))
         _agree(root, settings, sizes or {})
         yield PredictionStore(root)
 
@@ -328,7 +326,7 @@ def _agree(root: Store, settings: Mapping[str, Any], sizes: Mapping[str, int]) -
 
 def _describe_images(root: Store, same_names: bool, sizes: Mapping[str, int]) -> str:
     """Return in which images a folder of predictions differs from those with the given `sizes`."""
-    records = (record for _, record in OutputState(root).read_records() if record)
+    records = (record for _, record in Ledger(root).read_records() if record)
     known = {key: size for record in records for key, (size, _) in record.images.items()}
     found = {
         "of other sizes": [key for key in known if sizes.get(key, known[key]) != known[key]],
@@ -351,7 +349,7 @@ def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str 
     return other
 
 
-def _remove_own(state: OutputState) -> None:
+def _remove_own(state: Ledger) -> None:
     """Remove all predictions, or none if a file differs from its record."""
     root, own = state.root, dict[str, str]()
     for _, record in state.read_records(any_version=True):

@@ -33,11 +33,11 @@ from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.sets.dataset.opening import open_dataset
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.run import run
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import Executor, Job, Launcher, carry_out, parse_executor
 from robustgen.sets.executors.progress import NOBODY, Progress, Reporter
-from robustgen.sets.formats import FORMATS, parse_format
-from robustgen.sets.formats.lossless import encode_lossless
+from robustgen.sets.formats import FORMATS, list_encodings, parse_format
+from robustgen.sets.formats.encoders import encode_lossless
 from robustgen.sets.sources.base import Source
 from robustgen.sets.sources.opening import open_source
 from robustgen.settings.config import Config
@@ -112,8 +112,8 @@ def check_format(name: str, write: WriteSource = write_folder, source_kind: str 
         Kind of this source.
     """
     form, encoding = parse_format(name)
-    for kind in FORMATS[form].writers:
-        if encoding and kind not in FORMATS[encoding].samples:
+    for kind in FORMATS[form].encoders:
+        if encoding and encoding not in list_encodings(kind):
             continue
         folder = TemporaryFolder()
         source = write(folder.path / "source", draw_images(6))
@@ -141,7 +141,7 @@ class _FormatCheck:
         for shard in (2, 1):
             run(shared, shard=(shard, 2))
         self._compare(_read_files(shared.store), files, "written by several workers")
-        records = (record for _, record in OutputState(plan.store).read_records() if record)
+        records = (record for _, record in SetLedger(plan.store).read_records() if record)
         for file in [file for record in records for file in record.files][::2]:
             plan.store.delete(file.path)
         run(plan)
@@ -195,7 +195,7 @@ class _FormatCheck:
             result = run(plan)
         keys = {failure["key"] for failure in result.failures}
         self._require(keys == {failing}, f"{failing} failed, but the failures are {keys}")
-        if plan.writer.arrays:
+        if plan.writer.file_per == "operation":
             written = {*plan.writer.arrays} & _read_files(plan.store).keys()
             self._require(not written and result.incomplete, f"written without a failed image: {written}")
         else:

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.pixels.imaging.clahe import Clahe, clahe
-from robustgen.pixels.imaging.colour import look_up_channels
+from robustgen.pixels.imaging.colour import Clahe, clahe, look_up_channels
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.settings.loading import check, load
 from robustgen.settings.models import Colour, InputKeys, Layout

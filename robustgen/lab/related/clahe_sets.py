@@ -17,16 +17,16 @@ from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import TITLES, Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
-from robustgen.pixels.imaging.clahe import Clahe, clahe
+from robustgen.pixels.imaging.colour import Clahe, clahe
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.sets.dataset.opening import EQUALISED, open_dataset, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.selection import select_keys
 from robustgen.sets.formats import open_writer
-from robustgen.sets.formats.base import Dataset, TreeWriter, Writer, WriterSpec
-from robustgen.sets.formats.original import OriginalEncoder
-from robustgen.sets.formats.trees import VIDEO, Tree
+from robustgen.sets.formats.base import Dataset, EncoderChoices, SetContent, Writer
+from robustgen.sets.formats.encoders import OriginalEncoder
+from robustgen.sets.formats.trees import VIDEO, Tree, TreeWriter
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.related import ClaheChoices
@@ -217,12 +217,5 @@ def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, .
     """Return a writer for the layout of the set, or for other images like those that exist."""
     if dataset is None:
         return TreeWriter(OriginalEncoder(quality))
-    spec = WriterSpec(
-        benchmark=dataset.benchmark,
-        variants=dataset.variants,
-        keys=keys,
-        quality=quality,
-        grey=dataset.grey,
-        source=source,
-    )
-    return open_writer(dataset.format, spec)
+    content = SetContent(benchmark=dataset.benchmark, variants=dataset.variants, keys=keys, source=source)
+    return open_writer(dataset.format, content, EncoderChoices(quality=quality, grey=dataset.grey))

@@ -2,16 +2,13 @@
 
 scoring           `robustgen score`
 results           predictions to errors and flip probabilities
-baselines         the errors that normalise those of others
-measures          the formulas of the papers, applied to models
+measures          the formulas of the papers, applied to models; baselines and published values
 intervals         bootstrap intervals and paired differences
 family_means      the means of other families
-published         published values
-reporting         one report of several models
-layouts           its layouts: table, markdown, LaTeX, CSV, JSON
-gate              conditions that it must not fulfil
-plotting          its chart
-score_page        its page, with calibration and gallery
+scoreboard        all values of several models, and conditions that they must not fulfil
+text_forms        a scoreboard as table, markdown, LaTeX, CSV, JSON
+score_page        its page, with calibration and gallery, and its chart
+public            its form in Python
 unknown_classes   `robustgen score-ood`
 detection         `robustgen score-detection`
 segmentation      `robustgen score-segmentation`

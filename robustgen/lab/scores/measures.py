@@ -1,16 +1,101 @@
-"""The formulas of the papers, applied to models: values of operations, their means, shares of images."""
+"""Formulas of the papers, applied to models, and the values that normalise them or compare with them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
 
 import numpy as np
 
-from robustgen.lab.scores.baselines import Baseline
+from robustgen import metrics
+from robustgen.display.text import format_count
+from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import COMMON_CORRUPTIONS, COMMON_PERTURBATIONS
 from robustgen.metrics.classification import Floats
+from robustgen.metrics.corruption_errors import read_published
 from robustgen.metrics.formulas import FORMULAS, Formula
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
+from robustgen.settings.yaml_files import read_yaml
+
+# --- baselines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The values of another model, which normalise scores.
+
+    Attributes
+    ----------
+    name : str
+    clean_error : float or None
+    errors : mapping of str to float or sequence of five floats
+    flip_probabilities, top5_distances : mapping of str to float
+    """
+
+    name: str
+    clean_error: float | None = None
+    errors: Mapping[str, Any] = field(default_factory=dict)
+    flip_probabilities: Mapping[str, float] = field(default_factory=dict)
+    top5_distances: Mapping[str, float] = field(default_factory=dict)
+
+
+ALEXNET: Final = Baseline(
+    "AlexNet",
+    metrics.ALEXNET_CLEAN_ERROR,
+    metrics.ALEXNET_ERROR,
+    metrics.ALEXNET_FLIP_PROBABILITY,
+    metrics.ALEXNET_TOP5_DISTANCE,
+)
+"""The baseline of the published ImageNet-C and ImageNet-P numbers."""
+
+
+def take_baseline(model: ModelScores) -> Baseline:
+    """Return the scores of a model as the baseline of others."""
+    return Baseline(
+        model.model, model.clean_error, model.errors, model.flip_probabilities, model.top5_distances
+    )
+
+
+_BASELINE_KEYS = ("clean_error", "errors", "flip_probabilities", "top5_distances")
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read a baseline: the JSON of one model from `robustgen score --format json`, or similar YAML.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or has several models or invalid values; the message names file and key.
+    """
+    content = read_yaml(path)
+    models = content.get("models", [content])
+    if not isinstance(models, list) or len(models) != 1 or not isinstance(models[0], dict):
+        raise ConfigError(f"{path}: models: a baseline is one model")
+    values = {key: models[0][key] for key in _BASELINE_KEYS if models[0].get(key) is not None}
+    if not values.keys() - {"clean_error"}:
+        raise ConfigError(f"{path}: has none of {', '.join(_BASELINE_KEYS[1:])}")
+    if "models" not in content and (unexpected := content.keys() - set(_BASELINE_KEYS) - {"model"}):
+        raise ConfigError(f"{path}: {UnknownNameError('key', str(min(unexpected)), _BASELINE_KEYS)}")
+    for key, value in values.items():
+        _check_values(f"{path}: {key}", value, mapping=key != "clean_error")
+    return Baseline(str(models[0].get("model", path.stem)), **values)
+
+
+def _check_values(where: str, value: Any, *, mapping: bool) -> None:
+    if mapping != isinstance(value, dict):
+        raise ConfigError(
+            f"{where}: must be {'names with numbers' if mapping else 'a number'}, not {value!r}"
+        )
+    for name, numbers in value.items() if mapping else [("", value)]:
+        parts = numbers if isinstance(numbers, list) and where.endswith(": errors") else [numbers]
+        if not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in parts):
+            raise ConfigError(f"{where}{'.' if name else ''}{name}: must be a number, not {numbers!r}")
+
+
+# --- measures -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,3 +183,109 @@ def _select(formula: Formula, model: ModelScores, baseline: Baseline, partial: b
     # The user's operations have no baseline value; a missing value of the benchmark's is an error.
     common = set() if partial else {*COMMON_CORRUPTIONS, *COMMON_PERTURBATIONS}
     return [name for name in names if known and name in common | known.keys()]
+
+
+# --- published values -----------------------------------------------------------------------------
+
+TABLES: Final = ("paper", "robustbench")
+"""Tables of classifiers, by the names of their files; AlexNet's is the baseline itself."""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """Origin of published values.
+
+    Attributes
+    ----------
+    title, source, terms : str
+    images : str
+        The images of the measurement.
+    """
+
+    title: str
+    source: str
+    terms: str
+    images: str
+
+    def describe(self) -> str:
+        """Return the line with images, source and terms."""
+        return f"{self.title}: {self.images}. {self.source}. {self.terms}."
+
+
+@dataclass(frozen=True)
+class PublishedModel:
+    """The published values of a model.
+
+    Attributes
+    ----------
+    model : str
+    table : PublishedTable
+    content : dict
+        ``clean_error``, ``errors`` and ``scores``, as in the table's file.
+    """
+
+    model: str
+    table: PublishedTable
+    content: Mapping[str, Any]
+
+    @property
+    def clean_error(self) -> float | None:
+        """Return the top-1 error on clean images."""
+        return self.content.get("clean_error")
+
+    def values(self, measure: Measure, baseline: Baseline | None) -> dict[str, float]:
+        """Return the values of a measure by operation, as published or from published errors."""
+        formula = measure.formula
+        printed = self.content.get("scores", {}).get(formula.key)
+        if printed:
+            return dict(printed["values"]) if _is_alexnet(baseline) else {}
+        measured = self.content.get(formula.quantity, {})
+        base = getattr(baseline, formula.quantity, {})
+        # Means over severities, such as AlexNet's, lack the separate last severity.
+        whole = [name for name, each in measured.items() if isinstance(each, list) or not formula.last]
+        names = [name for name in whole if not formula.normalised or name in base]
+        clean = baseline.clean_error if baseline else None
+        return {
+            name: float(formula.combine(np.atleast_1d(measured[name]), self.clean_error))
+            / formula.divisor(name, base, clean)
+            for name in names
+        }
+
+    def mean(self, measure: Measure, baseline: Baseline | None, names: Sequence[str]) -> float | None:
+        """Return the published mean of a measure, or that of its values over `names`."""
+        printed = self.content.get("scores", {}).get(measure.formula.key)
+        if printed and _is_alexnet(baseline) and len(names) == len(printed["values"] or names):
+            return float(printed["mean"])
+        values = self.values(measure, baseline)
+        return fmean(values[name] for name in names) if names and {*names} <= values.keys() else None
+
+
+def _is_alexnet(baseline: Baseline | None) -> bool:
+    return baseline is not None and baseline.name == "AlexNet"
+
+
+def read_models(kind: Kind) -> list[PublishedModel]:
+    """Return the published models that have values on C or on P sets, AlexNet's first."""
+    found = []
+    keys = {"c": ("errors", "corruption_error"), "p": ("flip_probabilities", "flip_rate")}[kind]
+    for name in ("alexnet", *TABLES):
+        content = read_published(name)
+        table = PublishedTable(*(content[key] for key in ("title", "source", "terms", "images")))
+        for each in content["models"]:
+            if any(key in each or key in each.get("scores", {}) for key in keys):
+                label = each["model"] if name != "robustbench" else f"{each['model']} (RobustBench)"
+                found.append(PublishedModel(label, table, each))
+    return found
+
+
+def describe_differences(models: Sequence[PublishedModel], kind: Kind, images: int, origin: str) -> list[str]:
+    """Return lines on the differences between published values and the user's: images, files, sources.
+
+    `origin` is the creator of the predicted images. Without `models` there are no lines.
+    """
+    if not models:
+        return []
+    noun = BENCHMARKS[kind].noun
+    tables = dict.fromkeys(model.table for model in models)
+    own = f"Yours: {format_count(images, noun)}, {origin}."
+    return [own, *(table.describe() for table in tables)]

@@ -13,12 +13,12 @@ from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, MissingDependencyError, UnknownNameError
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation.predictions import EvaluateResult
-from robustgen.lab.scores.gallery import PictureSet
 from robustgen.lab.scores.intervals import MEAN, Interval
-from robustgen.lab.scores.layouts import format_report, list_tables
 from robustgen.lab.scores.measures import Measure
-from robustgen.lab.scores.reporting import Report
 from robustgen.lab.scores.score_page import write_page
+from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoring import PictureSet
+from robustgen.lab.scores.text_forms import format_report, list_tables
 from robustgen.settings.scoring import Columns
 
 _WIDTH: Final = 110

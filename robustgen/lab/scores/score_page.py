@@ -1,25 +1,229 @@
-"""`robustgen score --output page.html`: one self-contained page with its numbers as JSON."""
+"""Page and chart of `robustgen score --output`: HTML with its numbers as JSON, or a picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from robustgen.display.charts import COLOURS, draw_chart
 from robustgen.display.html import check_page_path, render_page
+from robustgen.display.sheets import fit_picture
 from robustgen.display.text import format_count
 from robustgen.files.storage import is_url, save
-from robustgen.lab.evaluation.predictions import open_predictions
-from robustgen.lab.scores.calibration import describe_calibration, read_calibration
-from robustgen.lab.scores.gallery import Gallery, PictureSet, choose_images
+from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, open_predictions, prefix_errors
 from robustgen.lab.scores.intervals import MEAN
-from robustgen.lab.scores.layouts import head_of, list_family_tables
-from robustgen.lab.scores.measures import Measure
-from robustgen.lab.scores.published import PublishedModel, describe_differences, read_models
-from robustgen.lab.scores.reporting import Report
-from robustgen.lab.scores.results import flip_curves
+from robustgen.lab.scores.measures import Measure, PublishedModel, describe_differences, read_models
+from robustgen.lab.scores.results import ModelScores, flip_curves
+from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoring import PictureSet
+from robustgen.lab.scores.text_forms import head_of, list_family_tables
+from robustgen.metrics import brier_scores, rms_calibration_error, softmax
+from robustgen.metrics.classification import Floats
 from robustgen.metrics.formulas import ERROR
-from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant, parse_variant
+from robustgen.pixels.imaging.arrays import Rgb
+
+# --- calibration ----------------------------------------------------------------------------------
+
+BINS: Final = 15
+"""Number of bins, of equal width, of a reliability diagram."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Calibration of a model's confidence on some images.
+
+    Attributes
+    ----------
+    rms, brier : float
+        RMS calibration error and Brier score, as fractions.
+    bins : ndarray of shape (15, 3)
+        Number of predictions, sum of their confidences, and number of correct ones, by confidence.
+    """
+
+    rms: float
+    brier: float
+    bins: Floats
+
+
+def read_calibration(predictions: Predictions) -> dict[str, Calibration]:
+    """Return the calibration on the clean images and on each corruption, over its severities.
+
+    Errors and scores are means over severities, bins are sums. Empty if the files have no logits.
+    """
+    files = predictions.files
+    if predictions.kind == "p" or not all(file.has_logits for file in files.values()):
+        return {}
+    by_name: dict[str, list[Calibration]] = {}
+    for folder, file in files.items():
+        by_name.setdefault(CLEAN if folder == CLEAN else file.variant.name, []).append(_measure(file))
+    return {name: _join(parts) for name, parts in by_name.items()}
+
+
+def _measure(file: PredictionFile) -> Calibration:
+    with prefix_errors(file.path):
+        parts = [*_read(file)]
+    confidence, right, brier = (np.concatenate(each) for each in zip(*parts, strict=True))
+    index = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    columns = (np.ones_like(confidence), confidence, right.astype(float))
+    bins = np.stack([np.bincount(index, weights, BINS).astype(np.float64) for weights in columns], axis=1)
+    return Calibration(rms_calibration_error(confidence, right), float(brier.mean()), bins)
+
+
+def _read(file: PredictionFile) -> Iterator[tuple[Floats, Floats, Floats]]:
+    """Yield confidences, correctness and Brier scores of pieces of a file."""
+    labels, start = file.labels, 0
+    assert labels is not None  # checked by `open_predictions`
+    for rows in file.logits():
+        own = labels[start : start + len(rows)]
+        probabilities = softmax(rows)
+        yield probabilities.max(axis=1), rows.argmax(axis=1) == own, brier_scores(probabilities, own)
+        start += len(rows)
+
+
+def _join(parts: list[Calibration]) -> Calibration:
+    return Calibration(
+        float(np.mean([each.rms for each in parts])),
+        float(np.mean([each.brier for each in parts])),
+        np.sum([each.bins for each in parts], axis=0),
+    )
+
+
+def describe_calibration(found: Mapping[str, Calibration]) -> dict[str, object]:
+    """Return calibrations as lists, for JSON: for each bin its count, mean confidence and accuracy."""
+    described: dict[str, object] = {}
+    for name, each in found.items():
+        bins = [
+            [int(count), round(confidence / count, 4), round(right / count, 4)]
+            for count, confidence, right in each.bins.tolist()
+            if count
+        ]
+        described[name] = {"rms": round(each.rms, 5), "brier": round(each.brier, 5), "bins": bins}
+    return described
+
+
+# --- gallery --------------------------------------------------------------------------------------
+
+IMAGES: Final = 8
+"""Number of images of each kind."""
+_CELL: Final = 150
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One image of the gallery.
+
+    Attributes
+    ----------
+    key : str
+    variant : str
+        Folder of the variant.
+    model : str
+        The model in question.
+    clean : uint8 ndarray of shape (H, W, 3) or None
+    picture : uint8 ndarray of shape (H, W, 3)
+    """
+
+    key: str
+    variant: str
+    model: str
+    clean: Rgb | None
+    picture: Rgb
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The images to show.
+
+    Attributes
+    ----------
+    flipped, lone : list of Exhibit
+        Those that flip first, and those that only one model gets right.
+    """
+
+    flipped: list[Exhibit]
+    lone: list[Exhibit]
+
+
+def choose_images(models: Sequence[ModelScores], dataset: PictureSet, keys: Sequence[str]) -> Gallery:
+    """Choose the most informative images of a C set, and read them.
+
+    Parameters
+    ----------
+    models : sequence of ModelScores
+        The best first.
+    dataset : PictureSet
+        The set.
+    keys : sequence of str
+        Sorted keys of the predicted images, which may be a part of it.
+    """
+    flipped = [
+        _show(dataset, keys[image], folder, models[0])
+        for image, folder in find_first_flips(models[0], IMAGES)
+    ]
+    lone = [
+        _show(dataset, keys[image], folder, models[index])
+        for index, image, folder in find_lone_successes(models, IMAGES)
+    ]
+    return Gallery(flipped, lone)
+
+
+def find_first_flips(model: ModelScores, count: int) -> Iterator[tuple[int, str]]:
+    """Yield indices of images that are right when clean and wrong at low severities, and the variants.
+
+    An image is ranked by its lowest wrong severity of each corruption, summed over the corruptions.
+    """
+    names = [*model.errors]
+    rows = np.stack([model.measured_mistakes(name) for name in names]).astype(bool)
+    levels = len(model.levels)
+    # Index of the first wrong severity; the number of severities if there is none.
+    first = np.where(rows.any(axis=1), rows.argmax(axis=1), levels)
+    order = np.argsort(first.sum(axis=0), kind="stable")
+    clean = np.asarray(model.mistakes.get(CLEAN, np.zeros(rows.shape[-1], bool)))
+    for image in [index for index in order.tolist() if not clean[index]][:count]:
+        if (lowest := first[:, image]).min() < levels:
+            name = names[int(lowest.argmin())]
+            yield image, f"{name}/{model.levels[int(lowest.min())]:g}"
+
+
+def find_lone_successes(models: Sequence[ModelScores], count: int) -> Iterator[tuple[int, int, str]]:
+    """Yield the index of a model, of an image that only it gets right in most variants, and one of these."""
+    if len(models) < 2:
+        return
+    folders = [folder for folder in models[0].mistakes if all(folder in each.mistakes for each in models)]
+    folders = [folder for folder in folders if folder != CLEAN]
+    total = np.sum([_right(model, folders) for model in models], axis=0, dtype=np.int32)
+    share = -(-count // min(len(models), count))
+    for index, model in list(enumerate(models))[:count]:
+        alone = _right(model, folders) & (total == 1)
+        often = alone.sum(axis=0)
+        for image in np.argsort(-often, kind="stable")[:share].tolist():
+            if often[image]:
+                # The highest severity is the most informative.
+                best = max(
+                    np.flatnonzero(alone[:, image]).tolist(), key=lambda i: folders[i].rpartition("/")[2]
+                )
+                yield index, image, folders[best]
+
+
+def _right(model: ModelScores, folders: Sequence[str]) -> NDArray[np.bool_]:
+    return ~np.stack([model.mistakes[folder] for folder in folders]).astype(bool)
+
+
+def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exhibit:
+    clean = _read_picture(dataset, CLEAN_VARIANT, key) if CLEAN_VARIANT in dataset.variants else None
+    return Exhibit(key, folder, model.model, clean, _read_picture(dataset, parse_variant(folder, "c"), key))
+
+
+def _read_picture(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
+    return fit_picture(dataset.read(variant, key), _CELL)
+
+
+# --- page -----------------------------------------------------------------------------------------
 
 # Minimal number of models for a fitted line.
 _FEWEST_FOR_LINE: Final = 4
@@ -234,3 +438,71 @@ def _shorten(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_shorten(each) for each in value]
     return float(f"{value:.5g}") if isinstance(value, (float, np.floating)) else value
+
+
+# --- chart ----------------------------------------------------------------------------------------
+
+
+def plot(report: Report, path: Path) -> None:
+    """Draw `report` into a PNG, SVG or PDF file: the means of each category for every model.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    draw = _draw_errors if report.kind == "c" else _draw_flips
+    draw_chart(path, lambda figure: draw(figure, report))
+
+
+def _draw_errors(figure: Any, report: Report) -> None:
+    panels = figure.subplots(1, len(report.benchmark.categories), sharey=True)
+    for axes, (category, names) in zip(panels, report.benchmark.categories.items(), strict=True):
+        for i, model in enumerate(report.models):
+            _draw_model(axes, model, [*names], COLOURS[i % len(COLOURS)], alone=len(report.models) == 1)
+        axes.set(
+            title=category.title(), xlabel="Severity", ylim=(0, 100), xticks=(0, *report.models[0].levels)
+        )
+        axes.grid(alpha=0.3)
+    panels[0].set_ylabel("Top-1 error in % (unnormalised)")
+    if len(report.models) > 1:
+        panels[0].legend(frameon=False)
+
+
+def _draw_model(axes: Any, model: ModelScores, names: list[str], colour: str, *, alone: bool) -> None:
+    """Draw the mean of a category, and each corruption if there is only one model; severity 0 is clean."""
+    there = [name for name in names if name in model.errors]
+    if alone:
+        for i, name in enumerate(there):
+            x, y = _curve(model, [name])
+            label = name.replace("_", " ")
+            axes.plot(x, y, color=COLOURS[1 + i], linewidth=1, linestyle="--", label=label)
+    if there:
+        label = "mean" if alone else model.model
+        look: dict[str, Any] = {"linewidth": 2, "marker": "o", "markersize": 4}
+        # Points at 0 and 100 % should not be cut off.
+        axes.plot(*_curve(model, there), color=colour, label=label, clip_on=False, zorder=3, **look)
+    if alone and there:
+        axes.legend(frameon=False, fontsize=8)
+
+
+def _curve(model: ModelScores, names: list[str]) -> tuple[list[float], list[float]]:
+    errors = [100 * fmean(each) for each in zip(*(model.errors[name] for name in names), strict=True)]
+    if model.clean_error is None:
+        return [*model.levels], errors
+    return [0, *model.levels], [100 * model.clean_error, *errors]
+
+
+def _draw_flips(figure: Any, report: Report) -> None:
+    axes = figure.subplots()
+    names = report.benchmark.common
+    width = 0.8 / len(report.models)
+    for i, model in enumerate(report.models):
+        places = [at + (i - (len(report.models) - 1) / 2) * width for at in range(len(names))]
+        heights = [100 * model.flip_probabilities.get(name, 0) for name in names]
+        axes.bar(places, heights, width, color=COLOURS[i % len(COLOURS)], label=model.model)
+    axes.set_xticks(range(len(names)), [name.replace("_", " ") for name in names], rotation=30, ha="right")
+    axes.set(ylabel="Flip probability in % (unnormalised)")
+    axes.grid(alpha=0.3, axis="y")
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -21,14 +21,21 @@ from robustgen.lab.evaluation.predictions import (
     open_predictions,
 )
 from robustgen.lab.models.preprocessing import read_recorded
-from robustgen.lab.scores.baselines import ALEXNET, Baseline, read_baseline, take_baseline
-from robustgen.lab.scores.gallery import PictureSet
-from robustgen.lab.scores.measures import Measure
-from robustgen.lab.scores.published import PublishedModel, describe_differences, read_models
-from robustgen.lab.scores.reporting import Report
+from robustgen.lab.scores.measures import (
+    ALEXNET,
+    Baseline,
+    Measure,
+    PublishedModel,
+    describe_differences,
+    read_baseline,
+    read_models,
+    take_baseline,
+)
 from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
+from robustgen.lab.scores.scoreboard import Report
 from robustgen.metrics import COMMON_PERTURBATIONS
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Kind
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Benchmark, Kind, Variant
+from robustgen.pixels.imaging.arrays import Rgb
 
 _NAMED_BASELINES: Final = ("alexnet", "none")
 _IMAGENET_CLASSES: Final = 1000
@@ -36,6 +43,27 @@ _IMAGENET_CLASSES: Final = 1000
 _MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
 # Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
+
+
+class PictureSet(Protocol):
+    """A C or P set, as far as scores need it; `robustgen.open_set` returns one."""
+
+    kind: Kind
+    variants: tuple[Variant, ...]
+
+    @property
+    def root(self) -> str:
+        """Return the path or URL of the set."""
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """Return the benchmark of the set."""
+
+    def keys(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences of `variant`."""
+
+    def read(self, variant: Variant, key: str) -> Rgb:
+        """Return the image, uint8 (H, W, 3), or the frames called `key`."""
 
 
 def score(

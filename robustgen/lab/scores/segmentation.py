@@ -36,7 +36,7 @@ from robustgen.metrics.segmentation import (
     mean_intersection_over_union,
 )
 from robustgen.pixels.benchmarks.kinds import CLEAN
-from robustgen.pixels.imaging.label_maps import read_label_map
+from robustgen.pixels.imaging.decode import read_label_map
 from robustgen.settings.scoring import SegmentationScoring
 
 # Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.

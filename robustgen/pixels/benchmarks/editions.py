@@ -26,10 +26,8 @@ from robustgen.pixels.benchmarks.registry import (
     get_known,
 )
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
-from robustgen.pixels.imaging.decode import as_grey, as_rgb
-from robustgen.pixels.imaging.geometry import blacken_gap
-from robustgen.pixels.imaging.jpeg import Subsampling
-from robustgen.pixels.imaging.preparation import (
+from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.geometry import (
     Chain,
     CheckSide,
     Crop,
@@ -39,6 +37,7 @@ from robustgen.pixels.imaging.preparation import (
     ResizeShorter,
     Squeeze,
 )
+from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
 Format = Literal["jpeg", "npy", "npz"]
@@ -113,34 +112,9 @@ class Edition:
         """Return the minimal side of its prepared images in pixels."""
         return min(SMALLEST_SIDE, self.side or SMALLEST_SIDE)
 
-    def corrupt(self, operation: Any, image: Rgb, parameters: Any, rng: Any, **more: Any) -> Rgb:
-        """Apply a `Corruption` to a prepared image; for grey sets and operations the result is (H, W).
-
-        `more` is passed to `Corruption.apply`.
-        """
-        seen = as_grey(image) if operation.grey else image
-        corrupted: Rgb = operation.apply(seen, parameters, rng, **more)
-        if self.leaves_gap and operation.name == "pixelate":
-            blacken_gap(corrupted, parameters.fraction)
-        return as_grey(corrupted) if self.grey else corrupted
-
     def fixed_scale(self, known: Collection[Scale] = SCALES) -> Scale | None:
         """Return the scale of all images: of those `known` the data set, else the edition's own."""
         return self.data_set if self.data_set in known else self.scale
-
-    def scale_for(self, image: Rgb, scale: int | None = None, known: Collection[Scale] = SCALES) -> Scale:
-        """Return `scale` if given, else the edition's own, else the `known` one nearest to the shorter side.
-
-        A data set is used if it is the only one of those `known`.
-        """
-        if scale is None:
-            return self.fixed_scale(known) or _scale_by_side(min(image.shape[:2]), tuple(known))
-        if not isinstance(scale, Integral) or isinstance(scale, bool):
-            raise ArgumentTypeError(f"scale must be an int, not {type(scale).__name__}")
-        every = (*SCALES, *CALIBRATED_SCALES)
-        if scale not in every:
-            raise ArgumentError(f"scale {scale} does not exist (known: {', '.join(map(str, every))})")
-        return int(scale)
 
     def check_perturbations(self) -> None:
         """Raise an ArgumentError if the edition has no perturbations."""
@@ -180,8 +154,11 @@ class Edition:
 
 
 @lru_cache
-def _scale_by_side(side: int, known: tuple[Scale, ...]) -> Scale:
-    """Return the scale for an image of shorter side `side`, without an edition."""
+def scale_by_side(side: int, known: tuple[Scale, ...]) -> Scale:
+    """Return the scale of those `known` nearest to `side`, the shorter side of an image.
+
+    A data set is used if it is the only one of those `known`.
+    """
     sides = [each for each in known if isinstance(each, int)]
     if not sides and len(known) == 1:
         return known[0]
@@ -359,6 +336,18 @@ def prepare(image: Any, edition: str = "imagenet") -> Rgb:
     prepared = get_edition(edition).prepared(pixels)
     # The caller may modify the result, which must not change the argument.
     return prepared.copy() if np.shares_memory(prepared, pixels) else prepared
+
+
+def check_scale(scale: Any) -> int | None:
+    """Return `scale`, an int or None; raise an ArgumentError or ArgumentTypeError if it does not exist."""
+    if scale is None:
+        return None
+    if not isinstance(scale, Integral) or isinstance(scale, bool):
+        raise ArgumentTypeError(f"scale must be an int, not {type(scale).__name__}")
+    every = (*SCALES, *CALIBRATED_SCALES)
+    if scale not in every:
+        raise ArgumentError(f"scale {scale} does not exist (known: {', '.join(map(str, every))})")
+    return int(scale)
 
 
 def check_size(image: Rgb, smallest: int = SMALLEST_SIDE) -> Rgb:

@@ -14,8 +14,8 @@ from robustgen.errors import ArgumentError
 
 if TYPE_CHECKING:
     from robustgen.files.storage import Store
+    from robustgen.pixels.imaging.geometry import PreparationStep
     from robustgen.pixels.imaging.jpeg import Libjpeg
-    from robustgen.pixels.imaging.preparation import PreparationStep
 
 
 class Images(Protocol):

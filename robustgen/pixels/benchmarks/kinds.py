@@ -79,8 +79,6 @@ class Benchmark:
         Separator of operation and level in the name of a folder.
     bare_level : int
         The level whose folder has the name of the operation alone; 0 for none.
-    shares_arrays : bool
-        Whether all levels of an operation share an array.
     finer : bool
         Whether fractional levels exist.
     """
@@ -98,7 +96,6 @@ class Benchmark:
     has_clean: bool
     level_mark: str
     bare_level: int
-    shares_arrays: bool
     finer: bool
 
     @property
@@ -184,7 +181,7 @@ class Benchmark:
 
     def array_name(self, variant: Variant) -> str:
         """Return the name, without suffix, of the array that contains `variant`."""
-        return variant.folder.partition("/")[0] if self.shares_arrays else variant.folder
+        return variant.folder.partition("/")[0]
 
 
 IMAGENET_C: Final = Benchmark(
@@ -208,7 +205,6 @@ IMAGENET_C: Final = Benchmark(
     has_clean=True,
     level_mark="/",
     bare_level=0,
-    shares_arrays=True,
     finer=True,
 )
 """Hendrycks & Dietterich 2019: section 4.1, Table 1, appendix B."""
@@ -234,7 +230,6 @@ IMAGENET_P: Final = Benchmark(
     has_clean=False,
     level_mark="_",
     bare_level=1,
-    shares_arrays=False,
     finer=False,
 )
 """Hendrycks & Dietterich 2019: section 4.2, Table 3, appendix E."""

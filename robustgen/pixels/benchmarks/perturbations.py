@@ -22,15 +22,12 @@ from robustgen.pixels.benchmarks.corruptions.noise import (
 )
 from robustgen.pixels.benchmarks.registry import Stage, perturbation, registered_perturbations
 from robustgen.pixels.imaging.arrays import Rgb, cut_strips, to_uint8, unit
+from robustgen.pixels.imaging.blur import MotionEngine, blur_along_line, gaussian_bytes, take_in
 from robustgen.pixels.imaging.colour import Hsv
-from robustgen.pixels.imaging.gaussian import gaussian_bytes
 from robustgen.pixels.imaging.geometry import affine, perspective, shift_right
 from robustgen.pixels.imaging.kernels import weather
-from robustgen.pixels.imaging.motion import MotionEngine, blur_along_line
-from robustgen.pixels.imaging.rng import Rng
-from robustgen.pixels.imaging.sampling import AliasTable, resample
+from robustgen.pixels.imaging.rng import AliasTable, Rng, resample
 from robustgen.pixels.imaging.weather_effects import add_snow, draw_drops, draw_flakes, luma_of, splash_water
-from robustgen.pixels.imaging.zoom import take_in
 
 # --- noise sequences -------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from robustgen.pixels.benchmarks.parameters import interpolate_parameters, read_
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.ingredients import Ingredient
-    from robustgen.pixels.imaging.preparation import Preparation
+    from robustgen.pixels.imaging.geometry import Preparation
 
 SCALES = (224, 299, 64, 32)
 # For these scales we computed the constants by `calibrate --for-size`; they are used only if named.
@@ -202,7 +202,7 @@ class Corruption(Operation):
     def preparation(self, parameters: Any) -> "Preparation":
         """Return the preparation of its published images, if each corruption has its own."""
         # This import loads Pillow, which is not needed for names alone.
-        from robustgen.pixels.imaging.preparation import Preparation
+        from robustgen.pixels.imaging.geometry import Preparation
 
         return self.prepared(parameters) if self.prepared else Preparation()
 
@@ -230,7 +230,7 @@ class Corruption(Operation):
             ended the program; or `given` is missing, or does not fit the image.
         """
         if self.function.__module__.startswith("robustgen."):
-            return self._call(image, parameters, rng, shared, given)
+            return self.function(image, parameters, rng, *self._list_more(image, shared, given))
         seen = np.asarray(image).view()
         seen.flags.writeable = False
         case = self.name, repr(parameters)
@@ -244,15 +244,14 @@ class Corruption(Operation):
         # The result may be the image itself.
         return result if result.flags.writeable else result.copy()
 
-    def _call(self, image: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, given: Any) -> Any:
+    def _list_more(self, image: Any, shared: dict[str, Any] | None, given: Any) -> tuple[Any, ...]:
+        """Return the further arguments of `function`."""
         more = self._share(image, shared)
-        if self.needs:
-            more = (*more, self.needs.take(given, image, self.name))
-        return self.function(image, parameters, rng, *more)
+        return (*more, self.needs.take(given, image, self.name)) if self.needs else more
 
     def _guard(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, given: Any) -> Any:
         try:
-            result = self._call(seen, parameters, rng, shared, given)
+            result = self.function(seen, parameters, rng, *self._list_more(seen, shared, given))
         except SystemExit as error:
             raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
         if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):

@@ -21,8 +21,7 @@ from robustgen.pixels.benchmarks.limits import ALPHAS, LEVELS, MOST_STEPS
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.colour import apply_table
 from robustgen.pixels.imaging.kernels import elementwise, exact
-from robustgen.pixels.imaging.rng import Rng, integers
-from robustgen.pixels.imaging.sampling import beta, dirichlet
+from robustgen.pixels.imaging.rng import Rng, beta, dirichlet, integers
 from robustgen.pixels.imaging.warps import sample_affine
 
 Table = npt.NDArray[np.uint8]

@@ -1,5 +1,6 @@
-"""Conversion of image files and Pillow images to pixels."""
+"""Conversion of image files and Pillow images to pixels, and of label maps to labels."""
 
+import io
 import logging
 import os
 import struct
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, MissingDependencyError
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.jpeg import Libjpeg, read_by_ijg
-from robustgen.pixels.imaging.native_messages import capture_native_messages
+from robustgen.pixels.imaging.jpeg import Libjpeg, capture_native_messages, read_by_ijg
 
 Location = str | os.PathLike[str]
 Complaint = tuple[str, str]
@@ -394,3 +394,47 @@ def as_rgb(image: Any) -> Rgb:
     if image.ndim != 3 or image.shape[2] != 3 or not image.size:
         raise ArgumentError(f"image must have shape (H, W, 3) or (H, W), not {image.shape}")
     return np.ascontiguousarray(image)
+
+
+# --- label maps: images whose values are classes, distances or other measures, not colours ---------
+
+Look = Literal["map", "palette", "grey", "colour"]
+"""Appearance of an image: surely a map; many colours of a palette; many greys; many colours."""
+
+# A photograph of few megapixels has thousands of colours, and nearly all 256 greys.
+_FEW_GREYS: Final = 64
+_FEW_COLOURS: Final = 256
+
+
+def read_label_map(file: Location) -> NDArray[Any]:
+    """Read a label map from a PNG file: grey values, or palette indices.
+
+    Returns
+    -------
+    integer ndarray of shape (H, W)
+
+    Raises
+    ------
+    ImageError
+        The file is damaged, or contains colours.
+    """
+    with name_image_in_errors(str(file)), open_image(file) as image:
+        if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
+            raise ImageError(f"contains colours ({image.mode}), not labels", str(file))
+        labels = np.array(image)
+        return labels.astype(np.uint8) if labels.dtype == bool else labels
+
+
+def judge_look(data: bytes, name: str) -> Look:
+    """Return the appearance of an image file; raise an ImageError if it is damaged."""
+    with name_image_in_errors(name), open_image(io.BytesIO(data)) as image:
+        if image.mode[0] in "1IF":
+            return "map"
+        if image.mode == "P":
+            return "map" if len(np.unique(np.asarray(image))) <= _FEW_GREYS else "palette"
+        pixels = np.asarray(image.convert("RGB")).reshape(-1, 3).astype(np.int32)
+        # JPEG leaves traces of colour in greys.
+        if np.abs(pixels - pixels[:, :1]).mean() < 1:
+            return "map" if len(np.unique(pixels[:, 0])) <= _FEW_GREYS else "grey"
+        colours = len(np.unique(pixels @ (1 << 16, 1 << 8, 1)))
+        return "map" if colours <= _FEW_COLOURS else "colour"

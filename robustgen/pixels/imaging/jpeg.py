@@ -1,7 +1,11 @@
-"""JPEG files, and the round trip through one."""
+"""JPEG files, and the round trip through one; messages of compiled libraries."""
 
+import os
 import re
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -15,8 +19,30 @@ from PIL import features
 from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.kernels import cosine
-from robustgen.pixels.imaging.native_messages import capture_native_messages
-from robustgen.pixels.imaging.opencv import cv2
+from robustgen.pixels.imaging.third_party import cv2
+
+# --- messages that compiled libraries print to the terminal ----------------------------------------
+
+# All threads of a process share its terminal; jpeglib has global variables besides.
+_only_capture: Final = threading.Lock()
+
+
+@contextmanager
+def capture_native_messages(messages: list[str]) -> Iterator[None]:
+    """Append the lines that libraries print to the standard error meanwhile, without the names of files."""
+    with _only_capture, tempfile.TemporaryFile() as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            file.seek(0)
+            lines = file.read().decode(errors="backslashreplace").splitlines()
+            # libtiff reads all files under one name.
+            messages += [line.removeprefix("tempfile.tif: ").rstrip(".") for line in lines if line.strip()]
+
 
 # --- JPEG encoding and decoding with libjpeg-turbo or the IJG's libjpeg 9c -------------------------
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.pixels.imaging.arrays import Rgb, unit
-from robustgen.pixels.imaging.gaussian import gaussian
+from robustgen.pixels.imaging.blur import gaussian
 from robustgen.pixels.imaging.kernels import drawing
 from robustgen.pixels.imaging.kernels.exact import angle_of, cosine, sine
 from robustgen.pixels.imaging.rng import Rng, integers

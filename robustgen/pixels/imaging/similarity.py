@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.gaussian import gaussian, gaussian_weights
+from robustgen.pixels.imaging.blur import gaussian, gaussian_weights
+from robustgen.pixels.imaging.kernels import elementwise as kernels
 from robustgen.pixels.imaging.kernels import exact
-from robustgen.pixels.imaging.kernels import similarity as kernels
-from robustgen.pixels.imaging.opencv import cv2
+from robustgen.pixels.imaging.third_party import cv2
 
 WINDOW: Final = 11
 WEIGHTS: Final = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)

@@ -11,8 +11,7 @@ from PIL import Image, ImageDraw
 
 from robustgen.errors import ArgumentError
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.opencv import cv2
-from robustgen.pixels.imaging.third_party_files import INK
+from robustgen.pixels.imaging.third_party import INK, cv2
 
 # Letters look alike at scales .14 to .16, and up to .18; there are no tables for others.
 _SMALL_LETTERS, _LARGEST_LETTERS = 0.165, 0.185

@@ -34,7 +34,7 @@ from robustgen.errors import (
 )
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.decode import reason_of
-from robustgen.pixels.imaging.opencv import cv2
+from robustgen.pixels.imaging.third_party import cv2
 
 __all__ = ["Encoding", "build", "count_frames", "encode", "frames_digest", "read_sequence"]
 

@@ -9,14 +9,10 @@ import numpy.typing as npt
 
 from robustgen.errors import ImageError
 from robustgen.pixels.imaging.arrays import UNITS, Floats, Rgb, cut_strips
-from robustgen.pixels.imaging.gaussian import gaussian
-from robustgen.pixels.imaging.kernels import drawing, elementwise, resizing, weather
-from robustgen.pixels.imaging.kernels import elementwise as kernels
-from robustgen.pixels.imaging.opencv import cv2
-from robustgen.pixels.imaging.rng import Rng, integers, uniform
-from robustgen.pixels.imaging.sampling import normal
-from robustgen.pixels.imaging.third_party_files import FROST
-from robustgen.pixels.imaging.zoom import enlarge, zoom_crop
+from robustgen.pixels.imaging.blur import enlarge, gaussian, zoom_crop
+from robustgen.pixels.imaging.kernels import drawing, elementwise, warps, weather
+from robustgen.pixels.imaging.rng import Rng, integers, normal, uniform
+from robustgen.pixels.imaging.third_party import FROST, cv2
 
 # --- plasma fractals, and haze made of them --------------------------------------------------------
 
@@ -160,7 +156,7 @@ def _enlarge(index: int, shape: tuple[int, int], directory: str | None) -> Rgb:
     size = math.ceil(rows * factor), math.ceil(columns * factor)
     _check_memory(size, shape)
     enlarged = np.empty((*size, 3), np.uint8)
-    resizing.resize_cubic(photograph, enlarged)
+    warps.resize_cubic(photograph, enlarged)
     enlarged.flags.writeable = False
     return enlarged
 
@@ -181,7 +177,7 @@ def blend(image: Rgb, weight: float, other: Rgb, other_weight: float) -> Rgb:
     """Return the weighted sum of two uint8 images of one shape, clipped to 0 .. 255 and truncated."""
     out = np.empty_like(image)
     flat = np.ascontiguousarray(other).reshape(-1)
-    kernels.blend(image.reshape(-1), float(weight), flat, float(other_weight), out.reshape(-1))
+    elementwise.blend(image.reshape(-1), float(weight), flat, float(other_weight), out.reshape(-1))
     return out
 
 

@@ -136,9 +136,10 @@ def estimate(plan: Plan) -> Estimate:
         seconds, size = seconds * factor, size * factor
     outputs, images = len(plan.keys) * len(plan.variants), len(plan.keys)
     file = size / len(plan.variants)
-    disk = images * size if plan.writer.joint else outputs * -(-file // _BLOCK) * _BLOCK
+    is_separate = plan.writer.file_per == "image"
+    disk = outputs * -(-file // _BLOCK) * _BLOCK if is_separate else images * size
     whole = images * (seconds + writing) * _find_largest_share(plan)
-    whole += 0 if plan.writer.joint else outputs * _FINISHING
+    whole += outputs * _FINISHING * is_separate
     free = plan.store.measure_free_space()
     return Estimate(outputs, round(images * size), round(disk), whole, starting, len(costs), free)
 
@@ -171,13 +172,13 @@ def _measure(plan: Plan, key: str, scratch: Store | None) -> _Cost:
         part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
     for variant in plan.variants:
         pixels = plan.recipe.make(variant, key, part, shared)
-        if plan.writer.arrays:
+        if plan.writer.file_per == "operation":
             # A part of an image is no row.
             size += pixels.nbytes
             continue
         files = [*plan.writer.encoder.encode(variant, key, pixels)]
         size += sum(map(plan.writer.measure, files))
-        if scratch and not plan.writer.joint:
+        if scratch and plan.writer.file_per == "image":
             before = time.process_time()
             with name_output_in_errors(plan.store):
                 for file in files:

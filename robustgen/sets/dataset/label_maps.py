@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from robustgen.errors import ConfigError, ImageError
-from robustgen.pixels.imaging.label_maps import Look, judge_look
+from robustgen.pixels.imaging.decode import Look, judge_look
 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _OF_MAPS: Final = re.compile(

@@ -16,20 +16,13 @@ from typing import Any, Final
 
 from robustgen.errors import OutputError, WriteError
 from robustgen.files.json_files import parse_object
+from robustgen.files.ledger import Failure, Record, Standing
 from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
 from robustgen.files.storage import Store
 from robustgen.sets.dataset.croissant import CROISSANT, encode_croissant, make_croissant
-from robustgen.sets.dataset.records import (
-    COMPANIONS,
-    Coverage,
-    Failure,
-    Record,
-    find_folder,
-    identify,
-    name_mirror,
-)
-from robustgen.sets.dataset.state import OutputState, find_largest
+from robustgen.sets.dataset.records import COMPANIONS, Coverage, find_folder, identify, name_mirror
+from robustgen.sets.dataset.state import SetLedger, find_largest
 from robustgen.sets.formats.card import CARD, write_card
 
 # --- checksums -----------------------------------------------------------------------------------
@@ -81,7 +74,7 @@ class Summary:
         Records of files about the whole set, without the files.
     """
 
-    def __init__(self, state: OutputState, files: sqlite3.Connection | None = None) -> None:
+    def __init__(self, state: SetLedger, files: sqlite3.Connection | None = None) -> None:
         self.attempted, self.damaged, self.about = Coverage(), list[str](), dict[str, Record]()
         failures: dict[tuple[str, str], Failure] = {}
         for name, record in state.read_records():
@@ -171,7 +164,7 @@ def _write_checksums(
     return digests, count, size, disputed
 
 
-def finish(state: OutputState) -> list[Failure]:
+def finish(state: SetLedger) -> list[Failure]:
     """Write the checksums, `errors.jsonl` and `dataset.json`; return the entries of `errors.jsonl`.
 
     Raises
@@ -242,12 +235,9 @@ def check_about(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str
             yield "changed", path
 
 
-def is_finished(state: OutputState, *, exactly: bool = False) -> bool:
-    """Return whether all files that describe the set of the plans and records exist, as they were written.
-
-    A copy of a finished set is also finished, unless `exactly` is set.
-    """
-    if not state.is_finished(exactly=exactly):
+def is_finished(state: SetLedger, least: Standing = Standing.COPIED) -> bool:
+    """Return whether the set stands so far, and all files that describe it exist as they were written."""
+    if state.standing() < least:
         return False
     store = state.root
     with suppress(FileNotFoundError, OutputError):
@@ -258,7 +248,7 @@ def is_finished(state: OutputState, *, exactly: bool = False) -> bool:
     return False
 
 
-def describe(state: OutputState) -> dict[str, Any]:
+def describe(state: SetLedger) -> dict[str, Any]:
     """Return the description of the largest executed plan, with the variants of all plans, for the manifest.
 
     Raises

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from robustgen.display.text import format_count
+from robustgen.files.ledger import Failure, Record
 from robustgen.files.set_files import FRAMES, SUMS, WrittenFile
 from robustgen.files.storage import Store
 from robustgen.sets.dataset.label_maps import find_owner, identify
 from robustgen.sets.dataset.outputs import measure_file
-from robustgen.sets.dataset.records import Failure, Record
 
 _TEXTS: Final = (
     *(".txt", ".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".lst", ".list", ".data", ".cfg"),

@@ -10,7 +10,7 @@ from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, parse_variant
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.sets.dataset.manifest import read_manifest
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
 from robustgen.sets.formats.base import Dataset
@@ -80,7 +80,7 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
     SourceError
         The set is unfinished, or the manifest cannot be read.
     """
-    state = OutputState(store)
+    state = SetLedger(store)
     try:
         manifest = read_manifest(store) if store.exists(MANIFEST) else {}
         plans = [] if manifest else state.plans()

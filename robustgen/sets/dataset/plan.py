@@ -17,11 +17,13 @@ from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError, explain_failure
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
+from robustgen.pixels.benchmarks.binding import Bound
 from robustgen.pixels.benchmarks.editions import EDITIONS, nearest_scale
 from robustgen.pixels.benchmarks.kinds import (
     BENCHMARKS,
     CLEAN,
     CLEAN_VARIANT,
+    IMAGENET_P,
     USUAL_SCALE,
     Benchmark,
     Kind,
@@ -29,14 +31,14 @@ from robustgen.pixels.benchmarks.kinds import (
 )
 from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.jpeg import load_ijg
-from robustgen.pixels.imaging.motion import check_imagemagick
 from robustgen.sets.dataset.label_maps import find_maps, find_maps_of, find_pattern
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.mixed import mix
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, BoundVariant, CorruptionRecipe, Recipe
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
@@ -44,10 +46,10 @@ from robustgen.sets.dataset.selection import (
     open_chosen_source,
     select_keys,
 )
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
-from robustgen.sets.formats.base import Writer, WriterSpec
+from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer
 from robustgen.sets.formats.card import CARD
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.ingredients.opening import open_ingredients
@@ -111,7 +113,7 @@ class Plan:
     remarks: tuple[str, ...] = ()
 
     @property
-    def has_state_beside(self) -> bool:
+    def has_classes_at_root(self) -> bool:
         """Return whether every folder of the output is a class; its state then lies next to the output."""
         return any(not variant.folder for variant in self.variants)
 
@@ -190,18 +192,19 @@ def plan_benchmark(
     recipe = _open_recipe(config, kind, variants)
     store = store or open_store(config.resolve_output(kind))
     refuse_files(store)
-    source = source or open_chosen_source(config, OutputState(store).index_place, config.libjpeg)
+    source = source or open_chosen_source(config, SetLedger(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
     config, remarks = _select_pictures(config, source)
     keys = select_keys(source, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
     usual = "table" if kind == "c" and isinstance(source, Table) else usual
-    name, sample_format = parse_format(config.format or usual)
-    if FORMATS[name].stacked:
+    name, encoding = parse_format(config.format or usual)
+    file_per = FORMATS[name].file_per
+    if file_per == "operation":
         _check_rows(recipe, source, keys)
-    if FORMATS[name].joint and not overwrite:
-        variants = _add_existing(variants, store, benchmark, stacked=FORMATS[name].stacked)
+    if file_per != "image" and not overwrite:
+        variants = _add_existing(variants, store, benchmark, file_per)
     citation, terms = CITATION, list[str]()
     if isinstance(recipe, CorruptionRecipe):
         ingredients = open_ingredients(config, recipe, variants, source, keys, store)
@@ -212,32 +215,30 @@ def plan_benchmark(
     if config.one_per_image:
         if not isinstance(recipe, CorruptionRecipe):
             raise ConfigError("one_per_image: only make-c has it")
-        if FORMATS[name].joint:
+        if file_per != "image":
             raise ConfigError(
                 f"one_per_image: format {name} has files of many images; choose jpeg, png, webp or original"
             )
         made, variants = mix(recipe, variants)
-    spec = WriterSpec(
-        benchmark=benchmark,
-        variants=variants,
-        keys=keys,
+    content = SetContent(
+        benchmark=benchmark, variants=variants, keys=keys, source=source, shard_size=config.shard_size
+    )
+    choices = EncoderChoices(
         quality=config.quality,
         libjpeg=config.libjpeg,
         subsampling=row.subsampling,
-        encodings=lambda: _encodings(config),
-        sample_format=sample_format,
-        shard_size=config.shard_size,
         grey=row.grey,
-        source=source,
+        videos=lambda: _choose_encodings(config),
     )
-    writer, mirror = open_writer(name, spec), _open_mirror(name, config, source)
+    writer = open_writer(name, content, choices, encoding)
+    mirror = _open_mirror(name, config, source)
     plan = assemble_plan(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
     return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
 
 
-def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe:
+def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe[Any]:
     """Return the recipe of a set, and check now rather than at the first image that it can make `variants`.
 
     Raises
@@ -269,7 +270,7 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
     return dataclasses.replace(recipe, smallest_side=smallest)
 
 
-def _check_constants(bound: BoundVariant, config: Config) -> None:
+def _check_constants(bound: Bound, config: Config) -> None:
     """Raise an ArgumentError if a variant has no constants, or cannot use images of the edition's size."""
     operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
     try:
@@ -283,9 +284,8 @@ def _check_constants(bound: BoundVariant, config: Config) -> None:
     except ArgumentError as error:
         raise ConfigError(f"edition {config.edition}: {error}{hint}") from error
     if isinstance(operation, Corruption) and operation.requires:
-        parameters = bound.parameters(scale or next(iter(operation.table)))
-        side = operation.preparation(parameters).crop if edition.by_corruption else edition.side
-        operation.requires(parameters, side)
+        side = operation.preparation(bound.any_parameters()).crop if edition.by_corruption else edition.side
+        operation.requires(bound.any_parameters(), side)
 
 
 def _try_out(config: Config) -> None:
@@ -296,12 +296,13 @@ def _try_out(config: Config) -> None:
     edition = config.edition if row.implementation or row.data_set else "folder"
     recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
     for name, levels in config.parameters.items():
-        operation = recipe.get_operation(name)
-        if operation.requires or (operation.needs and operation.needs.absent != "installed"):
-            continue
         for level in levels:
+            variant = Variant(name, level, f"{name}/{level}")
+            operation = recipe.bind(variant).operation
+            if operation.requires or (operation.needs and operation.needs.absent != "installed"):
+                continue
             try:
-                recipe.make(Variant(name, level, f"{name}/{level}"), "trial", image)
+                recipe.make(variant, "trial", image)
             except Exception as error:
                 raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
 
@@ -428,15 +429,16 @@ def _find_damage(source: Items[Any], key: str) -> str:
 
 
 def _add_existing(
-    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, *, stacked: bool
+    variants: tuple[Variant, ...], store: Store, benchmark: Benchmark, file_per: FilePer
 ) -> tuple[Variant, ...]:
     """Return `variants` and existing variants, in a fixed order, if their files share a list of images."""
-    existing = [variant for plan in OutputState(store).plans() for variant in plan["manifest"]["variants"]]
+    existing = [variant for plan in SetLedger(store).plans() for variant in plan["manifest"]["variants"]]
     ranks = {name: rank for rank, name in enumerate((CLEAN, *benchmark.operations))}
     found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
     known = (variant for variant in found if variant.name in ranks)
     wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
-    if not (stacked and benchmark.shares_arrays):
+    # Only arrays of a C set contain several levels.
+    if file_per == "shard" or benchmark is IMAGENET_P:
         return tuple(wanted)
     names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
     levels = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
@@ -456,11 +458,11 @@ def _check_output(store: Store, source: Items[Any]) -> None:
         return
     refuse_files(store)
     for folder in Path(output).parents:
-        if (folder / MANIFEST).exists() or OutputState(open_store(folder)).exists:
+        if (folder / MANIFEST).exists() or SetLedger(open_store(folder)).exists:
             raise OutputError(f"output {output} is inside another set, {folder}; choose another output")
 
 
-def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
+def _choose_encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     """Return the encodings of smooth sequences and of noise."""
     choice = config.video
     side = config.size or EDITIONS[config.base_edition].side or 0
@@ -475,7 +477,7 @@ def _encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     return (smooth.playable(), noise.playable()) if choice.playable else (smooth, noise)
 
 
-def _check_rows(recipe: BenchmarkRecipe, source: Source, keys: tuple[str, ...]) -> None:
+def _check_rows(recipe: BenchmarkRecipe[Any], source: Source, keys: tuple[str, ...]) -> None:
     """Raise an error if no image can be used, or if the images cannot be rows of one array."""
     if recipe.keeps_size:
         _check_one_size(source, keys)

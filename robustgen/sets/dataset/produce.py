@@ -18,6 +18,7 @@ from robustgen.errors import (
     explain_failure,
     name_error,
 )
+from robustgen.files.ledger import Failure, Origin, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.files.storage import host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
@@ -26,8 +27,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
-from robustgen.sets.dataset.records import Failure, Origin, Record
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.executors.progress import Reporter
 from robustgen.sets.formats.base import UnitWriter, Writer
@@ -39,6 +39,8 @@ _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 
 # Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
+# Rows of arrays are small, and rows of one variant are consecutive.
+_ROWS_AT_ONCE: Final = 128
 _USED_BITS: Final = "used_bits"
 # Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
@@ -84,7 +86,7 @@ class Production:
     recipe : Recipe
     source : Items
     writer : Writer
-    state : OutputState
+    state : SetLedger
     unit : WorkUnit
     sizes : sequence of int
         Bytes of each source image of the unit at the start of the run.
@@ -95,7 +97,7 @@ class Production:
     recipe: Recipe[Any]
     source: Items[Any]
     writer: Writer
-    state: OutputState
+    state: SetLedger
     unit: WorkUnit
     sizes: tuple[int, ...]
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -180,9 +182,8 @@ def produce(job: Production, reporter: Reporter) -> Record:
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     used_bits = list[int | None]()
-    step = job.writer.images_at_once or job.recipe.images_at_once
-    labels = [*map(job.source.label, unit.keys)] if job.writer.needs_labels else []
-    with job.writer.open(job.state.root, unit, labels) as writer:
+    step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
+    with job.writer.open(job.state.root, unit, job.source.label) as writer:
         for start in range(0, len(unit.keys), step):
             works = [
                 ImageWork(job, writer, unit.start + index, unit.keys[index], job.sizes[index])

@@ -5,28 +5,35 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Generic
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.pixels.benchmarks.corruptions import get_corruption, get_family
-from robustgen.pixels.benchmarks.editions import Edition, check_size, get_edition
+from robustgen.pixels.benchmarks.binding import (
+    NOT_CONSTANTS,
+    Bound,
+    BoundCorruption,
+    BoundPerturbation,
+    Overrides,
+    bind,
+)
+from robustgen.pixels.benchmarks.corruptions import get_family
+from robustgen.pixels.benchmarks.editions import check_size, get_edition
 from robustgen.pixels.benchmarks.ingredients import OpenedIngredient
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C, IMAGENET_P, Benchmark, Kind, Variant
-from robustgen.pixels.benchmarks.overrides import NOT_CONSTANTS, Overrides
-from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
-from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption, Operation, Scale, get_known
+from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.pixels.imaging.preparation import PreparationStep
+from robustgen.pixels.imaging.geometry import PreparationStep
 from robustgen.sets.formats.base import SetListing, Writer
 from robustgen.sets.sources.base import Loaded
 
 _WORD: Final = np.dtype("<u8")
+
+AnyBound = TypeVar("AnyBound", bound=Bound)
 
 
 class _Words(np.random.SeedSequence):
@@ -41,17 +48,9 @@ class _Words(np.random.SeedSequence):
         return self._words
 
 
-def _identify_stream(seed: int, kind: str, edition: str, name: str, level: float) -> str:
-    """Return the part of the stream identity that all images of a variant share; the key follows it."""
-    return "\0".join([str(seed), kind, edition, name, str(level), ""])
-
-
 def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
     """Return the random stream of one output, seeded by a hash of the arguments only."""
-    return _make_rng(_identify_stream(seed, kind, edition, name, level) + key)
-
-
-def _make_rng(identity: str) -> np.random.Generator:
+    identity = "\0".join([str(seed), kind, edition, name, str(level), key])
     # PCG64 takes four words of 64 bits, the length of a SHA-256.
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
     return np.random.Generator(np.random.PCG64(_Words(np.frombuffer(digest, _WORD))))
@@ -117,54 +116,8 @@ def rank(seed: int, key: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{key}".encode("utf-8", "surrogateescape")).digest()
 
 
-@dataclass(frozen=True, eq=False)
-class BoundVariant:
-    """One variant of a recipe, with everything that can be computed without an image.
-
-    Attributes
-    ----------
-    operation : Operation
-    edition : Edition
-    level : int or float
-    scale : int or None
-        Constants to use instead of the edition's.
-    overrides : mapping of str to value
-        Parameters instead of the published constants.
-    stream : str
-        Common part of the identities of its random streams.
-    """
-
-    operation: Operation
-    edition: Edition
-    level: float
-    scale: int | None
-    overrides: Mapping[str, Any]
-    stream: str
-    _known: dict[Scale, Any] = field(default_factory=dict, init=False, repr=False)
-
-    @cached_property
-    def fixed_scale(self) -> Scale | None:
-        """Return the scale for all images; None if it depends on the image size."""
-        return self.scale or self.edition.fixed_scale(self.operation.table)
-
-    def scale_for(self, image: Rgb) -> Scale:
-        """Return the scale whose constants apply to `image`."""
-        return self.fixed_scale or self.edition.scale_for(image, known=self.operation.table)
-
-    def parameters(self, scale: Scale) -> Any:
-        """Return the parameter object at `scale`, with overrides applied."""
-        if scale not in self._known:
-            published = self.operation.parameters(self.level, scale)
-            self._known[scale] = dataclasses.replace(published, **self.overrides)
-        return self._known[scale]
-
-    def random_stream(self, key: str) -> np.random.Generator | None:
-        """Return the random stream for the image `key`; None for an operation without randomness."""
-        return _make_rng(self.stream + key) if self.operation.random else None
-
-
 @dataclass(frozen=True)
-class BenchmarkRecipe(Recipe[Rgb]):
+class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
     """Base class of the recipes of both benchmarks.
 
     Attributes
@@ -184,7 +137,7 @@ class BenchmarkRecipe(Recipe[Rgb]):
     scale: int | None = None
     overrides: Overrides = field(default_factory=dict)
     smallest_side: int = SMALLEST_SIDE
-    _bound: dict[tuple[str, float], BoundVariant] = field(
+    _bound: dict[tuple[str, float], AnyBound] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -202,25 +155,21 @@ class BenchmarkRecipe(Recipe[Rgb]):
         """Return the pixels of the image; raise an ImageError if it is too small for any operation."""
         return _check_side(as_rgb(loaded), min(self.smallest_side, get_edition(self.edition).smallest_side))
 
-    def get_operation(self, name: str) -> Operation:
-        """Return the corruption or perturbation `name` in the version of the edition."""
-        operation: Operation = get_known("operation", name, self.benchmark.operations)
-        return operation
-
-    def bind(self, variant: Variant) -> BoundVariant:
-        """Return `variant` with its operation and its constants in this recipe."""
+    def bind(self, variant: Variant) -> AnyBound:
+        """Return the operation of `variant` at its level, with its constants in this recipe."""
         # Hashing this tuple takes a fifth of the time of hashing the variant.
         place = variant.name, variant.level
-        bound = self._bound.get(place)
-        if bound is None:
-            operation, edition = self.get_operation(variant.name), get_edition(self.edition)
+        if place not in self._bound:
             overrides = self.overrides.get(variant.name, {}).get(variant.level, {})
-            stream = _identify_stream(
-                self.seed, self.benchmark.kind, self.edition, variant.name, variant.level
-            )
-            bound = BoundVariant(operation, edition, variant.level, self.scale, overrides, stream)
-            self._bound[place] = bound
-        return bound
+            made = bind(self.edition, *place, self.benchmark.kind, scale=self.scale, overrides=overrides)
+            self._bound[place] = cast("AnyBound", made)
+        return self._bound[place]
+
+    def open_stream(self, variant: Variant, key: str) -> np.random.Generator | None:
+        """Return the random stream of `variant` for the image `key`; None if its operation draws nothing."""
+        place = self.edition, variant.name, variant.level, key
+        is_random = self.bind(variant).operation.random
+        return item_rng(self.seed, self.benchmark.kind, *place) if is_random else None
 
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return edition, seed, scale and the constants of every variant."""
@@ -237,13 +186,10 @@ class BenchmarkRecipe(Recipe[Rgb]):
             return {}
         bound = self.bind(variant)
         if bound.fixed_scale:
-            return self._describe(bound.operation, bound.parameters(bound.fixed_scale))
-        return {
-            str(scale): self._describe(bound.operation, bound.parameters(scale))
-            for scale in bound.operation.table
-        }
+            return self._describe(bound, bound.parameters(bound.fixed_scale))
+        return {str(scale): self._describe(bound, bound.parameters(scale)) for scale in bound.operation.table}
 
-    def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
+    def _describe(self, bound: AnyBound, parameters: Any) -> dict[str, Any]:
         """Return everything that decides the pixels of a variant, as JSON values."""
         plain = dataclasses.asdict(parameters)
         return {name: value for name, value in plain.items() if name not in NOT_CONSTANTS}
@@ -258,7 +204,7 @@ def _check_side(image: Rgb, smallest: int) -> Rgb:
 
 
 @dataclass(frozen=True)
-class CorruptionRecipe(BenchmarkRecipe):
+class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
     """Recipe of ImageNet-C: one image for each corruption and severity, from the prepared image.
 
     Attributes
@@ -291,35 +237,28 @@ class CorruptionRecipe(BenchmarkRecipe):
         edition = get_edition(self.edition)
         return edition.prepared(prepared) if edition.by_corruption else prepared
 
-    def get_operation(self, name: str) -> Corruption:
-        """Return the corruption `name`, in the version of the edition."""
-        return get_corruption(name, get_edition(self.edition).implementation)
-
     def cite(self, variants: Iterable[Variant]) -> str:
         """Return the publications that the corruptions of `variants` come from."""
-        corruptions = [self.get_operation(variant.name) for variant in variants if variant.name != CLEAN]
+        corruptions = [self.bind(variant).operation for variant in variants if variant.name != CLEAN]
         return " ".join(dict.fromkeys(get_family(corruption).citation for corruption in corruptions))
 
     def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Return the corrupted image: uint8 (H, W, 3)."""
         if variant.name == CLEAN:
             return self.complete(prepared)
-        bound = self.bind(variant)
-        operation, edition, rng = bound.operation, bound.edition, bound.random_stream(key)
-        assert isinstance(operation, Corruption)
+        bound, rng = self.bind(variant), self.open_stream(variant, key)
+        operation, edition = bound.operation, bound.edition
         if min(prepared.shape[:2]) < operation.smallest_side:
             _check_side(prepared, operation.smallest_side)
-        parameters = bound.parameters(bound.scale_for(prepared))
         shared = {} if shared is None else shared
         if not edition.by_corruption:
             given = self._give(operation, key, edition.prepared, shared)
-            return as_rgb(edition.corrupt(operation, prepared, parameters, rng, shared=shared, given=given))
-        preparation = operation.preparation(parameters)
+            return as_rgb(bound.apply(prepared, rng, shared, given))
+        preparation = operation.preparation(bound.parameters_for(prepared))
         if (place := f"{preparation.resize}/{preparation.crop}") not in shared:
             shared[place] = preparation.prepare(prepared)
         given = self._give(operation, key, preparation.step, shared)
-        made = edition.corrupt(operation, shared[place], parameters, rng, shared=shared, given=given)
-        return as_rgb(preparation.complete(made))
+        return as_rgb(preparation.complete(bound.apply(shared[place], rng, shared, given)))
 
     def _give(
         self, operation: Corruption, key: str, preparation: PreparationStep, shared: dict[str, Any]
@@ -332,16 +271,16 @@ class CorruptionRecipe(BenchmarkRecipe):
             shared[place] = self.ingredients[name].give(key, preparation)
         return shared[place]
 
-    def _describe(self, operation: Operation, parameters: Any) -> dict[str, Any]:
-        constants = super()._describe(operation, parameters)
-        needs = operation.needs.name if isinstance(operation, Corruption) and operation.needs else ""
+    def _describe(self, bound: BoundCorruption, parameters: Any) -> dict[str, Any]:
+        constants = super()._describe(bound, parameters)
+        needs = bound.operation.needs.name if bound.operation.needs else ""
         if needs in self.ingredients and (content := self.ingredients[needs].describe(parameters)):
             constants[needs] = content
         return constants
 
 
 @dataclass(frozen=True)
-class PerturbationRecipe(BenchmarkRecipe):
+class PerturbationRecipe(BenchmarkRecipe[BoundPerturbation]):
     """Recipe of ImageNet-P: a sequence of frames for each perturbation, from the raw image."""
 
     benchmark = IMAGENET_P
@@ -359,17 +298,13 @@ class PerturbationRecipe(BenchmarkRecipe):
 
     def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Return the sequence of the raw image, perturbed at the perturbation's stage: uint8 (T, H, W, 3)."""
-        return np.stack([*self.stream(variant, key, prepared)])
+        return self.bind(variant).apply(prepared, self.open_stream(variant, key))
 
     def stream(self, variant: Variant, key: str, prepared: Rgb) -> Iterator[Rgb]:
         """Yield the frames of `make` one by one, because those of a large photograph would fill memory."""
-        bound = self.bind(variant)
-        edition, operation, scale = bound.edition, PERTURBATIONS[variant.name], bound.scale_for(prepared)
-        stage, parameters = operation.stage[scale], bound.parameters(scale)
-        source, rng = edition.at_stage(prepared, stage), bound.random_stream(key)
-        return edition.finish(operation.frames(source, parameters, rng), stage)
+        return self.bind(variant).frames(prepared, self.open_stream(variant, key))
 
 
-RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe]]] = MappingProxyType(
+RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe[Any]]]] = MappingProxyType(
     {"c": CorruptionRecipe, "p": PerturbationRecipe}
 )

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from robustgen.files.ledger import Failure, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.records import Coverage, Failure, Record
+from robustgen.sets.dataset.records import Coverage
 from robustgen.sets.formats.units import WorkUnit, digest_content
 
 
@@ -99,14 +100,14 @@ def reconcile(
         others = (unit for unit in view.units if not unit.folders.isdisjoint(record.variants))
         if not any(find_lacking(plan, unit, written) for unit in others):
             void[name] = record
-    arrays = view.units if plan.writer.arrays else []
     pending = [lacking for unit in own if (lacking := find_lacking(plan, unit, made))]
+    arrays = zip(plan.writer.arrays, view.units, strict=False)
     failures = (failure for record in standing.values() for failure in record.failures)
     return Pending(
         [replace(u, expected={key: identities[key] for key in u.keys if identities[key]}) for u in pending],
         {name: [f.path for f in record.files if f.path not in spared] for name, record in void.items()},
-        [failure for failure in failures if plan.writer.joint or failure["key"] in keys],
-        [plan.writer.arrays[unit.number] for unit in arrays if find_lacking(plan, unit, written)],
+        [failure for failure in failures if plan.writer.file_per != "image" or failure["key"] in keys],
+        [name for name, unit in arrays if find_lacking(plan, unit, written)],
         identities,
     )
 
@@ -114,11 +115,11 @@ def reconcile(
 def list_parts(plan: Plan, unit: WorkUnit | Record) -> Iterable[str]:
     """Return what a unit writes and a record contains: images, or else a file, by its content."""
     keys = unit.keys if isinstance(unit, WorkUnit) else unit.images
-    if not plan.writer.joint:
+    if plan.writer.file_per == "image":
         return keys
     # All variants of an array share one file.
     folders = [variant if isinstance(variant, str) else variant.folder for variant in unit.variants]
-    return [digest_content(keys, folders if plan.writer.arrays else (), unit.shared)]
+    return [digest_content(keys, folders if plan.writer.file_per == "operation" else (), unit.shared)]
 
 
 def find_lacking(plan: Plan, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
@@ -128,7 +129,7 @@ def find_lacking(plan: Plan, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
     if not lacking:
         return None
     wanted = frozenset[str]().union(*lacking.values())
-    keys = unit.keys if plan.writer.joint else tuple(lacking)
+    keys = tuple(lacking) if plan.writer.file_per == "image" else unit.keys
     return replace(unit, keys=keys, variants=tuple(v for v in unit.variants if v.folder in wanted))
 
 
@@ -170,7 +171,8 @@ class _PlanView:
 
     def is_replaced(self, record: Record) -> bool:
         """Return whether the plan creates files of many images in place of those of a record."""
-        if not self._plan.writer.joint or not self._wanted.isdisjoint(list_parts(self._plan, record)):
+        is_separate = self._plan.writer.file_per == "image"
+        if is_separate or not self._wanted.isdisjoint(list_parts(self._plan, record)):
             return False
         has_same_images = digest_content(record.images, (), record.shared) in self._wanted
         return not has_same_images or not self.folders.isdisjoint(record.variants)

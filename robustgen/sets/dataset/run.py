@@ -10,6 +10,7 @@ from functools import cached_property, partial
 
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
+from robustgen.files.ledger import Failure, Record, Standing
 from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import (
     ERRORS,
@@ -34,9 +35,8 @@ from robustgen.sets.dataset.produce import (
     measure_image,
 )
 from robustgen.sets.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, Coverage, Failure, Record, name_mirror, to_bytes
-from robustgen.sets.dataset.sharing import share_units
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.records import COMPANIONS, Coverage, name_mirror
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import Executor, carry_out, count_cores
 from robustgen.sets.executors.progress import Progress
 from robustgen.sets.formats.base import SetListing
@@ -125,14 +125,13 @@ def run(
     """
     if overwrite and shard:
         raise OutputError("--overwrite cannot be combined with --shard, because shards share one output")
-    state = OutputState(plan.store, beside=plan.has_state_beside)
-    has_state_beside = not state.location.startswith(f"{plan.store.location}/")
-    if has_state_beside and state.list_records() and next(iter(plan.store.list()), None) is None:
-        # The set was removed, but the state folder next to it was not.
-        state.clear()
-        state = OutputState(plan.store, beside=plan.has_state_beside)
+    with name_output_in_errors(plan.store):
+        state = SetLedger(plan.store, beside=plan.has_classes_at_root)
+        if (standing := state.standing()) is Standing.ORPHANED:
+            state.clear()
+            state, standing = SetLedger(plan.store, beside=plan.has_classes_at_root), Standing.NEW
     attempt = partial(_SetRun, plan, state, shard or (1, 1), cluster, log, on_begin)
-    with _clean_up(plan, state):
+    with _clean_up(plan, state, standing):
         try:
             return attempt().carry_out(overwrite=overwrite)
         except AnotherSetError:
@@ -144,22 +143,21 @@ def run(
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the unfinished `shards` of `plan`; 1 if only files about the set are missing."""
-    state = OutputState(plan.store, beside=plan.has_state_beside)
+    state = SetLedger(plan.store, beside=plan.has_classes_at_root)
     waiting = _SetRun(plan, state, (1, shards)).list_waiting()
     return waiting or [1] * (not is_finished(state))
 
 
 @contextmanager
-def _clean_up(plan: Plan, state: OutputState) -> Iterator[None]:
+def _clean_up(plan: Plan, state: SetLedger, standing: Standing) -> Iterator[None]:
     """Remove temporary files, and everything written by a run that failed before its work began."""
     with name_output_in_errors(plan.store):
-        is_new = not state.exists
         try:
             yield
         except BaseException:
-            if state.is_ours and not state.list_records() and not state.list_claims():
+            if state.standing() is Standing.BEGUN:
                 state.clear()
-            if is_new:
+            if standing is Standing.NEW:
                 plan.store.withdraw()
             raise
         finally:
@@ -172,7 +170,7 @@ class _SetRun:
     def __init__(
         self,
         plan: Plan,
-        state: OutputState,
+        state: SetLedger,
         shard: tuple[int, int],
         cluster: Executor | None = None,
         log: UnitLog = lambda unit, outcome: None,
@@ -189,7 +187,7 @@ class _SetRun:
         self._complaints = list[Complaint]()
         self._used_bits = dict[str, int | None]()
         self._removed = 0
-        self._is_unchanged = state.is_finished()
+        self._standing = state.standing()
 
     def carry_out(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
@@ -215,14 +213,14 @@ class _SetRun:
         if found.void or self._pending:
             # An existing manifest must describe all records, even if this run is killed.
             plan.store.delete(MANIFEST)
-            self._is_unchanged = False
+            self._standing = Standing.STARTED
             discard(state, COMPANIONS)
         self._delete(found.void)
         if self._pending:
             self._removed = 0
             self._on_begin()
             self._make_pending()
-            if plan.writer.joint:
+            if plan.writer.file_per != "image":
                 found = self._reconcile(self._is_whole)
                 if found.units:
                     raise OutputError(
@@ -248,7 +246,7 @@ class _SetRun:
         for name in sorted({variant.folder.partition("/")[0] for variant in plan.variants}):
             entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
             if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
-                remark = " (move the hidden state folder of a set with it)" * plan.has_state_beside
+                remark = " (move the hidden state folder of a set with it)" * plan.has_classes_at_root
                 raise OutputError(
                     f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
                     "choose another output, or --overwrite"
@@ -317,9 +315,7 @@ class _SetRun:
             Meter(total, f"{self._plan.recipe.noun}s") as meter,
             Progress(meter, everywhere=self._cluster is not None) as self._progress,
         ):
-            for name in share_units(
-                self._state, self._pending, self._make, self._state.has_record, at_once=self._workers
-            ):
+            for name in self._state.share(self._pending, self._make, at_once=self._workers):
                 self._progress.finish(self._pending[name].count_outputs())
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
@@ -369,7 +365,9 @@ class _SetRun:
                 self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
 
         def list_failed() -> set[tuple[str, str]]:
-            return _name_outputs(self._failures if self._is_unchanged else self._summary.failures)
+            return _name_outputs(
+                self._failures if self._standing >= Standing.COPIED else self._summary.failures
+            )
 
         def list_all() -> SetListing:
             """Return the images of this run and of all others."""
@@ -387,7 +385,9 @@ class _SetRun:
         ]
         record = Record({}, folders, written, refused)
         self._put_files(COMPANIONS, record, lambda path: plan.store.put(path, files[path]))
-        if not is_finished(state, exactly=not self._is_unchanged):
+        # What this run has changed is no copy of a finished set.
+        least = Standing.COPIED if self._standing >= Standing.COPIED else Standing.FINISHED
+        if not is_finished(state, least):
             waiting = self.list_waiting() if is_sharded else []
             if not waiting:
                 plan.store.delete(MANIFEST)
@@ -427,11 +427,11 @@ class _SetRun:
         store, state, held = self._plan.store, self._state, self._state.read_record(name) or Record()
         # Shards that are merged know only their own failures, which matter only to files.
         if record.files or name != COMPANIONS:
-            made = self._is_unchanged and held.shared
+            made = self._standing >= Standing.COPIED and held.shared
             record = replace(
                 record, shared=made or self._summary.identify(name, record.variants, self._plan.keys)
             )
-        if to_bytes(held) == to_bytes(record) and self._is_whole(record):
+        if held.to_bytes() == record.to_bytes() and self._is_whole(record):
             return
         store.delete(MANIFEST)
         discard(state, name)
@@ -445,7 +445,7 @@ def _name_outputs(failures: Iterable[Failure]) -> set[tuple[str, str]]:
     return {(each["key"], each.get("variant", "")) for each in failures}
 
 
-def discard(state: OutputState, name: str) -> None:
+def discard(state: SetLedger, name: str) -> None:
     """Delete a record and its files."""
     if record := state.read_record(name):
         for file in record.files:
@@ -453,7 +453,7 @@ def discard(state: OutputState, name: str) -> None:
     state.delete_record(name)
 
 
-def clear(state: OutputState) -> None:
+def clear(state: SetLedger) -> None:
     """Delete everything that runs of any version recorded in an output, and nothing else."""
     folders, root = {""}, state.root
     for _, record in state.read_records(any_version=True):

@@ -4,7 +4,7 @@ from importlib import metadata
 
 from robustgen.files.version import __version__
 from robustgen.pixels.imaging.jpeg import Libjpeg, decoder_version, libjpeg_version
-from robustgen.pixels.imaging.opencv import cv2
+from robustgen.pixels.imaging.third_party import cv2
 
 
 def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:

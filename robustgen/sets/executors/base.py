@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from robustgen.pixels.imaging.kernels.loop_cache import call_before_compiling
+from robustgen.pixels.imaging.kernels import call_before_compiling
 from robustgen.sets.executors.progress import Reporter
 
 Result = TypeVar("Result")

@@ -6,15 +6,14 @@ module, and name the `Format` here, or in an entry point of your own package.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files import rows
 from robustgen.files.registry import Registry
-
-if TYPE_CHECKING:
-    from robustgen.pixels.benchmarks.kinds import Kind
-    from robustgen.sets.formats.base import Dataset, Encoder, Writer, WriterSpec
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
+from robustgen.sets.formats.base import Dataset, Encoder, EncoderChoices, FilePer, SetContent, Writer
+from robustgen.sets.formats.trees import TreeWriter
 
 
 @dataclass(frozen=True)
@@ -25,27 +24,25 @@ class Format:
     ----------
     title : str
         Name for readers.
-    writers : mapping
-        Kind of set to a function that creates the writer from a `WriterSpec`; other kinds are not supported.
+    encoders : mapping
+        Kind of set to a function that creates the encoder from `EncoderChoices`; or, for shards, to the name
+        of the format whose encoder is used unless ``NAME:ENCODING`` chooses another one. Other kinds are not
+        supported.
+    writer : type of Writer
+        Default: separate files in class folders.
     reader : type of Dataset, optional
         Reads sets whose settings name this format. Default: files that Pillow decodes, or videos.
-    samples : str
-        Kinds of set whose shards may contain its files.
-    has_samples : bool
-        Whether its files contain files of another format, which ``NAME:ENCODING`` chooses.
-    joint : bool
-        Whether each file contains many images, so that all variants of a set share one list of images.
-    stacked : bool
-        Whether the levels of an operation share a file, if the benchmark stores them so.
     """
 
     title: str
-    writers: "Mapping[Kind, Callable[[WriterSpec], Writer]]"
-    reader: "type[Dataset] | None" = None
-    samples: str = ""
-    has_samples: bool = False
-    joint: bool = False
-    stacked: bool = False
+    encoders: Mapping[Kind, Callable[[EncoderChoices], Encoder] | str]
+    writer: type[Writer] = TreeWriter
+    reader: type[Dataset] | None = None
+
+    @property
+    def file_per(self) -> FilePer:
+        """Return the content of a file: one image or sequence, a shard, or all images of an operation."""
+        return self.writer.file_per
 
 
 FORMATS: Final[Registry[Format]] = Registry(
@@ -53,7 +50,7 @@ FORMATS: Final[Registry[Format]] = Registry(
 )
 """Formats by their name for `--format`."""
 
-DEFAULTS: "Final[Mapping[Kind, str]]" = {"c": "jpeg", "p": "mp4"}
+DEFAULTS: Final[Mapping[Kind, str]] = {"c": "jpeg", "p": "mp4"}
 """Formats of the published sets, except those of CIFAR, which are arrays."""
 
 
@@ -72,47 +69,44 @@ def parse_format(text: str) -> tuple[str, str | None]:
         raise UnknownNameError("format", name, FORMATS)
     if not colon:
         return name, None
-    if not FORMATS[name].has_samples:
+    if FORMATS[name].file_per != "shard":
         raise ConfigError(f"{name} has no encodings; write {name}, not {text}")
-    if encoding not in FORMATS or not FORMATS[encoding].samples:
-        raise UnknownNameError(f"encoding of {name}", encoding, _list_rows(lambda row: bool(row.samples)))
+    known = dict.fromkeys(each for kind in BENCHMARKS for each in list_encodings(kind))
+    if encoding not in known:
+        raise UnknownNameError(f"encoding of {name}", encoding, known)
     return name, encoding
 
 
-def formats_of(kind: "Kind") -> list[str]:
+def list_formats(kind: Kind) -> list[str]:
     """Return the names of the formats for sets of this kind."""
-    return _list_rows(lambda row: kind in row.writers)
+    return [name for name in FORMATS.list_usable() if kind in FORMATS[name].encoders]
 
 
-def _list_rows(fits: Callable[[Format], bool]) -> list[str]:
-    return [name for name in FORMATS.list_usable() if fits(FORMATS[name])]
+def list_encodings(kind: Kind) -> list[str]:
+    """Return the formats with one file for each image, which shards may contain."""
+    formats = [name for name in list_formats(kind) if FORMATS[name].file_per == "image"]
+    encoders = {name: _open_encoder(name, None, kind, EncoderChoices()) for name in formats}
+    return [name for name, encoder in encoders.items() if "." in (encoder.output_name("key") or "")]
 
 
-def open_writer(name: str, spec: "WriterSpec") -> "Writer":
-    """Return the writer of the format called `name`.
-
-    Raises
-    ------
-    ConfigError
-        The format does not exist for this kind of set.
-    """
-    kind = spec.benchmark.kind
-    if kind not in FORMATS[name].writers:
-        raise ConfigError(f"format: make-{kind} writes no {name} (known: {', '.join(formats_of(kind))})")
-    return FORMATS[name].writers[kind](spec)
-
-
-def open_sample_encoder(spec: "WriterSpec") -> "Encoder":
-    """Return the encoder of the images in files that contain many.
+def open_writer(
+    name: str, content: SetContent, choices: EncoderChoices, encoding: str | None = None
+) -> Writer:
+    """Return the writer of the format called `name`, with the `encoding` of the images in shards, if given.
 
     Raises
     ------
     ConfigError
-        The encoding does not exist for this kind of set.
+        The format or the encoding does not exist for this kind of set, or cannot store the set.
     """
-    kind = spec.benchmark.kind
-    name = spec.sample_format or DEFAULTS[kind]
-    if kind not in FORMATS[name].samples:
-        known = ", ".join(_list_rows(lambda row: kind in row.samples))
-        raise ConfigError(f"format: make-{kind} shards cannot be {name} (known: {known})")
-    return FORMATS[name].writers[kind](spec).encoder
+    kind = content.benchmark.kind
+    if kind not in FORMATS[name].encoders:
+        raise ConfigError(f"format: make-{kind} writes no {name} (known: {', '.join(list_formats(kind))})")
+    if encoding and encoding not in (known := list_encodings(kind)):
+        raise ConfigError(f"format: make-{kind} shards cannot be {encoding} (known: {', '.join(known)})")
+    return FORMATS[name].writer.create(_open_encoder(name, encoding, kind, choices), content)
+
+
+def _open_encoder(name: str, encoding: str | None, kind: Kind, choices: EncoderChoices) -> Encoder:
+    own = FORMATS[name].encoders[kind]
+    return _open_encoder(encoding or own, None, kind, choices) if isinstance(own, str) else own(choices)

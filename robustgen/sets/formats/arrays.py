@@ -25,10 +25,11 @@ from robustgen.sets.formats.base import (
     Dataset,
     Encoded,
     Encoder,
+    EncoderChoices,
     Labels,
+    SetContent,
     SetListing,
     Writer,
-    WriterSpec,
     keep_grey,
 )
 from robustgen.sets.formats.units import WorkUnit
@@ -87,17 +88,19 @@ class ArrayWriter(Writer):
     """Writer of one `.npy` per corruption (severity-major) or per perturbation, each a work unit."""
 
     suffix: ClassVar[str] = ".npy"
-    grey_channels: ClassVar[tuple[int, ...]] = (1,)
-    joint = True
-    # Rows are small, and rows of one variant are consecutive.
-    images_at_once: ClassVar[int | None] = 128
+    file_per = "operation"
 
-    def __init__(self, spec: WriterSpec) -> None:
-        super().__init__(RowEncoder(self.suffix[1:], self.grey_channels if spec.grey else None))
-        self._folders = [variant.folder for variant in spec.variants]
+    def __init__(self, encoder: Encoder, variants: Sequence[Variant]) -> None:
+        super().__init__(encoder)
+        self._folders = [variant.folder for variant in variants]
         files = [file_of(folder, self.suffix) for folder in self._folders]
         self.arrays = tuple(dict.fromkeys(files))
         self._levels = max(map(files.count, self.arrays))
+
+    @classmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> Writer:
+        """Return the writer of a set."""
+        return cls(encoder, content.variants)
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield one unit for each array, with all images and the variants in the array."""
@@ -106,7 +109,7 @@ class ArrayWriter(Writer):
             yield WorkUnit(number, 0, tuple(keys), own)
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenArray"]:
+    def open(self, root: Store, unit: WorkUnit, label: Callable[[str], int]) -> Iterator["_OpenArray"]:
         """Open the array of `unit`."""
         path = file_of(unit.variants[0].folder, self.suffix)
         with suppress(_Discarded), root.create(path) as file:
@@ -179,30 +182,33 @@ class ArchiveWriter(ArrayWriter):
     """
 
     suffix = ARCHIVE
-    grey_channels = ()
-    needs_labels: ClassVar[bool] = True
 
-    def __init__(self, spec: WriterSpec) -> None:
-        super().__init__(spec)
-        self._class_labels = spec.source.class_labels
-        names = {variant.folder.partition("/")[0]: variant.name for variant in spec.variants}
+    def __init__(self, encoder: Encoder, variants: Sequence[Variant], class_labels: NDArray[Any]) -> None:
+        super().__init__(encoder, variants)
+        self._class_labels = class_labels
+        names = {variant.folder.partition("/")[0]: variant.name for variant in variants}
         for stem, name in names.items():
             if other := names.get(_FAMILY + stem):
                 file = file_of(stem, ARCHIVE)
                 raise ConfigError(f"format npz: {name} and {other} would share {file}; choose npy")
+
+    @classmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> Writer:
+        """Return the writer of a set."""
+        return cls(encoder, content.variants, content.source.class_labels)
 
     def versions(self) -> dict[str, str]:
         """Return the release of zlib, which determines the bytes."""
         return {"zlib": numpy_files.ZLIB}
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator[_OpenArray]:
+    def open(self, root: Store, unit: WorkUnit, label: Callable[[str], int]) -> Iterator[_OpenArray]:
         """Open the archive of `unit`.
 
         Rows arrive image by image in a temporary file, but are compressed severity by severity.
         """
         path = file_of(unit.variants[0].folder, self.suffix)
-        own = self._class_labels[np.asarray(labels, np.int64)]
+        own = self._class_labels[[label(key) for key in unit.keys]]
         with suppress(_Discarded), root.create(f"{path}.rows") as rows:
             with suppress(_Discarded), root.create(path) as file:
                 pack = partial(_pack, labels=np.tile(own, (len(unit.variants), 1)), file=file)
@@ -368,5 +374,14 @@ def _open_known(store: Store, path: str, stamp: str) -> StoredArray | Rgb:
     return _open_images(store, path)
 
 
-NPY: Final = Format("NumPy arrays", dict.fromkeys(BENCHMARKS, ArrayWriter), Arrays, joint=True, stacked=True)
-NPZ: Final = Format("NumPy archives of MedMNIST-C", {"c": ArchiveWriter}, Archives, joint=True, stacked=True)
+def _encode_rows(choices: EncoderChoices) -> RowEncoder:
+    return RowEncoder("npy", (1,) if choices.grey else None)
+
+
+NPY: Final = Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _encode_rows), ArrayWriter, Arrays)
+NPZ: Final = Format(
+    "NumPy archives of MedMNIST-C",
+    {"c": lambda choices: RowEncoder("npz", () if choices.grey else None)},
+    ArchiveWriter,
+    Archives,
+)

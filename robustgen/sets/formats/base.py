@@ -1,12 +1,14 @@
 """Interfaces of all formats: the `Writer` of a set, and the `Dataset` that reads it back."""
 
-import hashlib
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +21,19 @@ from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Varia
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling
-from robustgen.sets.formats.prefetch import prefetch
 from robustgen.sets.formats.units import WorkUnit, cut_by_images
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import place_classes
-from robustgen.sets.sources.numbered import NumberedSource
+
+FilePer = Literal["image", "shard", "operation"]
+"""Content of a file: one image or sequence, many images of a variant, or all images of an operation."""
 
 Labels = NDArray[np.int64]
 
 SHARD_SIZE: Final = 1000
 """Default number of images per shard."""
+AHEAD: Final = 2
+"""Number of pieces read ahead, each by its own thread."""
 
 
 def keep_grey(pixels: Rgb) -> Pixels:
@@ -40,8 +45,33 @@ def keep_grey(pixels: Rgb) -> Pixels:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WriterSpec:
-    """Everything that a writer of any format may need to know about the set.
+class EncoderChoices:
+    """Choices that determine how images and sequences are encoded.
+
+    Attributes
+    ----------
+    quality : int
+        Quality of JPEG files.
+    libjpeg : {"turbo", "ijg"}
+        Library that writes JPEG files.
+    subsampling : {"4:2:0", "4:4:4"}
+        Chroma subsampling of JPEG files.
+    grey : bool
+        Whether all three channels are the same, so that files keep one channel if their format allows it.
+    videos : callable
+        Returns the video encodings of smooth sequences and of noise, or () for the published ones.
+    """
+
+    quality: int = 85
+    libjpeg: Libjpeg = "turbo"
+    subsampling: Subsampling = "4:2:0"
+    grey: bool = False
+    videos: Callable[[], tuple[video.Encoding, ...]] = tuple
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetContent:
+    """Images and variants of a set, from which its writer is created.
 
     Attributes
     ----------
@@ -49,35 +79,17 @@ class WriterSpec:
     variants : tuple of Variant
     keys : tuple of str
         The images, in order.
-    quality : int
-        Quality of JPEG files.
-    libjpeg : {"turbo", "ijg"}
-        Library that writes JPEG files.
-    subsampling : {"4:2:0", "4:4:4"}
-        Chroma subsampling of JPEG files.
-    encodings : callable
-        Returns the video encodings of smooth sequences and of noise, or () for the published ones.
-    sample_format : str or None
-        Format of the files in shards; None for the published one.
-    shard_size : int
-        Number of images per shard.
-    grey : bool
-        Whether all three channels are the same, so that files keep one channel if their format allows it.
     source : Items
         Source of the images.
+    shard_size : int
+        Number of images per shard.
     """
 
     benchmark: Benchmark
     variants: tuple[Variant, ...]
     keys: tuple[str, ...]
-    quality: int
     source: Items[Any]
-    libjpeg: Libjpeg = "turbo"
-    subsampling: Subsampling = "4:2:0"
-    encodings: Callable[[], tuple[video.Encoding, ...]] = tuple
-    sample_format: str | None = None
     shard_size: int = SHARD_SIZE
-    grey: bool = False
 
 
 @dataclass(frozen=True)
@@ -185,23 +197,29 @@ class Writer(ABC):
     ----------
     encoder : Encoder
         Encodes each image or sequence.
-    joint : bool
-        Whether each file contains many images, so that one unit writes it.
-    images_at_once : int or None
-        Number of images processed together; None for the recipe's number.
+    file_per : {"image", "shard", "operation"}
+        Content of a file: one image or sequence; many images of one variant; or all images of an operation,
+        as the rows of an array. One unit writes each file.
     arrays : tuple of str
-        Names of the files with one row per image, for ``dataset.json``.
-    needs_labels : bool
-        Whether its files contain labels.
+        Names of the files per operation, in the order of the units, for ``dataset.json``.
     """
 
-    joint: ClassVar[bool] = False
-    images_at_once: ClassVar[int | None] = None
+    file_per: ClassVar[FilePer]
     arrays: tuple[str, ...] = ()
-    needs_labels: ClassVar[bool] = False
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
+
+    @classmethod
+    @abstractmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> "Writer":
+        """Return the writer of a set.
+
+        Raises
+        ------
+        ConfigError
+            The format cannot store the set.
+        """
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that determine the bytes, apart from the pixels."""
@@ -224,8 +242,10 @@ class Writer(ABC):
         return cut_by_images(keys, variants)
 
     @abstractmethod
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> AbstractContextManager[UnitWriter]:
-        """Open a writer for the files of `unit` below `root`."""
+    def open(
+        self, root: Store, unit: WorkUnit, label: Callable[[str], int]
+    ) -> AbstractContextManager[UnitWriter]:
+        """Open a writer for the files of `unit` below `root`; `label` returns the class of an image."""
 
     def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the small files about the whole set: path below the output to content.
@@ -247,79 +267,29 @@ class Writer(ABC):
         """
 
 
-class TreeWriter(Writer):
-    """Writer of separate files for each image, in the folder of the variant.
-
-    Parameters
-    ----------
-    encoder : Encoder
-    source : Items, optional
-        Source whose images have no class folders in their keys, such as rows of an array: the files then lie
-        in class folders.
-    """
-
-    def __init__(self, encoder: Encoder, source: Items[Any] | None = None) -> None:
-        super().__init__(encoder)
-        self._source = source
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of the files, and whether they lie in folders that their keys lack."""
-        folders = {"class_folders": True} if isinstance(self._source, NumberedSource) else {}
-        return super().settings() | folders
-
-    def find_folder(self, key: str) -> str:
-        """Return the folder that the files of the image `key` lie in, if its key lacks it: ``cat/``."""
-        return self._source.tree_path(key).removesuffix(key) if self._source else ""
-
-    def output_name(self, key: str) -> str | None:
-        """Return the name of the output for the source image `key`, below a variant's folder."""
-        name = super().output_name(key)
-        return name and self.find_folder(key) + name
-
-    @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenTree"]:
-        """Open a writer of separate files."""
-        yield _OpenTree(root, self)
-
-    def find_output(
-        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
-    ) -> tuple[str, bool]:
-        """Return path and equality of the file."""
-        path = variant.path(self.find_folder(key) + encoded.name)
-        return path, root.read(path) == encoded.data
-
-
-class _OpenTree:
-    """Unit writer that writes each file immediately."""
-
-    def __init__(self, root: Store, writer: TreeWriter) -> None:
-        self._root, self._writer = root, writer
-
-    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
-        """Write all files, or none if one of them fails."""
-        written: list[WrittenFile] = []
-        folder = self._writer.find_folder(key)
-        try:
-            for own, data, frames, _ in encoded:
-                name = folder + own
-                self._root.put(variant.path(name), data)
-                written.append(WrittenFile(name, len(data), hashlib.sha256(data).hexdigest(), frames))
-        except BaseException:
-            for each in written:
-                self._root.delete(variant.path(each.path))
-            raise
-        return written
-
-    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
-        return []
-
-
 def without_suffix(name: str) -> str:
     """Return `name` (POSIX) without its last suffix."""
     return str(PurePosixPath(name).with_suffix(""))
 
 
 # --- reading -------------------------------------------------------------------------------------
+
+_Place = TypeVar("_Place")
+_Piece = TypeVar("_Piece")
+
+
+def prefetch(
+    read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AHEAD
+) -> Iterator[_Piece]:
+    """Yield the results of `read` for all `places` in order, reading a few of them ahead."""
+    waiting: deque[Future[_Piece]] = deque()
+    with ThreadPoolExecutor(ahead) as pool:
+        for place in places:
+            # In the context of the caller, who may be quiet.
+            waiting.append(pool.submit(copy_context().run, read, place))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        yield from (piece.result() for piece in waiting)
 
 
 @dataclass(eq=False)

@@ -2,15 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
 from robustgen.files.containers.parquet import import_pyarrow
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind, Variant
-from robustgen.sets.formats import Format, open_sample_encoder
-from robustgen.sets.formats.base import Encoded, Encoder, WriterSpec
+from robustgen.pixels.benchmarks.kinds import Benchmark, Kind, Variant
+from robustgen.sets.formats import DEFAULTS, Format
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, Writer
 from robustgen.sets.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.parquet import Parquet
@@ -39,11 +39,19 @@ class ParquetWriter(ShardWriter):
     format = "parquet"
     reader = Parquet
 
-    def __init__(self, encoder: Encoder, spec: WriterSpec) -> None:
-        super().__init__(encoder, spec)
-        kind = spec.benchmark.kind
-        self.columns = SAMPLE_COLUMNS[kind], "label", spec.benchmark.operation, spec.benchmark.level, "key"
-        self.classes = [_as_text(name) for name in spec.source.classes]
+    def __init__(
+        self, encoder: Encoder, images: int, shard_size: int, benchmark: Benchmark, classes: Iterable[str]
+    ) -> None:
+        super().__init__(encoder, images, shard_size)
+        sample = SAMPLE_COLUMNS[benchmark.kind]
+        self.columns = sample, "label", benchmark.operation, benchmark.level, "key"
+        self.classes = [_as_text(name) for name in classes]
+
+    @classmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> Writer:
+        """Return the writer of a set."""
+        images, classes = len(content.keys), content.source.classes
+        return cls(encoder, images, content.shard_size, content.benchmark, classes)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of samples and shards, and the columns."""
@@ -123,10 +131,4 @@ class ParquetShards(Shards):
     reader = Parquet
 
 
-PARQUET: Final = Format(
-    "Parquet",
-    dict.fromkeys(BENCHMARKS, lambda spec: ParquetWriter(open_sample_encoder(spec), spec)),
-    ParquetShards,
-    has_samples=True,
-    joint=True,
-)
+PARQUET: Final = Format("Parquet", DEFAULTS, ParquetWriter, ParquetShards)

@@ -17,7 +17,7 @@ from robustgen.files.storage import Store, measure
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import decode, video
 from robustgen.pixels.imaging.arrays import Pixels
-from robustgen.sets.formats.base import Dataset, Encoded, Encoder, Labels, SetListing, Writer, WriterSpec
+from robustgen.sets.formats.base import Dataset, Encoded, Encoder, Labels, SetContent, SetListing, Writer
 from robustgen.sets.formats.units import WorkUnit, cut
 from robustgen.sets.sources.files import IndexedSource
 from robustgen.sets.sources.sample_names import KEYS
@@ -37,7 +37,7 @@ AddSample = Callable[[str, int, Encoded], None]
 class SampleWriter(Writer):
     """Writer of files that contain the samples of many images; one work unit writes each of them once."""
 
-    joint = True
+    file_per = "shard"
 
     @abstractmethod
     def shard_number(self, index: int, key: str) -> int:
@@ -55,11 +55,11 @@ class SampleWriter(Writer):
         """
 
     @contextmanager
-    def open(self, root: Store, unit: WorkUnit, labels: Sequence[int]) -> Iterator["_OpenShards"]:
+    def open(self, root: Store, unit: WorkUnit, label: Callable[[str], int]) -> Iterator["_OpenShards"]:
         """Open the shards of `unit`, one for each variant."""
         number = self.shard_number(unit.start, unit.keys[0])
         with ExitStack() as files, ExitStack() as shards:
-            unit_writer = _OpenShards(dict(zip(unit.keys, labels, strict=False)), shards)
+            unit_writer = _OpenShards(label, shards)
             for variant in unit.variants:
                 path = self.shard_path(variant, number)
                 file = files.enter_context(root.create(path))
@@ -71,14 +71,14 @@ class SampleWriter(Writer):
 class _OpenShards:
     """Unit writer of shards."""
 
-    def __init__(self, labels: Mapping[str, int], shards: ExitStack) -> None:
-        self._labels, self._shards = labels, shards
+    def __init__(self, label: Callable[[str], int], shards: ExitStack) -> None:
+        self._label, self._shards = label, shards
         self.files: dict[str, BinaryIO] = {}
         self.add: dict[Variant, AddSample] = {}
 
     def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
         (sample,) = encoded
-        self.add[variant](key, self._labels.get(key, -1), sample)
+        self.add[variant](key, self._label(key), sample)
         return []
 
     def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
@@ -91,11 +91,15 @@ class ShardWriter(SampleWriter):
 
     format: ClassVar[str]
     reader: ClassVar[type[IndexedSource]]
-    needs_labels = True
 
-    def __init__(self, encoder: Encoder, spec: WriterSpec) -> None:
+    def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
         super().__init__(encoder)
-        self.shard_size, self.count = spec.shard_size, -(-len(spec.keys) // spec.shard_size)
+        self.shard_size, self.count = shard_size, -(-images // shard_size)
+
+    @classmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> Writer:
+        """Return the writer of a set."""
+        return cls(encoder, len(content.keys), content.shard_size)
 
     @abstractmethod
     def shard_name(self, number: int) -> str:

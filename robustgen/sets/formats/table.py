@@ -14,10 +14,10 @@ from robustgen.files.containers.parquet import ParquetTable, import_pyarrow
 from robustgen.files.containers.tables import RowPlace
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.sets.formats import Format, open_sample_encoder
-from robustgen.sets.formats.base import Encoded, Encoder, SetListing, TreeWriter, Writer, WriterSpec
-from robustgen.sets.formats.original import OriginalEncoder
+from robustgen.sets.formats import Format
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, Writer
 from robustgen.sets.formats.shards import AddSample, SampleWriter, SourceSet
+from robustgen.sets.formats.trees import TreeWriter
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Options
 from robustgen.sets.sources.cells import Result, replace_images
@@ -85,9 +85,9 @@ class TableWriter(SampleWriter):
 
     Parameters
     ----------
-    source : Table
     encoder : Encoder
         Encodes each image as one file.
+    source : Table
     chosen : sequence of str
         Keys of all images to create.
 
@@ -97,11 +97,27 @@ class TableWriter(SampleWriter):
         The same; None if these are all images of the source.
     """
 
-    def __init__(self, source: Table, encoder: Encoder, chosen: Sequence[str]) -> None:
+    def __init__(self, encoder: Encoder, source: Table, chosen: Sequence[str]) -> None:
         super().__init__(encoder)
         self.source = source
         # Workers receive this with each task.
         self.chosen = frozenset(chosen) if len(chosen) < len(source.keys()) else None
+
+    @classmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> Writer:
+        """Return the writer of a set: of images in the cells, or of files, if the cells name files.
+
+        Raises
+        ------
+        ConfigError
+            The source is not a table.
+        """
+        source = content.source
+        if not isinstance(source, Table):
+            raise ConfigError("format: table is for sources of the kind table (--dataset table)")
+        if source.names_files:
+            return FileTableWriter(encoder, source)
+        return cls(encoder, source, content.keys)
 
     def settings(self) -> dict[str, Any]:
         """Return format, columns, and the settings of the images."""
@@ -189,14 +205,14 @@ class FileTableWriter(TreeWriter):
 
     Parameters
     ----------
-    source : Table
     encoder : Encoder
         Encodes each image as one file.
+    source : Table
     """
 
     format: ClassVar[str] = "table of files"
 
-    def __init__(self, source: Table, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, source: Table) -> None:
         super().__init__(encoder)
         self.source = source
 
@@ -234,13 +250,4 @@ class TableSet(SourceSet):
         return Table(location, Options(columns=self.manifest["settings"]["output"]["columns"]))
 
 
-def _open_writer(spec: WriterSpec) -> Writer:
-    if not isinstance(spec.source, Table):
-        raise ConfigError("format: table is for sources of the kind table (--dataset table)")
-    encoder = open_sample_encoder(spec) if spec.sample_format else OriginalEncoder(spec.quality, spec.libjpeg)
-    if spec.source.names_files:
-        return FileTableWriter(spec.source, encoder)
-    return TableWriter(spec.source, encoder, spec.keys)
-
-
-TABLE: Final = Format("tables as in the source", {"c": _open_writer}, TableSet, has_samples=True, joint=True)
+TABLE: Final = Format("tables as in the source", {"c": "original"}, TableWriter, TableSet)

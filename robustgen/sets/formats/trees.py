@@ -1,6 +1,8 @@
-"""Reader of sets with an image, a video, or a folder of frames for each key."""
+"""Trees: an image, a video, or a folder of frames for each key, in the folder of the variant."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -9,14 +11,98 @@ from typing import Any
 import numpy as np
 
 from robustgen.errors import ImageError, SourceError
+from robustgen.files.set_files import WrittenFile
+from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant, name_contents
 from robustgen.pixels.imaging import decode, video
 from robustgen.pixels.imaging.arrays import Pixels
-from robustgen.sets.formats.base import Dataset, Labels
-from robustgen.sets.sources.base import class_of
+from robustgen.sets.formats.base import Dataset, Encoded, Encoder, Labels, SetContent, Writer
+from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.sources.base import Items, class_of
 from robustgen.sets.sources.classes import describe_order, sort_classes
+from robustgen.sets.sources.numbered import NumberedSource
 
 VIDEO = ".mp4"
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+class TreeWriter(Writer):
+    """Writer of separate files for each image, in the folder of the variant.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    source : Items, optional
+        Source whose images have no class folders in their keys, such as rows of an array: the files then lie
+        in class folders.
+    """
+
+    file_per = "image"
+
+    def __init__(self, encoder: Encoder, source: Items[Any] | None = None) -> None:
+        super().__init__(encoder)
+        self._source = source
+
+    @classmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> Writer:
+        """Return the writer of a set."""
+        return cls(encoder, content.source)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the files, and whether they lie in folders that their keys lack."""
+        folders = {"class_folders": True} if isinstance(self._source, NumberedSource) else {}
+        return super().settings() | folders
+
+    def find_folder(self, key: str) -> str:
+        """Return the folder that the files of the image `key` lie in, if its key lacks it: ``cat/``."""
+        return self._source.tree_path(key).removesuffix(key) if self._source else ""
+
+    def output_name(self, key: str) -> str | None:
+        """Return the name of the output for the source image `key`, below a variant's folder."""
+        name = super().output_name(key)
+        return name and self.find_folder(key) + name
+
+    @contextmanager
+    def open(self, root: Store, unit: WorkUnit, label: Callable[[str], int]) -> Iterator["_OpenTree"]:
+        """Open a writer of separate files."""
+        yield _OpenTree(root, self)
+
+    def find_output(
+        self, root: Store, variant: Variant, index: int, key: str, encoded: Encoded
+    ) -> tuple[str, bool]:
+        """Return path and equality of the file."""
+        path = variant.path(self.find_folder(key) + encoded.name)
+        return path, root.read(path) == encoded.data
+
+
+class _OpenTree:
+    """Unit writer that writes each file immediately."""
+
+    def __init__(self, root: Store, writer: TreeWriter) -> None:
+        self._root, self._writer = root, writer
+
+    def write(self, variant: Variant, index: int, key: str, encoded: Iterable[Encoded]) -> list[WrittenFile]:
+        """Write all files, or none if one of them fails."""
+        written: list[WrittenFile] = []
+        folder = self._writer.find_folder(key)
+        try:
+            for own, data, frames, _ in encoded:
+                name = folder + own
+                self._root.put(variant.path(name), data)
+                written.append(WrittenFile(name, len(data), hashlib.sha256(data).hexdigest(), frames))
+        except BaseException:
+            for each in written:
+                self._root.delete(variant.path(each.path))
+            raise
+        return written
+
+    def finish(self, failed: Sequence[str]) -> list[WrittenFile]:
+        return []
+
+
+# --- reading -------------------------------------------------------------------------------------
 
 
 def find_pattern(manifest: Mapping[str, Any]) -> str | None:

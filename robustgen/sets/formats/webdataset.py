@@ -8,8 +8,8 @@ from typing import BinaryIO, Final
 
 from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.name_lists import join_names
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Variant
-from robustgen.sets.formats import Format, open_sample_encoder
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.sets.formats import DEFAULTS, Format
 from robustgen.sets.formats.base import Encoded, SetListing
 from robustgen.sets.formats.shards import AddSample, Shards, ShardWriter
 from robustgen.sets.sources.sample_names import CLASS_NAMES, sample_key
@@ -91,10 +91,4 @@ class WebDatasetShards(Shards):
     reader = WebDataset
 
 
-WEBDATASET: Final = Format(
-    "WebDataset",
-    dict.fromkeys(BENCHMARKS, lambda spec: WebDatasetWriter(open_sample_encoder(spec), spec)),
-    WebDatasetShards,
-    has_samples=True,
-    joint=True,
-)
+WEBDATASET: Final = Format("WebDataset", DEFAULTS, WebDatasetWriter, WebDatasetShards)

@@ -15,8 +15,8 @@ from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.ingredients import Images, IngredientSpec, OpenedIngredient
 from robustgen.pixels.benchmarks.registry import Scale
 from robustgen.pixels.imaging.decode import reason_of
-from robustgen.pixels.imaging.depth import Depth, depth_from_midas, read_depth_picture
-from robustgen.pixels.imaging.preparation import PreparationStep
+from robustgen.pixels.imaging.geometry import PreparationStep
+from robustgen.pixels.imaging.three_d_cc_effects import Depth, depth_from_midas, read_depth_picture
 from robustgen.sets.sources.base import name_source_in_errors
 from robustgen.sets.sources.places import ARCHIVES, Place, find_place
 from robustgen.sets.sources.sample_names import sample_key

@@ -5,11 +5,12 @@ from typing import Any
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files.storage import Store
+from robustgen.pixels.benchmarks.binding import Bound
 from robustgen.pixels.benchmarks.ingredients import Ingredient, IngredientSpec, OpenedIngredient
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
-from robustgen.sets.dataset.recipes import BoundVariant, CorruptionRecipe, Recipe
+from robustgen.sets.dataset.recipes import CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import match_keys
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.ingredients import OPENERS
 from robustgen.sets.sources.base import Source
 from robustgen.settings.config import Config
@@ -30,7 +31,7 @@ def open_ingredients(
     ConfigError, MissingDependencyError
         An ingredient is missing or cannot be used, or none of the variants needs one that `config` names.
     """
-    needing = dict[Ingredient, list[BoundVariant]]()
+    needing = dict[Ingredient, list[Bound]]()
     for ingredient, bound in _list_needs(recipe, variants):
         needing.setdefault(ingredient, []).append(bound)
     names = [ingredient.name for ingredient in needing]
@@ -46,9 +47,10 @@ def open_ingredients(
                 f"{users[0].operation.name} needs {ingredient.sentence}: "
                 f"give --with {ingredient.name}=PLACE, or leave it out"
             )
-        parameters = [each.parameters(each.fixed_scale or next(iter(each.operation.table))) for each in users]
-        every, cache = match_keys(source, config), OutputState(store).store
-        spec = IngredientSpec(place, settings, parameters, source, every, config.libjpeg, cache)
+        every, cache = match_keys(source, config), SetLedger(store).store
+        spec = IngredientSpec(
+            place, settings, [each.any_parameters() for each in users], source, every, config.libjpeg, cache
+        )
         opened[ingredient.name] = OPENERS.get(ingredient.name, ingredient.open)(spec)
         opened[ingredient.name].check(keys)
     return opened
@@ -59,13 +61,11 @@ def find_fitting(recipe: Recipe[Any], variants: tuple[Variant, ...]) -> Ingredie
     return next((each for each, _ in _list_needs(recipe, variants) if each.fits_image), None)
 
 
-def _list_needs(
-    recipe: Recipe[Any], variants: tuple[Variant, ...]
-) -> Iterator[tuple[Ingredient, BoundVariant]]:
+def _list_needs(recipe: Recipe[Any], variants: tuple[Variant, ...]) -> Iterator[tuple[Ingredient, Bound]]:
     """Yield the ingredient of each variant that needs one, and the variant with its constants."""
     if isinstance(recipe, CorruptionRecipe):
         for variant in variants:
-            if variant.name != CLEAN and (needs := recipe.get_operation(variant.name).needs):
+            if variant.name != CLEAN and (needs := recipe.bind(variant).operation.needs):
                 yield needs, recipe.bind(variant)
 
 

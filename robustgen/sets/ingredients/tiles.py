@@ -14,8 +14,8 @@ from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.ingredients import IngredientSpec, OpenedIngredient
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.geometry import PreparationStep
 from robustgen.pixels.imaging.laion_c_effects import MOST_PICTURES, STICKER_SIDE, TileBank, shrink_to_tile
-from robustgen.pixels.imaging.preparation import PreparationStep
 from robustgen.sets.executors import count_cores
 from robustgen.sets.sources.base import Options, Reusable
 from robustgen.sets.sources.opening import open_source

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.files.ledger import Ledger
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.evaluation.store import choose_unit_size
 from robustgen.lab.models.onnx import OnnxModel
@@ -215,10 +216,8 @@ def test_units_can_be_processed_in_any_order(digits, model, tmp_path, monkeypatc
     few = FEW_C if kind == "c" else (*FEW_P, "--limit", "5", "--classes", put_names(tmp_path))
     flags = (*FOLDER, *few, *BATCH, "--jobs", "1")
     evaluate(source, model, tmp_path / "forwards", *flags, status=1)
-    share = evaluating.share_units
-    monkeypatch.setattr(
-        evaluating, "share_units", lambda state, names, *rest: share(state, [*names][::-1], *rest)
-    )
+    share = Ledger.share
+    monkeypatch.setattr(Ledger, "share", lambda self, names, *rest: share(self, [*names][::-1], *rest))
     evaluate(source, model, tmp_path / "backwards", *flags, status=1)
     found = predictions(tmp_path / "backwards")
     assert found and found == predictions(tmp_path / "forwards")

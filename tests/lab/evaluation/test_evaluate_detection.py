@@ -14,6 +14,7 @@ from skimage import data as photographs
 from robustgen.lab.models.detectors import TorchvisionDetector, open_detector
 from robustgen.pixels.imaging.decode import decode
 from robustgen.sets.dataset import open_dataset
+from robustgen.sets.sources import files
 from robustgen.settings.models import Runtime
 from tests.helpers import cli, cli_error
 
@@ -48,6 +49,16 @@ def other(image):
 
 def text(image):
     return "boxes"
+
+
+left = [1000]
+
+
+def tired(image):
+    left[0] -= 1
+    if left[0] < 0:
+        raise RuntimeError("tired")
+    return bright(image)
 """
 
 
@@ -189,6 +200,35 @@ def test_a_run_goes_on_where_files_are_missing(at_home, tmp_path):
     assert "2 files written, 5 were there already" in more.stdout
     result = cli(*command(at_home, tmp_path / "out", "--seed", 1, "--overwrite", "--quiet"))
     assert "5 files written" in result.stdout and (folder / "fog" / "5.json").read_bytes() != before
+
+
+def test_images_are_read_once_for_all_variants_and_detectors_and_not_again_after_an_interruption(
+    at_home, tmp_path, monkeypatch
+):
+    read, decoded = files.EncodedSource.read, list[str]()
+    monkeypatch.setattr(
+        files.EncodedSource, "read", lambda self, key: (decoded.append(key), read(self, key))[1]
+    )
+    both = [*command(at_home, tmp_path / "out", "--quiet", "--model", "mydetector:tired")]
+    cli(*both)
+    assert len(decoded) == len({*decoded}) == 20
+    whole = {
+        each.relative_to(tmp_path / "out"): each.read_bytes() for each in (tmp_path / "out").rglob("*.json")
+    }
+    first, second = (tmp_path / "out" / f"mydetector-{name}" for name in ("bright", "tired"))
+    for name in ("clean", "contrast/2", "fog/5"):
+        assert (first / f"{name}.json").read_bytes() == (second / f"{name}.json").read_bytes()
+    # The second detector fails in the eighth image, after seven in five variants.
+    decoded.clear()
+    both[both.index("--output") + 1] = tmp_path / "again"
+    monkeypatch.setattr(sys.modules["mydetector"], "left", [7 * 5 + 2])
+    assert "tired" in cli_error(*both)
+    monkeypatch.setattr(sys.modules["mydetector"], "left", [1000])
+    decoded.clear()
+    cli(*both)
+    assert len(decoded) == len({*decoded}) == 13
+    again = tmp_path / "again"
+    assert whole == {each.relative_to(again): each.read_bytes() for each in again.rglob("*.json")}
 
 
 def test_some_images_are_scored_against_their_own_annotations(at_home, tmp_path):

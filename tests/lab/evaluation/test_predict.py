@@ -12,10 +12,10 @@ import onnx
 import pytest
 from PIL import Image
 
+from robustgen.files import ledger
 from robustgen.lab.models import preprocessing
 from robustgen.lab.models.onnx import list_weights
 from robustgen.pixels.imaging.video import read_sequence
-from robustgen.sets.dataset import sharing
 from robustgen.sets.dataset.opening import open_dataset
 from tests.digits import (
     PLAIN,
@@ -405,8 +405,8 @@ def test_a_unit_that_another_run_has_claimed_is_waited_for(folder_c, model, tmp_
     (place(tmp_path / "p") / ".robustgen" / "records" / f"{name}.json").unlink()
     claim_elsewhere(place(tmp_path / "p"), name)
     looked = []
-    monkeypatch.setattr(sharing.time, "sleep", looked.append)
-    monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
+    monkeypatch.setattr(ledger.time, "sleep", looked.append)
+    monkeypatch.setattr(ledger, "_PATIENCE", 1.0)
     assert "150 images predicted" in predict(folder_c, model, tmp_path / "p", *BATCH).stdout
     assert looked and sorted(records_of(place(tmp_path / "p"))) == VARIANTS
 

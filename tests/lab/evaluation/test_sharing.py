@@ -22,11 +22,11 @@ CODE = """
 import os, sys, time
 from pathlib import Path
 from robustgen.cli import main
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.lab.models.onnx import OnnxModel
 
 place, runs = Path(sys.argv.pop(1)), int(sys.argv.pop(1))
-claim, run, shown = OutputState.claim, OnnxModel.run, [-1]
+claim, run, shown = SetLedger.claim, OnnxModel.run, [-1]
 
 def wait(self, name, **choices):
     if shown[0] < 0:
@@ -43,7 +43,7 @@ def count(self, images):
     # Other images in a batch would give other bytes.
     return run(self, images) * (1 + images.mean())
 
-OutputState.claim, OnnxModel.run = wait, count
+SetLedger.claim, OnnxModel.run = wait, count
 try:
     main()
 finally:

@@ -10,13 +10,13 @@ import pytest
 import yaml
 
 import robustgen
-from robustgen.lab.inspection.calibrate import matching
-from robustgen.lab.inspection.calibrate.matching import Bench, Gap, propose_constants, search
-from robustgen.lab.inspection.calibrate.strengths import draw_sample, measure_strengths
-from robustgen.lab.inspection.calibrate.trajectories import interpolate, list_trajectories, select_numbers
+from robustgen.lab.inspection import matching
+from robustgen.lab.inspection.matching import Bench, Gap, propose_constants, search
+from robustgen.lab.inspection.strengths import draw_sample, measure_strengths
+from robustgen.lab.inspection.trajectories import interpolate, list_trajectories, select_numbers
+from robustgen.pixels.benchmarks.binding import check_overrides
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.pixels.benchmarks.overrides import check_overrides
 from robustgen.pixels.imaging.similarity import similarity
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load

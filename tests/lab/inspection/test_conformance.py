@@ -16,10 +16,9 @@ from robustgen.lab.inspection.conformance import check_executor, check_format, c
 from robustgen.sets.executors.base import Launcher, WorkersLostError, run_job
 from robustgen.sets.executors.processes import Processes
 from robustgen.sets.formats import FORMATS, Format
-from robustgen.sets.formats.arrays import Arrays, ArrayWriter
-from robustgen.sets.formats.base import TreeWriter
-from robustgen.sets.formats.lossless import LosslessEncoder
-from robustgen.sets.formats.trees import Tree
+from robustgen.sets.formats.arrays import NPY, Arrays, ArrayWriter
+from robustgen.sets.formats.encoders import LosslessEncoder
+from robustgen.sets.formats.trees import Tree, TreeWriter
 from robustgen.sets.sources.folder import ImageFolder
 
 # --- formats -------------------------------------------------------------------------------------
@@ -76,17 +75,17 @@ class Careless(ArrayWriter):
     """Writes arrays whose failed images are zeros."""
 
     @contextmanager
-    def open(self, root, unit, labels):
-        with super().open(root, unit, labels) as writer:
+    def open(self, root, unit, label):
+        with super().open(root, unit, label) as writer:
             finish, writer.finish = writer.finish, lambda failed: finish(())
             yield writer
 
 
 def trial(encoder=Trial, writer=TreeWriter, reader=None):
-    return Format("Trial", {"c": lambda spec: writer(encoder())}, reader)
+    return Format("Trial", {"c": lambda choices: encoder()}, writer, reader)
 
 
-ARRAYS = Format("Trial", {"c": Careless}, Arrays, joint=True, stacked=True)
+ARRAYS = Format("Trial", NPY.encoders, Careless, Arrays)
 
 
 def check_row(monkeypatch, row):

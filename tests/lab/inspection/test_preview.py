@@ -16,9 +16,14 @@ from PIL import Image
 from robustgen.display import sheets, terminal
 from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
-from robustgen.lab.inspection.preview import animation, previewed
+from robustgen.lab.inspection.preview import (
+    draw_animation,
+    encode_animation,
+    open_from_file,
+    open_from_source,
+)
 from robustgen.pixels.imaging import video
-from robustgen.sets.formats.jpeg import JpegEncoder
+from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from tests.helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
@@ -133,7 +138,7 @@ def photos(tmp_path):
 
 def subject_of(source, kind, index, tmp_path, **flags):
     chosen = load(Config, None, {"source": str(source), "seed": 5, **flags})
-    return previewed.open_from_source(chosen, kind, index, tmp_path / "out" / "x.png")
+    return open_from_source(chosen, kind, index, tmp_path / "out" / "x.png")
 
 
 def cifar_subject(*args, **flags):
@@ -177,7 +182,7 @@ def test_a_lone_file_has_the_key_it_has_in_a_set(photos, tmp_path, monkeypatch):
     of_set = subject_of(photos, "c", 1, tmp_path, corruptions="fog")
     monkeypatch.chdir(photos / "cats")
     chosen = load(Config, None, {"seed": 5, "corruptions": "fog"})
-    alone = previewed.open_from_file(Path("b b.jpg"), chosen, "c", tmp_path / "x.png")
+    alone = open_from_file(Path("b b.jpg"), chosen, "c", tmp_path / "x.png")
     assert alone.key == of_set.key == "cats/b b.jpg"
     assert all(np.array_equal(alone.make(variant), of_set.make(variant)) for variant in of_set.variants)
 
@@ -187,7 +192,7 @@ def test_a_sheet_may_lie_around_an_environment(photos):
     # Such as that of a project, whose .venv holds the photographs of the demo.
     around = Path(skimage.__file__).parents[2] / "sheet.png"
     chosen = load(Config, None, {"source": ".", "source_kind": "folder"})
-    assert previewed.open_from_file(image, chosen, "c", around).image.ndim == 3
+    assert open_from_file(image, chosen, "c", around).image.ndim == 3
 
 
 def test_the_configs_own_parameters_are_shown(photos, tmp_path):
@@ -356,18 +361,18 @@ def test_mp4_is_what_browsers_play(photos, tmp_path):
     args = ["--source", photos, "--perturbations", "tilt", "--cell", 65]
     path = drawn(tmp_path, *args, name="moving.mp4")
     previewed = subject_of(photos, "p", 0, tmp_path, perturbations="tilt")
-    assert path.read_bytes() == animation.encode_animation(previewed.make(previewed.variants[0]), ".mp4")
+    assert path.read_bytes() == encode_animation(previewed.make(previewed.variants[0]), ".mp4")
     assert video.read_sequence(path).shape == (31, 60, 70, 3)
     # yuv420p knows no odd sides.
     odd = np.stack([photo(33, 41, seed) for seed in range(3)])
-    assert video.read_frames(animation.encode_animation(odd, ".mp4")).shape == (3, 34, 42, 3)
+    assert video.read_frames(encode_animation(odd, ".mp4")).shape == (3, 34, 42, 3)
 
 
 def test_several_sequences_move_side_by_side_and_the_shorter_wait(tmp_path):
     folder, *_ = cifar_folder(tmp_path, images=2)
     names = "tilt,motion_blur"
     previewed = subject_of(folder, "p", 0, tmp_path, edition="cifar-10", perturbations=names)
-    moving = animation.draw_animation(previewed, cell=32)
+    moving = draw_animation(previewed, cell=32)
     blur, tilt = (previewed.make(variant) for variant in previewed.variants)
     assert len(moving) == 31
     for number in (0, 20, 30):

@@ -10,8 +10,8 @@ from statistics import fmean
 import pytest
 
 from robustgen.errors import SourceError
-from robustgen.lab.inspection.report.page import summarise_set
-from robustgen.lab.inspection.report.sampling import spread_evenly
+from robustgen.lab.inspection.report import summarise_set
+from robustgen.lab.inspection.report_pictures import spread_evenly
 from robustgen.pixels.imaging.similarity import similarity
 from robustgen.sets.formats import trees
 from tests.helpers import cli, cli_error, pixels_of, put_photo

@@ -19,7 +19,7 @@ from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.storage import open_store
 from robustgen.files.storage.base import Entry
 from robustgen.files.storage.local import LocalStore
-from robustgen.lab.inspection.verify import contents
+from robustgen.lab.inspection import verify_contents
 from robustgen.sets.dataset import selection
 from robustgen.sets.dataset.manifest import dataset_digest
 from robustgen.sets.dataset.opening import open_dataset
@@ -591,7 +591,7 @@ def test_verify_finds_a_flip_in_the_prose_of_a_published_set(failed, tmp_path, n
 
 
 def test_verify_takes_time_in_proportion_to_the_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(contents, "_check_file", lambda store, path, digest: (1, []))
+    monkeypatch.setattr(verify_contents, "_check_file", lambda store, path, digest: (1, []))
 
     def measure(count):
         names = [f"{number:06d}.png" for number in range(count)]
@@ -600,7 +600,7 @@ def test_verify_takes_time_in_proportion_to_the_files(tmp_path, monkeypatch):
         monkeypatch.setattr(LocalStore, "list", lambda store, prefix="": iter(entries))
         monkeypatch.setattr(LocalStore, "read", lambda store, path: sums)
         began = time.process_time()
-        found, counts = contents.check_contents(open_store(tmp_path), 1, ())
+        found, counts = verify_contents.check_contents(open_store(tmp_path), 1, ())
         assert counts == {"": (count, count)} and found == []
         return time.process_time() - began
 

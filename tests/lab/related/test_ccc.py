@@ -14,7 +14,7 @@ import robustgen
 from robustgen.errors import ArgumentError
 from robustgen.lab.related.streams import ccc
 from robustgen.pixels.benchmarks.registry import interpolate_parameters
-from robustgen.pixels.imaging.defocus import disk
+from robustgen.pixels.imaging.blur import disk
 from tests.helpers import photo
 
 SEQUENCES = """

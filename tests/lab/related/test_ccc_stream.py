@@ -13,8 +13,8 @@ from PIL import Image
 
 import robustgen
 from robustgen.errors import ArgumentError, ImageError
+from robustgen.files import ledger
 from robustgen.lab.related.streams import accuracy_files, ccc, measuring, shards
-from robustgen.sets.dataset import sharing
 from robustgen.torch import CccDataset, SourceDataset, StreamDataset
 from tests.digits import PLAIN, expected_logits, pictures, put_model
 from tests.helpers import cli, cli_error, put_photo, tree
@@ -214,7 +214,7 @@ def test_two_workers_write_the_same_bytes(table, photos, tmp_path):
 
 
 def test_a_shard_that_a_dead_run_claimed_is_written(table, photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(sharing, "_PATIENCE", 1.0)
+    monkeypatch.setattr(ledger, "_PATIENCE", 1.0)
     write(table, photos, tmp_path)
     whole = tree(tmp_path / FOLDER)
     (tmp_path / FOLDER / "serial_00000.tar").unlink()

@@ -11,7 +11,7 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.lab.models import preprocessing
-from robustgen.pixels.imaging.clahe import Clahe, clahe
+from robustgen.pixels.imaging.colour import Clahe, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.opening import open_dataset
 from tests.digits import PLAIN, put_folder

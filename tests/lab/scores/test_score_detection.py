@@ -13,7 +13,7 @@ import pytest
 from pycocotools import coco, cocoeval, mask
 
 from robustgen.lab.evaluation.detection.reading import decode_runs, read_annotations
-from robustgen.lab.scores.detection.coco import (
+from robustgen.lab.scores.detection import (
     METRICS,
     PRECISIONS,
     Evaluator,

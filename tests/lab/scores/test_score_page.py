@@ -9,11 +9,10 @@ import pytest
 
 from robustgen.display.html import embed_data
 from robustgen.lab.evaluation.predictions import write
-from robustgen.lab.scores.baselines import ALEXNET
-from robustgen.lab.scores.gallery import find_first_flips, find_lone_successes
-from robustgen.lab.scores.reporting import Report
+from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
-from robustgen.lab.scores.score_page import write_page
+from robustgen.lab.scores.score_page import find_first_flips, find_lone_successes, write_page
+from robustgen.lab.scores.scoreboard import Report
 from robustgen.lab.scores.scoring import choose_published
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C

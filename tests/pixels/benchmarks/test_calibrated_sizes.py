@@ -8,7 +8,7 @@ import pytest
 import robustgen
 from robustgen import CORRUPTIONS
 from robustgen.errors import ArgumentError
-from robustgen.lab.inspection.calibrate.matching import remeasure_constants
+from robustgen.lab.inspection.matching import remeasure_constants
 from robustgen.pixels.benchmarks.parameters import read_calibrated_constants
 from robustgen.pixels.benchmarks.registry import CALIBRATED_SCALES, SCALES
 from robustgen.settings.config import Config

@@ -15,7 +15,7 @@ from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging import specimen
-from robustgen.pixels.imaging.gaussian import blur_by_taps
+from robustgen.pixels.imaging.blur import blur_by_taps
 from robustgen.pixels.imaging.rng import python_draws
 from tests.helpers import photo
 

@@ -8,8 +8,8 @@ import robustgen
 from robustgen import metrics
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.corruptions.three_d_cc import NOT_MADE
-from robustgen.pixels.imaging.depth import depth_from_midas, prepare_depth
 from robustgen.pixels.imaging.kernels.exact import fill_exponentials
+from robustgen.pixels.imaging.three_d_cc_effects import depth_from_midas, prepare_depth
 from tests.helpers import photo
 
 IMAGE = photo(96, 120, seed=4)

@@ -10,10 +10,18 @@ import pytest
 from PIL import Image
 
 from robustgen.pixels.benchmarks.corruptions.noise import impulse_alias_table
-from robustgen.pixels.imaging import sampling
 from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.pixels.imaging.kernels import draws as draws_loops
-from robustgen.pixels.imaging.rng import bytes_below, draw_from_pcg64, uniform
+from robustgen.pixels.imaging.rng import (
+    beta,
+    bytes_below,
+    dirichlet,
+    draw_from_pcg64,
+    normal,
+    random_bits,
+    resample,
+    uniform,
+)
 from robustgen.sets.dataset.recipes import item_rng
 
 RNG = np.random.default_rng(0)
@@ -84,7 +92,7 @@ BIT_GENERATORS = [
 
 def test_random_bits_are_the_words_of_the_stream():
     """What the bytes of every noise are made of."""
-    bits = sampling.random_bits(np.random.default_rng(3), 1001, "<u4")
+    bits = random_bits(np.random.default_rng(3), 1001, "<u4")
     words = np.random.PCG64(3).random_raw(501)
     assert np.array_equal(bits, words.astype("<u8").view("<u4")[:1001])
 
@@ -120,7 +128,7 @@ def test_our_normal_deviates_are_those_of_numpy_and_stop_where_it_stops(count):
     """Of 200 000 some fifty lie beyond the outermost strip of the ziggurat, two thousand at edges."""
     ours, numpys = np.random.default_rng(count), np.random.default_rng(count)
     assert ours.integers(9, dtype=np.uint32) == numpys.integers(9, dtype=np.uint32)
-    drawn = sampling.normal(ours, 0.65, 0.3, (count,))
+    drawn = normal(ours, 0.65, 0.3, (count,))
     # In the tail NumPy takes its C library's logarithm, whose last bit may be another.
     assert np.allclose(drawn, numpys.normal(0.65, 0.3, (count,)), rtol=1e-15, atol=0)
     assert ours.bit_generator.state == numpys.bit_generator.state
@@ -132,7 +140,7 @@ def test_normal_deviates_of_any_generator_are_its_own(kind):
         return np.random.Generator(np.random.Philox(1)) if kind == "philox" else kind(1)
 
     for shape in ((3, 4), (60, 70)):
-        assert np.array_equal(sampling.normal(make(), 1, 2, shape), make().normal(1, 2, shape))
+        assert np.array_equal(normal(make(), 1, 2, shape), make().normal(1, 2, shape))
 
 
 def test_the_tables_of_the_ziggurats_are_those_of_numpy():
@@ -156,7 +164,7 @@ def test_our_dirichlet_weights_are_those_of_numpy(concentration):
     """
     rounds = 400 if concentration == 1 else 30
     draws_equal(
-        lambda rng: [sampling.dirichlet(rng, concentration, 10) for _ in range(rounds)],
+        lambda rng: [dirichlet(rng, concentration, 10) for _ in range(rounds)],
         lambda rng: rng.dirichlet([concentration] * 10, rounds),
         rtol=1e-13,
     )
@@ -165,7 +173,7 @@ def test_our_dirichlet_weights_are_those_of_numpy(concentration):
 @pytest.mark.parametrize("shapes", [(0.02, 0.03), (0.3, 0.9), (1, 1), (0.5, 3), (7, 2)], ids=str)
 def test_our_beta_deviates_are_those_of_numpy(shapes):
     draws_equal(
-        lambda rng: [sampling.beta(rng, *shapes) for _ in range(300)],
+        lambda rng: [beta(rng, *shapes) for _ in range(300)],
         lambda rng: rng.beta(*shapes, 300),
         1e-13,
     )
@@ -173,8 +181,8 @@ def test_our_beta_deviates_are_those_of_numpy(shapes):
 
 def test_weights_of_other_generators_are_their_own():
     ours, numpys = np.random.RandomState(3), np.random.RandomState(3)
-    assert sampling.dirichlet(ours, 0.7, 3).tolist() == numpys.dirichlet([0.7] * 3).tolist()
-    assert sampling.beta(ours, 0.7, 0.7) == numpys.beta(0.7, 0.7)
+    assert dirichlet(ours, 0.7, 3).tolist() == numpys.dirichlet([0.7] * 3).tolist()
+    assert beta(ours, 0.7, 0.7) == numpys.beta(0.7, 0.7)
 
 
 @pytest.mark.parametrize("size", [1, 2, 1023, 1024, 1025, 4001])
@@ -183,15 +191,15 @@ def test_noise_from_a_pcg64_is_that_of_its_words(size):
     table = impulse_alias_table(0.3)
     ours, other = np.random.default_rng(size), np.random.default_rng(size)
     want = np.empty_like(values)
-    bits = sampling.random_bits(other, size, "<u4")
+    bits = random_bits(other, size, "<u4")
     draws_loops.resample(values, table, bits, np.empty(size, np.uint32), want)
-    assert np.array_equal(sampling.resample(values, table, ours), want)
+    assert np.array_equal(resample(values, table, ours), want)
     assert ours.bit_generator.state == other.bit_generator.state
 
 
 @pytest.mark.parametrize("bit_generator", BIT_GENERATORS, ids=lambda each: each.__name__)
 def test_random_bits_are_uniform_in_every_position(bit_generator):
-    bits = sampling.random_bits(np.random.Generator(bit_generator(0)), 100_000, "<u4")
+    bits = random_bits(np.random.Generator(bit_generator(0)), 100_000, "<u4")
     ones = np.unpackbits(bits.view(np.uint8)).reshape(-1, 32).mean(axis=0)
     assert bits.dtype == np.uint32 and len(bits) == 100_000
     assert np.all(np.abs(ones - 0.5) < 5 * 0.5 / np.sqrt(100_000))

@@ -13,7 +13,7 @@ from robustgen.pixels.benchmarks.corruptions.noise import (
     shot_alias_table,
     speckle_alias_table,
 )
-from robustgen.pixels.imaging.sampling import alias_table
+from robustgen.pixels.imaging.rng import alias_table
 
 SIDE = 512
 VALUES = (0, 1, 40, 128, 200, 254, 255)

@@ -14,16 +14,21 @@ from skimage.color import hsv2rgb, rgb2hsv
 from robustgen import CORRUPTIONS, corrupt
 from robustgen.errors import ImageError, MissingDependencyError
 from robustgen.pixels.benchmarks.corruptions.blur import ZoomBlur
-from robustgen.pixels.imaging import motion
+from robustgen.pixels.imaging import blur
 from robustgen.pixels.imaging.arrays import to_uint8, unit
+from robustgen.pixels.imaging.blur import (
+    average_zooms,
+    blur_along_line,
+    enlarge,
+    gaussian,
+    gaussian_bytes,
+    zoom_crop,
+)
 from robustgen.pixels.imaging.colour import Hsv, raise_value
-from robustgen.pixels.imaging.gaussian import gaussian, gaussian_bytes
 from robustgen.pixels.imaging.geometry import resize_by_box
-from robustgen.pixels.imaging.motion import blur_along_line
-from robustgen.pixels.imaging.third_party_files import FROST
+from robustgen.pixels.imaging.third_party import FROST
 from robustgen.pixels.imaging.warps import displace, sample_affine, smooth_fields
 from robustgen.pixels.imaging.weather_effects import draw_plasma, frost_crop, frost_photograph
-from robustgen.pixels.imaging.zoom import average_zooms, enlarge, zoom_crop
 from tests import reference
 from tests.golden.outputs import DESCRIBED
 from tests.helpers import photo
@@ -390,7 +395,7 @@ def test_zoom_blur_gives_the_same_after_a_severity_that_failed_halfway(monkeypat
 def test_motion_blur_is_the_same_slab_by_slab(shape, angle, monkeypatch):
     image = np.random.default_rng(8).integers(0, 256, shape, dtype=np.uint8)
     whole = blur_along_line(image, 7, 3, angle)
-    monkeypatch.setattr(motion, "_LARGE", image.size // 5)
+    monkeypatch.setattr(blur, "_LARGE", image.size // 5)
     assert np.array_equal(blur_along_line(image, 7, 3, angle), whole)
 
 

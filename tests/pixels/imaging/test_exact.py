@@ -9,8 +9,8 @@ import pytest
 from scipy import fft, special
 
 from robustgen.pixels.imaging import weather_effects
-from robustgen.pixels.imaging.clahe import Clahe, clahe
-from robustgen.pixels.imaging.kernels import drawing, draws, exact, fourier, resizing
+from robustgen.pixels.imaging.colour import Clahe, clahe
+from robustgen.pixels.imaging.kernels import drawing, draws, exact, fourier, warps
 from robustgen.pixels.imaging.noise_fields import plan_transform
 from tests.helpers import photo
 
@@ -123,7 +123,7 @@ def test_distances_are_the_chamfer_of_opencv(shape):
 @pytest.mark.parametrize("size", [(386, 580), (35, 41), (200, 90)], ids=str)
 def test_cubic_resizing_is_that_of_opencv(size):
     image, out = photo(90, 120), np.empty((*size, 3), np.uint8)
-    resizing.resize_cubic(image, out)
+    warps.resize_cubic(image, out)
     difference = np.abs(out.astype(int) - cv2.resize(image, size[::-1], interpolation=cv2.INTER_CUBIC))
     # With IPP next to nothing differs, without it OpenCV rounds the weights to 11 bits.
     assert difference.max() <= 1 and (difference > 0).mean() < 0.06

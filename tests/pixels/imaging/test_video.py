@@ -29,7 +29,7 @@ from robustgen.errors import (
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.video import Encoding, build, count_frames, encode, frames_digest, read_sequence
-from robustgen.sets.formats.mp4 import Mp4Encoder
+from robustgen.sets.formats.encoders import Mp4Encoder
 
 FAST = Encoding(preset="ultrafast")
 

@@ -9,7 +9,7 @@ from PIL import Image
 
 import robustgen
 from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition
-from robustgen.pixels.imaging.depth import depth_from_midas, prepare_depth
+from robustgen.pixels.imaging.three_d_cc_effects import depth_from_midas, prepare_depth
 from tests.helpers import cli, cli_error, errors_of, make_c, photo, tree
 
 F32 = np.float32

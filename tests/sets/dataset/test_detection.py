@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen.lab.inspection.report.page import summarise_set
+from robustgen.lab.inspection.report import summarise_set
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.sets.dataset.mirror import select_companions
 from robustgen.sets.dataset.opening import open_dataset

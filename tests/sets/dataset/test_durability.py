@@ -22,7 +22,7 @@ from robustgen.cli import flags as cli_flags
 from robustgen.files.storage import open_store
 from robustgen.pixels.imaging.colour import Hsv
 from robustgen.sets.dataset import plan
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from tests.helpers import (
     CIFAR,
     FEW,
@@ -172,7 +172,7 @@ def run_on_full_disk(room, source, root, *flags):
 def records_hold(root):
     """Whether all files that records tell of are there, byte for byte."""
     store = open_store(root)
-    records = [record for _, record in OutputState(store).read_records()]
+    records = [record for _, record in SetLedger(store).read_records()]
     for file in (file for record in records for file in record.files):
         data = store.read(file.path)
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file.size, file.sha256)

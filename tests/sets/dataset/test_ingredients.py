@@ -9,7 +9,7 @@ import pytest
 from robustgen.pixels.benchmarks.corruptions.three_d_cc import DEPTH
 from robustgen.pixels.benchmarks.ingredients import OpenedIngredient
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
-from robustgen.pixels.imaging.third_party_files import FROST
+from robustgen.pixels.imaging.third_party import FROST
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from tests.helpers import cli, cli_error, make_c, manifest, photo, put_photo, tree
 

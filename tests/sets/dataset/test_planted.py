@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from robustgen.files.ledger import Record
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import open_store
-from robustgen.lab.inspection.verify import contents
-from robustgen.sets.dataset.records import Record
-from robustgen.sets.dataset.state import OutputState
+from robustgen.lab.inspection.verify_contents import check_contents
+from robustgen.sets.dataset.state import SetLedger
 from tests.helpers import (
     FEW,
     PATIENCE,
@@ -89,7 +89,7 @@ def forge_record(root, path, folder="contrast/1", digest="0" * 64):
     """Add a record, sealed as it should be, of a file that no run wrote."""
     file = WrittenFile(f"{folder}/{path}" if folder else path, 8, digest)
     record = Record({"cat/a.JPEG": (1, "")}, [folder], [file])
-    OutputState(open_store(root)).put_record("000099-forged", record)
+    SetLedger(open_store(root)).put_record("000099-forged", record)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def peak_of_checking(root, folders):
         (variant / "SHA256SUMS").write_text("".join(f"{empty}  {name}\n" for name in names))
     tracemalloc.start()
     try:
-        assert contents.check_contents(open_store(root), 2, {})[0] == []
+        assert check_contents(open_store(root), 2, {})[0] == []
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from robustgen.errors import OutputError
+from robustgen.files.ledger import Record
 from robustgen.files.set_files import AnotherSetError, WrittenFile
 from robustgen.lab import plans
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.dataset.reconcile import reconcile
-from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.run import run
 from robustgen.sets.formats.units import WorkUnit
 from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole
@@ -37,7 +37,7 @@ def planned(images, names, *, arrays=True, levels=(1,), known="abcd"):
         keys=tuple(images),
         refused={},
         variants=variants,
-        writer=SimpleNamespace(joint=arrays, arrays=files),
+        writer=SimpleNamespace(file_per="operation" if arrays else "image", arrays=files),
         source=SimpleNamespace(keys=lambda: tuple(known)),
         store=SimpleNamespace(location="out"),
         cut=cut,

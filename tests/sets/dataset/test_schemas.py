@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from robustgen.files.set_files import SCHEMA
 from robustgen.lab.related.streams import ccc
-from robustgen.sets.formats import formats_of
+from robustgen.sets.formats import list_formats
 from tests.digits import PLAIN, put_folder
 from tests.helpers import FEW, cli, cli_error, findings, make_c, put_photo, records_of, whole
 
@@ -113,7 +113,7 @@ def table(source, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("kind", "form"), [(kind, form) for kind in ("c", "p") for form in formats_of(kind)], ids="-".join
+    ("kind", "form"), [(kind, form) for kind in ("c", "p") for form in list_formats(kind)], ids="-".join
 )
 def test_sets_of_every_format(kind, form, source, table, tmp_path):
     flags = SMALL if kind == "c" else ("--perturbations", "translate", *SMALL[4:])

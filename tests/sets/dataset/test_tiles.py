@@ -14,7 +14,7 @@ from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparatio
 from robustgen.pixels.benchmarks.kinds import parse_variant
 from robustgen.pixels.imaging.laion_c_effects import TileBank
 from robustgen.sets.dataset.plan import plan_benchmark
-from robustgen.sets.formats.jpeg import JpegEncoder
+from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import check
 from tests.helpers import cli, cli_error, make_c, manifest, photo, put_photo, tree

@@ -15,11 +15,11 @@ from types import SimpleNamespace
 import pytest
 from PIL import Image
 
+from robustgen.files import ledger
 from robustgen.files.storage import open_store
 from robustgen.files.storage.host import HOST_ID
-from robustgen.sets.dataset import sharing
 from robustgen.sets.dataset.plan import plan_benchmark
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from tests.helpers import (
@@ -49,7 +49,7 @@ FORMS = {
 
 def records(output):
     """Name to record."""
-    return dict(OutputState(open_store(output)).read_records())
+    return dict(SetLedger(open_store(output)).read_records())
 
 
 def claims(output):
@@ -59,8 +59,8 @@ def claims(output):
 @pytest.fixture
 def impatient(monkeypatch):
     """Claims of others are respected for a moment only."""
-    monkeypatch.setattr(sharing, "_PATIENCE", 0.5)
-    monkeypatch.setattr(sharing, "_PATIENT_UNITS", 0.0)
+    monkeypatch.setattr(ledger, "_PATIENCE", 0.5)
+    monkeypatch.setattr(ledger, "_PATIENT_UNITS", 0.0)
 
 
 # --- cooperation ---------------------------------------------------------------------------------
@@ -126,18 +126,18 @@ def test_one_of_three_runs_is_killed(many, tmp_path):
 
 def test_a_run_that_begins_at_the_same_time_removes_nothing_of_the_other(photos, tmp_path, monkeypatch):
     """It found no output when it looked, and another one's settings when it put its own."""
-    exists, others = OutputState.exists, []
+    exists, others = SetLedger.exists, []
 
     def look(state):
         found = exists.fget(state)
         if not others and state.root.location == str(tmp_path / "out"):
             others.append({"source": str(photos), "output": state.root.location, "seed": 1})
             planned = plan_benchmark(load(Config, None, others[0]), "c")
-            OutputState(state.root).agree(planned.settings())
-            OutputState(state.root).add_plan(planned.manifest(), {})
+            SetLedger(state.root).agree(planned.settings())
+            SetLedger(state.root).add_plan(planned.manifest(), {})
         return found
 
-    monkeypatch.setattr(OutputState, "exists", property(look))
+    monkeypatch.setattr(SetLedger, "exists", property(look))
     message = cli_error("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
     assert "created with different settings: " in message and "seed was 1 and is now 0" in message
     assert (tmp_path / "out" / ".robustgen" / "settings.json").exists()
@@ -152,7 +152,7 @@ def claimed_by(root, source, content, *flags):
     planned = plan_benchmark(
         load(Config, None, {"source": str(source), "output": str(root), "corruptions": "contrast"}), "c"
     )
-    state = OutputState(open_store(root))
+    state = SetLedger(open_store(root))
     parameters = (settings := planned.settings()).pop("parameters")
     manifest = planned.manifest()
     manifest["source"]["digest"] = ""
@@ -168,7 +168,7 @@ def test_units_claimed_by_the_dead_are_made_at_once(photos, tmp_path, monkeypatc
     def wait(_):
         raise AssertionError("a run waits for the dead")
 
-    monkeypatch.setattr(sharing, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
+    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     content = content.format(dead=dead.pid, host=HOST_ID)
@@ -200,7 +200,7 @@ def test_units_that_another_makes_meanwhile_are_not_made(photos, tmp_path, monke
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, target)
 
-    monkeypatch.setattr(sharing.time, "sleep", finish)
+    monkeypatch.setattr(ledger.time, "sleep", finish)
     said = make_c(photos, tmp_path / "out", *flags).stdout
     assert said.startswith("nothing to do: all 30 images are in ")
     assert whole(tmp_path / "out") == whole(tmp_path / "other")
@@ -214,8 +214,8 @@ def test_a_run_killed_while_it_removes_its_claims_leaves_none_for_long(photos, t
     code = """
 import os
 from robustgen.cli import main
-from robustgen.sets.dataset.state import OutputState
-OutputState.release = lambda self, name: os.kill(os.getpid(), 9)
+from robustgen.sets.dataset.state import SetLedger
+SetLedger.release = lambda self, name: os.kill(os.getpid(), 9)
 main()
 """
     command = ("make-c", "--source", photos, "--output", tmp_path / "out", *FEW, "--jobs", "1")

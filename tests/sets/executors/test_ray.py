@@ -16,7 +16,7 @@ from robustgen.errors import ArgumentError, WriteError
 from robustgen.lab.inspection.conformance import check_executor
 from robustgen.sets.dataset.plan import plan_benchmark
 from robustgen.sets.dataset.run import run
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import remote
 from robustgen.settings.config import Config
 from tests.helpers import PATIENCE, cli_error, make_c, need_cluster, put_photo, spawn, tree, wait_until
@@ -146,7 +146,7 @@ def test_a_worker_with_another_library_or_without_the_paths_refuses(photos, tmp_
         r"has numpy 2\.\S+, not 1\.0; install": lambda job: replace(
             job, versions={**job.versions, "numpy": "1.0"}
         ),
-        r"cannot see \S+/unseen; all workers": lambda job: replace(job, state=OutputState(away.store)),
+        r"cannot see \S+/unseen; all workers": lambda job: replace(job, state=SetLedger(away.store)),
         r"cannot see \S+/away; all workers": lambda job: replace(job, source=away.source),
     }
     for expected, change in changes.items():

@@ -11,9 +11,7 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.sets.dataset.opening import open_dataset
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.arrays import _shrink
-from robustgen.sets.formats.jpeg import JpegEncoder
-from robustgen.sets.formats.lossless import LosslessEncoder
-from robustgen.sets.formats.original import OriginalEncoder
+from robustgen.sets.formats.encoders import JpegEncoder, LosslessEncoder, OriginalEncoder
 from robustgen.sets.formats.units import cut_by_images
 from tests.helpers import cli, cli_error, errors_of, make_c, pixels_of, put_photo, tree
 

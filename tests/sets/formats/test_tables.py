@@ -14,7 +14,7 @@ from robustgen.files.containers.tables import TabSeparated
 from robustgen.pixels.benchmarks.kinds import parse_variant
 from robustgen.sets.dataset.opening import open_dataset
 from robustgen.sets.dataset.recipes import CorruptionRecipe
-from robustgen.sets.formats.original import OriginalEncoder
+from robustgen.sets.formats.encoders import OriginalEncoder
 from robustgen.sets.sources.cells import Result, list_images, replace_images
 from tests.helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree
 

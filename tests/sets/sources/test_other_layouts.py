@@ -5,7 +5,7 @@ import json
 import pytest
 
 from robustgen.errors import SourceError
-from robustgen.sets.formats.lossless import encode_lossless
+from robustgen.sets.formats.encoders import encode_lossless
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import cli_error, make_c, photo, pictures, put_photo
 from tests.sets.sources.test_array_sources import put_medmnist

@@ -1,9 +1,7 @@
-"""The corrupted images for detectors: those that make-c would write, as a reader reads them.
+"""The corrupted images for detectors: those that make-c would write, as a reader reads them."""
 
-No other module of the package knows how images are created.
-"""
-
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,6 +18,8 @@ from robustgen.settings.config import Config
 
 # Settings that decide pixels, besides those in the settings of any run; the last one is for constants.
 _CHOICES = ("libjpeg", "motion_blur", "parameters")
+# Pixels that a worker returns at once.
+_MOST_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -50,37 +50,47 @@ class CorruptedImages:
         found = {**plan.settings()} | {name: plan.choices.get(name) for name in _CHOICES}
         return found | {"source": source_digest({key: plan.source.size(key) for key in self.keys.values()})}
 
-    def __call__(self, wanted: tuple[Variant, int]) -> Rgb:
-        """Return the image of a variant, by its id, as a reader of the set would get it.
+    def __call__(self, wanted: tuple[int, Sequence[Variant]]) -> list[Rgb]:
+        """Read an image, by its id, and return it in some variants, as a reader of the set would get it.
 
         Raises
         ------
         ImageError, SourceError
             The image fails, or its size differs from the annotations.
         """
-        variant, image = wanted
-        key, plan = self.keys[image], self.plan
+        image, variants = wanted
+        key, recipe, shared = self.keys[image], self.plan.recipe, dict[str, Any]()
         try:
-            prepared = plan.recipe.prepare(plan.source.open(key))
-            read: Rgb = plan.writer.encoder.as_read(
-                variant, key, plan.recipe.make(variant, key, prepared, {})
-            )
+            prepared = recipe.prepare(self.plan.source.open(key))
+            as_read = self.plan.writer.encoder.as_read
+            made = [as_read(each, key, recipe.make(each, key, prepared, shared)) for each in variants]
         except MissingDependencyError:
             raise
         except Exception as error:
             raise ImageError(explain_failure(error, key), key) from error
-        if read.shape[:2] != self.sizes[image]:
-            height, width = self.sizes[image]
-            own = f"{read.shape[1]} x {read.shape[0]}"
-            raise SourceError(f"{key!r}: is {own} pixels, where the annotations have {width} x {height}")
-        return read
+        height, width = self.sizes[image]
+        for each in made:
+            if each.shape[:2] != (height, width):
+                own = f"{each.shape[1]} x {each.shape[0]}"
+                raise SourceError(f"{key!r}: is {own} pixels, where the annotations have {width} x {height}")
+        return made
 
-    def stream(self, variants: Sequence[Variant]) -> Iterator[tuple[Variant, int, Rgb]]:
-        """Yield all images of some variants, one variant after another; workers prepare some in advance."""
-        wanted = [(variant, image) for variant in variants for image in self.keys]
-        made = map_files(self, wanted, self.plan.jobs or count_cores())
-        for (variant, image), pixels in zip(wanted, made, strict=True):
-            yield variant, image, pixels
+    def stream(
+        self, wanted: Iterable[tuple[int, int, Sequence[Variant]]]
+    ) -> Iterator[tuple[int, int, Variant, Rgb]]:
+        """Yield a unit, an image of it, a variant and the pixels, for all `wanted` variants of each image.
+
+        Workers prepare some in advance. They read an image once, or again for every 128 MB of its variants.
+        """
+        pieces = list[tuple[int, int, Sequence[Variant]]]()
+        for unit, image, variants in wanted:
+            step = max(1, _MOST_BYTES // (3 * math.prod(self.sizes[image])))
+            starts = range(0, len(variants), step)
+            pieces += [(unit, image, variants[start : start + step]) for start in starts]
+        made = map_files(self, [piece[1:] for piece in pieces], self.plan.jobs or count_cores())
+        for (unit, image, variants), pictures in zip(pieces, made, strict=True):
+            for variant, pixels in zip(variants, pictures, strict=True):
+                yield unit, image, variant, pixels
 
 
 def open_images(config: Config, annotations: Annotations, output: Path) -> CorruptedImages:

@@ -16,8 +16,8 @@ from robustgen.files.set_files import check_folder
 from robustgen.files.storage import open_store
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT
 from robustgen.pixels.imaging.arrays import Pixels
-from robustgen.pixels.imaging.opencv import cv2
 from robustgen.pixels.imaging.similarity import Alignment, Reference, mean_square
+from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.dataset.opening import open_dataset
 from robustgen.sets.formats.base import Dataset
 from robustgen.sets.formats.trees import VIDEO, Tree

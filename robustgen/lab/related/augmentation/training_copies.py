@@ -14,9 +14,9 @@ from robustgen.pixels.imaging.augmix import AugMix, augmix
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe, item_rng
 from robustgen.sets.dataset.selection import open_chosen_source, select_keys
-from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats.base import TreeWriter
-from robustgen.sets.formats.jpeg import JpegEncoder
+from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.formats.encoders import JpegEncoder
+from robustgen.sets.formats.trees import TreeWriter
 from robustgen.sets.sources.base import Source
 from robustgen.sets.sources.numbered import NumberedSource
 from robustgen.sets.sources.tiny_imagenet import TinyImageNet
@@ -85,7 +85,7 @@ def plan_copies(choices: AugMixChoices) -> Plan:
         The settings or the source are invalid; the message names the key.
     """
     store = open_store(choices.resolve_output("augmix"))
-    source = open_chosen_source(choices, OutputState(store).index_place)
+    source = open_chosen_source(choices, SetLedger(store).index_place)
     _check_training(source)
     parameters = AugMix(choices.severity, choices.width, choices.depth, choices.alpha, choices.operations)
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)

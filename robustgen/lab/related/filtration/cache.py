@@ -5,9 +5,8 @@ from dataclasses import fields
 
 import numpy as np
 
+from robustgen.files.ledger import Failure, Ledger, Origin, Record
 from robustgen.lab.related.filtration.funnel import Opinions
-from robustgen.sets.dataset.records import Failure, Origin, Record
-from robustgen.sets.dataset.state import OutputState
 
 _FIELDS = tuple(field.name for field in fields(Opinions))
 
@@ -56,7 +55,7 @@ def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: li
     return Record(images, failures=failures, values=values)
 
 
-def forget_opinions(state: OutputState, key: str | None = None) -> None:
+def forget_opinions(state: Ledger, key: str | None = None) -> None:
     """Delete all records, or only those of units with the image `key`."""
     for name, record in [*state.read_records()]:
         if key is None or record is None or key in record.images:

@@ -21,7 +21,7 @@ from robustgen.lab.related.filtration.crops import Geometry, geometry
 from robustgen.lab.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.metrics import softmax
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clahe import Clahe
+from robustgen.pixels.imaging.colour import Clahe
 from robustgen.settings.class_lists import read_classes
 from robustgen.settings.models import Runtime
 from robustgen.settings.related import Filtering

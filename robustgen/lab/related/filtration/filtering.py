@@ -22,6 +22,7 @@ import numpy as np
 
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError, explain_failure
+from robustgen.files.ledger import Failure, Ledger, Origin, Record
 from robustgen.files.set_files import ERRORS, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
@@ -33,10 +34,7 @@ from robustgen.lab.related.filtration.funnel import Opinions, count_left
 from robustgen.lab.related.filtration.rules import Case, Rule
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.sets.dataset.outputs import open_output, read_object
-from robustgen.sets.dataset.records import Failure, Origin, Record
-from robustgen.sets.dataset.sharing import share_unit_by_unit
-from robustgen.sets.dataset.state import OutputState
-from robustgen.sets.formats.prefetch import prefetch
+from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.models import Runtime
@@ -146,9 +144,9 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
 
 
 @contextmanager
-def _open_shortlist(root: Store, settings: dict[str, Any], overwrite: bool) -> Iterator[OutputState]:
+def _open_shortlist(root: Store, settings: dict[str, Any], overwrite: bool) -> Iterator[Ledger]:
     """Open the state of the shortlist of `settings`; refuse one created with different settings."""
-    state = OutputState(root)
+    state = Ledger(root)
     check_foreign(state)
     held = read_object(state.store, _SETTINGS) if state.store.exists(_SETTINGS) else {}
     other = [name for name in _KINDS if held and held.get(name) != settings[name]]
@@ -163,7 +161,7 @@ def _open_shortlist(root: Store, settings: dict[str, Any], overwrite: bool) -> I
     yield state
 
 
-def check_foreign(state: OutputState) -> None:
+def check_foreign(state: Ledger) -> None:
     """Raise an OutputError if the output contains foreign files."""
     if state.store.exists(_SETTINGS):
         return
@@ -200,7 +198,7 @@ class _FilterRun:
         rule: Rule,
         source: ImageFolder,
         ensemble: Ensemble,
-        state: OutputState,
+        state: Ledger,
         batch: int,
         usable: tuple[dict[str, int], dict[str, str]],
     ) -> None:
@@ -247,7 +245,7 @@ class _FilterRun:
 
         total = sum(len(batch) for batches in units.values() for batch in batches)
         with progress.open_bar(total, "images") as bar:
-            for name in share_unit_by_unit(self._state, units, make, self._is_done):
+            for name in self._state.share_one_by_one(units, make, self._is_done):
                 bar.update(sum(map(len, units[name])))
         self.failures |= self._answers.failures
 
@@ -303,7 +301,7 @@ class _FilterRun:
         def write(name: str) -> None:
             state.put_record(name, Record({}, [], self._write(words, passed_over)))
 
-        for _ in share_unit_by_unit(state, [_SHORTLIST], write, state.has_record):
+        for _ in state.share_one_by_one([_SHORTLIST], write, state.has_record):
             state.delete_claims()
         record = state.read_record(_SHORTLIST)
         return tuple(f"{self._root.location}/{file.path}" for file in (record.files if record else ()))

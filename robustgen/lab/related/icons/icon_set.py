@@ -39,8 +39,9 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
-from robustgen.sets.formats.base import SetListing, TreeWriter
-from robustgen.sets.formats.lossless import LosslessEncoder
+from robustgen.sets.formats.base import SetListing
+from robustgen.sets.formats.encoders import LosslessEncoder
+from robustgen.sets.formats.trees import TreeWriter
 from robustgen.sets.sources.base import Source
 from robustgen.settings.related import IconChoices, parse_colour
 

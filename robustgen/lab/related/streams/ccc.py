@@ -21,7 +21,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.pixels.benchmarks.corruptions import get_corruption
+from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.pixels.imaging.kernels import exact
@@ -255,9 +255,7 @@ def apply_corruption(pixels: Rgb, name: str, severity: float, rng: np.random.Gen
     """Apply the corruption `name` of CCC; severity 0 changes nothing."""
     if not severity:
         return pixels
-    operation = get_corruption(f"ccc:{name}")
-    made: Rgb = operation.apply(pixels, operation.parameters(severity, 224), rng)
-    return made
+    return bind("imagenet", f"ccc:{name}", severity).apply(pixels, rng)
 
 
 def draw_crop(width: int, height: int, rng: np.random.Generator) -> tuple[int, int, int, int]:

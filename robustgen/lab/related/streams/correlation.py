@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
-from robustgen.pixels.imaging.sampling import dirichlet
+from robustgen.pixels.imaging.rng import dirichlet
 from robustgen.settings.streams import Law
 
 Indices = npt.NDArray[np.int64]

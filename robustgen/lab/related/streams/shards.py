@@ -13,6 +13,7 @@ from typing import Any
 from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, OutputError, explain_failure
 from robustgen.files.containers.archives import END, member_bytes
+from robustgen.files.ledger import Record
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import host, measure
 from robustgen.files.storage.host import keep_freed_memory
@@ -29,10 +30,8 @@ from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.outputs import open_output
 from robustgen.sets.dataset.produce import Outcome
-from robustgen.sets.dataset.records import Record
 from robustgen.sets.dataset.run import clear
-from robustgen.sets.dataset.sharing import share_units
-from robustgen.sets.dataset.state import OutputState
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.executors import carry_out, count_cores
 from robustgen.sets.executors.progress import Progress, Reporter
@@ -49,7 +48,7 @@ class ShardJob:
     source : Items
     keys : tuple of str
         Keys of the source's images, in the order of their numbers in the run.
-    state : OutputState
+    state : SetLedger
     number : int
         Number of the shard.
     """
@@ -57,7 +56,7 @@ class ShardJob:
     stream: CccRun
     source: Items[Any]
     keys: tuple[str, ...]
-    state: OutputState
+    state: SetLedger
     number: int
 
     @property
@@ -175,7 +174,7 @@ def write_shards(
     """
     started, sizes = time.monotonic(), {key: source.size(key) for key in keys}
     with open_output(f"{output.rstrip('/')}/{stream.name}", source.location) as store:
-        state = OutputState(store, beside=True)
+        state = SetLedger(store, beside=True)
         manifest: dict[str, Any] = {"images": len(stream), "variants": [], "arrays": []}
         manifest |= {
             "dataset": stream.name,
@@ -219,7 +218,7 @@ def _is_done(shard: ShardJob) -> bool:
     return [*sizes] == [record.files[0].size]
 
 
-def _carry_out(pending: Mapping[str, ShardJob], state: OutputState, workers: int) -> list[Outcome]:
+def _carry_out(pending: Mapping[str, ShardJob], state: SetLedger, workers: int) -> list[Outcome]:
     """Have the `pending` shards written by this run or others; return the outcomes of this run."""
     done = list[Outcome]()
     total = sum(len(shard.images) for shard in pending.values())
@@ -232,6 +231,6 @@ def _carry_out(pending: Mapping[str, ShardJob], state: OutputState, workers: int
                     done.append(outcome)
                     yield outcome.name
 
-        for name in share_units(state, pending, make, lambda name: _is_done(pending[name]), at_once=workers):
+        for name in state.share(pending, make, lambda name: _is_done(pending[name]), at_once=workers):
             progress.finish(len(pending[name].images))
     return done

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
+from robustgen.files.ledger import Ledger, Record
 from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.set_files import STATE, WrittenFile
 from robustgen.files.storage import Store, measure
@@ -22,8 +23,6 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.lab.related.subtypes.wordnet import WordNet, open_wordnet
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.dataset.records import Record
-from robustgen.sets.dataset.state import OutputState
 from robustgen.settings.yaml_files import read_yaml
 
 SEEN, UNSEEN = "seen", "unseen"
@@ -216,7 +215,7 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
     with open_output(output, str(source.resolve())) as root:
         if links and not root.is_local:
             raise OutputError(f"{root.location}: --links needs a local output folder")
-        state = OutputState(root)
+        state = Ledger(root)
         _check_own(state)
         # Its presence means that all files in it are complete.
         root.delete(ABOUT)
@@ -333,7 +332,7 @@ def _fits_a_line(name: str) -> bool:
 # --- the output ----------------------------------------------------------------------------------
 
 
-def _check_own(state: OutputState) -> None:
+def _check_own(state: Ledger) -> None:
     """Raise an OutputError if the output contains anything that is not from an earlier run."""
     own, root = {*(f"{split}.txt" for split in SPLITS), *SPLITS, ABOUT, NAMES}, state.root
     links = {path for path, what in root.list_irregular() if what == "is a link"}

@@ -10,13 +10,15 @@ import numpy.typing as npt
 from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import corruption
 from robustgen.pixels.imaging.arrays import Rgb, unit
-from robustgen.pixels.imaging.defocus import filter_with_disk
-from robustgen.pixels.imaging.gaussian import gaussian_bytes
+from robustgen.pixels.imaging.blur import (
+    MotionEngine,
+    average_zooms,
+    blur_along_line,
+    filter_with_disk,
+    gaussian_bytes,
+)
 from robustgen.pixels.imaging.kernels import blur
-from robustgen.pixels.imaging.motion import MotionEngine, blur_along_line
-from robustgen.pixels.imaging.rng import Rng, bytes_below
-from robustgen.pixels.imaging.sampling import random_bits
-from robustgen.pixels.imaging.zoom import average_zooms
+from robustgen.pixels.imaging.rng import Rng, bytes_below, random_bits
 
 
 @dataclass(frozen=True)

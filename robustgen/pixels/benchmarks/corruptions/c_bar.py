@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from robustgen.pixels.benchmarks.registry import Family, corruption
 from robustgen.pixels.imaging.arrays import Rgb, unit
-from robustgen.pixels.imaging.gaussian import gaussian
+from robustgen.pixels.imaging.blur import gaussian
 from robustgen.pixels.imaging.kernels import drawing, exact, fourier, warps, weather
 from robustgen.pixels.imaging.noise_fields import draw_blue_noise, draw_brownish_noises, draw_turbulence
-from robustgen.pixels.imaging.rng import Rng, integers, spawn
-from robustgen.pixels.imaging.sampling import normal
-from robustgen.pixels.imaging.splines import Spline, blur_by_turning, enlarge_channel, fit_spline
+from robustgen.pixels.imaging.rng import Rng, integers, normal, spawn
+from robustgen.pixels.imaging.warps import Spline, blur_by_turning, enlarge_channel, fit_spline
 
 # --- the family C-bar: its name, its parameter and shared functions --------------------------------
 

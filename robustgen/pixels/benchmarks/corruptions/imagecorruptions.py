@@ -16,11 +16,9 @@ from robustgen.pixels.benchmarks.corruptions import blur, digital, weather
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family, corruption
 from robustgen.pixels.imaging import weather_effects
 from robustgen.pixels.imaging.arrays import Floats, Rgb, to_uint8, unit
-from robustgen.pixels.imaging.gaussian import gaussian
+from robustgen.pixels.imaging.blur import gaussian, sum_along_line
 from robustgen.pixels.imaging.geometry import resize_by_box
-from robustgen.pixels.imaging.motion import sum_along_line
-from robustgen.pixels.imaging.rng import Rng, integers
-from robustgen.pixels.imaging.sampling import normal
+from robustgen.pixels.imaging.rng import Rng, integers, normal
 
 IMAGECORRUPTIONS = Family(
     "imagecorruptions",

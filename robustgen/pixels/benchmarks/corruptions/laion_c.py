@@ -17,8 +17,8 @@ from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import Family, corruption
 from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
 from robustgen.pixels.imaging.decode import as_grey
-from robustgen.pixels.imaging.geometry import resize
-from robustgen.pixels.imaging.kernels import depth
+from robustgen.pixels.imaging.geometry import Preparation, resize
+from robustgen.pixels.imaging.kernels import drawing
 from robustgen.pixels.imaging.laion_c_effects import (
     STICKER_SIDE,
     TileBank,
@@ -30,7 +30,6 @@ from robustgen.pixels.imaging.laion_c_effects import (
     paste,
     plan_glitch,
 )
-from robustgen.pixels.imaging.preparation import Preparation
 from robustgen.pixels.imaging.rng import Rng, integers
 
 # --- the family LAION-C, and the preparation of its images -----------------------------------------
@@ -105,7 +104,7 @@ class Lines:
 def vertical_lines(image: Rgb, parameters: Lines, rng: Rng) -> Rgb:
     """Draw the image as vertical lines that bend where it is dark."""
     out = np.zeros(image.shape, np.uint8)
-    depth.bend_columns(image, as_grey(image), parameters.columns, max(parameters.step, 1), _BEND, out)
+    drawing.bend_columns(image, as_grey(image), parameters.columns, max(parameters.step, 1), _BEND, out)
     return out
 
 

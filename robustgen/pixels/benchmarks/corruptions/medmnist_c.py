@@ -15,9 +15,8 @@ from robustgen.pixels.benchmarks.ingredients import InstalledFiles
 from robustgen.pixels.benchmarks.registry import MEDMNIST, Family, corruption
 from robustgen.pixels.imaging import specimen
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.blur import blur_by_taps, filter_with_disk
 from robustgen.pixels.imaging.colour import Hsv, bend_gamma, blend_with, mean_grey
-from robustgen.pixels.imaging.defocus import filter_with_disk
-from robustgen.pixels.imaging.gaussian import blur_by_taps
 from robustgen.pixels.imaging.rng import Rng, python_draws
 
 # --- the family MedMNIST-C, and the order of its sets ----------------------------------------------

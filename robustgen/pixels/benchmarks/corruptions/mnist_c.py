@@ -19,9 +19,8 @@ from robustgen.pixels.benchmarks.corruptions.weather import Brightness, Fog, Spa
 from robustgen.pixels.benchmarks.registry import Family, corruption
 from robustgen.pixels.imaging import mnist_c_effects
 from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
-from robustgen.pixels.imaging.gaussian import gaussian
+from robustgen.pixels.imaging.blur import blur_along_line, gaussian
 from robustgen.pixels.imaging.mnist_c_effects import round_to_uint8, swap_pixels
-from robustgen.pixels.imaging.motion import blur_along_line
 from robustgen.pixels.imaging.rng import Rng, integers
 from robustgen.pixels.imaging.weather_effects import draw_cover, draw_drops, draw_plasma
 

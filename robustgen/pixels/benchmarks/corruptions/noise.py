@@ -1,7 +1,7 @@
 """Noise: Gaussian, shot, impulse, and the extra corruption speckle noise.
 
 With a `RandomState`, deviates are drawn as in the published scripts. With a `Generator`, each value is drawn
-from its exact distribution over the 256 results (see `robustgen.pixels.imaging.sampling`), which is ten times
+from its exact distribution over the 256 results (see `robustgen.pixels.imaging.rng`), which is ten times
 as fast.
 """
 
@@ -14,8 +14,7 @@ from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import corruption
 from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
 from robustgen.pixels.imaging.kernels import draws
-from robustgen.pixels.imaging.rng import Rng
-from robustgen.pixels.imaging.sampling import AliasTable, alias_table, from_cumulative, resample
+from robustgen.pixels.imaging.rng import AliasTable, Rng, alias_table, from_cumulative, resample
 
 _VALUES = np.arange(256)[:, None] / 255.0
 _EDGES = np.arange(1, 256)[None, :] / 255.0

@@ -13,9 +13,8 @@ from robustgen.pixels.benchmarks.ingredients import Ingredient
 from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import Family, corruption
 from robustgen.pixels.imaging.arrays import UNITS, Rgb
-from robustgen.pixels.imaging.depth import Depth, add_depth_fog, refocus
 from robustgen.pixels.imaging.rng import Rng
-from robustgen.pixels.imaging.sensor_noise import darken, expose
+from robustgen.pixels.imaging.three_d_cc_effects import Depth, add_depth_fog, darken, expose, refocus
 
 # --- the family 3DCC, and its corruptions that robustgen does not have -----------------------------
 

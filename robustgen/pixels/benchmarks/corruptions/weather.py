@@ -8,8 +8,8 @@ import numpy.typing as npt
 from robustgen.pixels.benchmarks.ingredients import InstalledFiles
 from robustgen.pixels.benchmarks.registry import SCALES, corruption
 from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
+from robustgen.pixels.imaging.blur import MotionEngine, blur_along_line
 from robustgen.pixels.imaging.colour import raise_value
-from robustgen.pixels.imaging.motion import MotionEngine, blur_along_line
 from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.weather_effects import (
     add_haze,

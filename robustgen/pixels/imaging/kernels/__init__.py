@@ -8,11 +8,19 @@ in separate loops.
 The first call of a loop imports its module and numba.
 """
 
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from robustgen.files.storage.host import pause_collection
+from robustgen.files.storage.host import cache_folder, pause_collection, private_folder
 
 
 class _Loops:
@@ -34,3 +42,61 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_") or find_spec(full) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _Loops(full)
+
+
+# --- cache of compiled loops, and a notice before compilation --------------------------------------
+
+VARIABLE = "NUMBA_CACHE_DIR"
+
+_tell: ContextVar[Callable[[], None]] = ContextVar("tell", default=lambda: None)
+
+
+def call_before_compiling(tell: Callable[[], None]) -> None:
+    """Call `tell` whenever this thread begins to compile a loop, or to wait for it, which takes seconds."""
+    _tell.set(tell)
+
+
+def tell_of_compiling() -> None:
+    """Call what was passed to `call_before_compiling`."""
+    _tell.get()()
+
+
+@cache
+def loop_folder() -> Path:
+    """Create and return the folder of all loops compiled from these sources by this release of numba.
+
+    It is named after their digest: checkouts with the same sources share it, and no change of a loop leaves
+    another loop that calls it outdated. numba tells processors and releases of Python apart itself.
+
+    Raises
+    ------
+    OSError
+        No folder can be written.
+    """
+    digest = hashlib.sha256(version("numba").encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    try:
+        parent = Path(os.environ.get(VARIABLE) or cache_folder("robustgen"))
+        return _make_writable(parent / f"loops-{digest.hexdigest()[:16]}")
+    except OSError:
+        # Read-only site-packages and home, as in many containers.
+        return _make_writable(_use_temporary_cache() / f"loops-{digest.hexdigest()[:16]}")
+
+
+def _make_writable(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"{folder} cannot be written")
+    return folder
+
+
+def _use_temporary_cache() -> Path:
+    """Create a temporary cache folder, set it for worker processes too, log it, and return it."""
+    folder = private_folder("robustgen-numba")
+    os.environ[VARIABLE] = str(folder)
+    sys.stderr.write(
+        f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
+        f"{VARIABLE} names one that lasts\n"
+    )
+    return folder

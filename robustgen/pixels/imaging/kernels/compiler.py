@@ -8,7 +8,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.np import linalg
 
 from robustgen.files.storage.host import lock, pause_collection
-from robustgen.pixels.imaging.kernels.loop_cache import loop_folder, tell_of_compiling
+from robustgen.pixels.imaging.kernels import loop_folder, tell_of_compiling
 
 
 class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]

@@ -1,13 +1,12 @@
-"""Loops that move pixels."""
+"""Loops that move pixels: affine and perspective maps, displacements, resizing, and cubic splines."""
 
 import numpy as np
 
 from robustgen.pixels.imaging.kernels.blur import pack
-from robustgen.pixels.imaging.kernels.colour import join_channels
 from robustgen.pixels.imaging.kernels.compiler import compiled, inner
-from robustgen.pixels.imaging.kernels.elementwise import beyond, truncated
+from robustgen.pixels.imaging.kernels.elementwise import beyond, copy, join_channels, truncated
 from robustgen.pixels.imaging.kernels.exact import exp, log, sine_cosine
-from robustgen.pixels.imaging.kernels.intrinsics import mix_pixels
+from robustgen.pixels.imaging.kernels.intrinsics import add_weighed, mix_pixels
 from robustgen.pixels.imaging.kernels.weather import bilinear
 
 # --- compiled loops that sample images at given places ---------------------------------------------
@@ -354,3 +353,291 @@ def _neighbours(places):
         if 0 <= first + 1 < size:
             after[i], far[i] = first + 1, (1.0 - (first + 1)) + places[i]
     return before, after, near, far
+
+
+# --- compiled loops that resize by cubic interpolation with a fixed order of sums ------------------
+
+
+@compiled
+def cubic_weights(size, new_size, firsts, weights):
+    """Write the first of the four samples of each place of a line, and their `weights` (float32, (N, 4))."""
+    one, sharpness = np.float32(1), np.float32(-0.75)
+    ratio = np.float64(size) / np.float64(new_size)
+    for index in range(new_size):
+        at = (index + 0.5) * ratio - 0.5
+        before = np.floor(at)
+        firsts[index] = np.int64(before) - 1
+        x = np.float32(at - before)
+        far, rest = x + one, one - x
+        a = ((sharpness * far - np.float32(5) * sharpness) * far + np.float32(8) * sharpness) * far
+        a -= np.float32(4) * sharpness
+        b = ((sharpness + np.float32(2)) * x - (sharpness + np.float32(3))) * x * x + one
+        c = ((sharpness + np.float32(2)) * rest - (sharpness + np.float32(3))) * rest * rest + one
+        weights[index, 0], weights[index, 1], weights[index, 2] = a, b, c
+        weights[index, 3] = ((one - a) - b) - c
+
+
+@compiled
+def resize_cubic(image, out):
+    """Resize `image` (uint8, (H, W, 3)) to `out` (uint8) in single precision, rounded to nearest even."""
+    height, width = image.shape[0], image.shape[1]
+    new_height, new_width = out.shape[0], out.shape[1]
+    lefts, across = np.empty(new_width, np.int64), np.empty((new_width, 4), np.float32)
+    tops, down = np.empty(new_height, np.int64), np.empty((new_height, 4), np.float32)
+    cubic_weights(width, new_width, lefts, across)
+    cubic_weights(height, new_height, tops, down)
+    lines = np.empty((height, 3 * new_width), np.float32)
+    for y in range(height):
+        source, target = image[y], lines[y]
+        for x in range(new_width):
+            a = min(max(lefts[x], 0), width - 1)
+            b = min(max(lefts[x] + 1, 0), width - 1)
+            c = min(max(lefts[x] + 2, 0), width - 1)
+            d = min(max(lefts[x] + 3, 0), width - 1)
+            for k in range(3):
+                total = np.float32(source[a, k]) * across[x, 0] + np.float32(source[b, k]) * across[x, 1]
+                total = total + np.float32(source[c, k]) * across[x, 2]
+                target[3 * x + k] = total + np.float32(source[d, k]) * across[x, 3]
+    for y in range(new_height):
+        target = out[y].reshape(-1)
+        a, b = lines[min(max(tops[y], 0), height - 1)], lines[min(max(tops[y] + 1, 0), height - 1)]
+        c, d = lines[min(max(tops[y] + 2, 0), height - 1)], lines[min(max(tops[y] + 3, 0), height - 1)]
+        of_a, of_b, of_c, of_d = down[y, 0], down[y, 1], down[y, 2], down[y, 3]
+        for m in range(target.size):
+            total = ((a[m] * of_a + b[m] * of_b) + c[m] * of_c) + d[m] * of_d
+            target[m] = np.uint8(np.int32(min(max(np.rint(total), np.float32(0)), np.float32(255))))
+
+
+# --- compiled loops of box means -------------------------------------------------------------------
+
+
+@inner
+def average_columns(image, firsts, counts, shares, out):
+    """Write the mean of counts[x] pixels from firsts[x] on to pixel x of every row of `out` (H, W', 3).
+
+    shares[x] is 2**22 / counts[x], rounded: Pillow's fixed point.
+    """
+    half, field = np.uint64(1 << 21), np.uint64((1 << 21) - 1)
+    # Channels are packed, 21 bits each, so that one sum adds all three.
+    words = np.empty(image.shape[1], np.uint64)
+    for row in range(image.shape[0]):
+        source, target = image[row], out[row]
+        for x in range(words.size):
+            words[x] = (
+                source[x, 0]
+                | np.uint64(source[x, 1]) << np.uint64(21)
+                | np.uint64(source[x, 2]) << np.uint64(42)
+            )
+        for x in range(firsts.size):
+            # Unsigned indices, as in `glass_shuffle`.
+            first, share = np.uint64(firsts[x]), np.uint64(shares[x])
+            total = words[first]
+            for i in range(1, counts[x]):
+                total += words[first + np.uint64(i)]
+            red, green, blue = total & field, (total >> np.uint64(21)) & field, total >> np.uint64(42)
+            target[x, 0] = np.uint8((red * share + half) >> np.uint64(22))
+            target[x, 1] = np.uint8((green * share + half) >> np.uint64(22))
+            target[x, 2] = np.uint8((blue * share + half) >> np.uint64(22))
+
+
+@inner
+def average_rows(image, firsts, counts, shares, out):
+    """Average rows (H, M) like `average_columns` averages columns."""
+    half = np.uint64(1 << 21)
+    total = np.empty(image.shape[1], np.uint32)
+    for row in range(firsts.size):
+        first, count, share = firsts[row], counts[row], np.uint64(shares[row])
+        if count == 1:
+            copy(image[first], out[row])
+            continue
+        copy(image[first], total)
+        for y in range(first + 1, first + count):
+            source = image[y]
+            for m in range(total.size):
+                total[m] += source[m]
+        target = out[row]
+        for m in range(total.size):
+            target[m] = np.uint8((total[m] * share + half) >> np.uint64(22))
+
+
+@compiled
+def average_boxes(image, across, down, out):
+    """Write box means of `image` (uint8, (H, W, 3)) to `out`: first `across`, then `down`.
+
+    Both are firsts, counts and shares of `average_columns`.
+    """
+    lines = np.empty((image.shape[0], out.shape[1], 3), np.uint8)
+    average_columns(image, across[0], across[1], across[2], lines)
+    average_rows(lines.reshape(image.shape[0], -1), down[0], down[1], down[2], out.reshape(out.shape[0], -1))
+
+
+# --- cubic splines: rotation and enlargement of images ---------------------------------------------
+
+# Pole of the recursive filter for coefficients of cubic B-splines.
+POLE = -0.2679491924311228
+_GAIN = (1.0 - POLE) * (1.0 - 1.0 / POLE)
+
+
+@compiled
+def fit_spline(image, down, across, spline):
+    """Write the B-spline coefficients of `image` (float32, (H, W, 3)) into `spline` (H + 3, W + 3, 4).
+
+    `down` (H) and `across` (W) are powers of `POLE` from 0 on. Borders are mirrored about the edge pixels,
+    by one sample before and two after.
+    """
+    height, width = down.size, across.size
+    lines = np.empty((height, 3 * width))
+    for y in range(height):
+        source, line = image[y].reshape(-1), lines[y]
+        for m in range(line.size):
+            line[m] = source[m] * _GAIN
+    _filter_rows(lines, down)
+    for y in range(height):
+        line = lines[y]
+        for m in range(line.size):
+            line[m] *= _GAIN
+        _filter_row(line, across)
+    for y in range(height + 3):
+        line, target = lines[beyond(y - 1, height, True)], spline[y]
+        for x in range(width + 3):
+            index = 3 * beyond(x - 1, width, True)
+            target[x, 0], target[x, 1], target[x, 2] = line[index], line[index + 1], line[index + 2]
+
+
+@inner
+def _filter_rows(lines, powers):
+    """Filter along axis 0 of `lines` (N, M), in place, forwards and backwards."""
+    last = powers.size - 1
+    edge = powers[last]
+    first, end = lines[0], lines[last]
+    for m in range(first.size):
+        first[m] = first[m] + edge * end[m]
+    for i in range(1, last):
+        line, opposite, power = lines[i], lines[last - i], powers[i]
+        for m in range(first.size):
+            first[m] += power * (line[m] + edge * opposite[m])
+    for m in range(first.size):
+        first[m] /= 1.0 - edge * edge
+    for i in range(1, last + 1):
+        before, line = lines[i - 1], lines[i]
+        for m in range(first.size):
+            line[m] += POLE * before[m]
+    before = lines[last - 1]
+    for m in range(first.size):
+        end[m] = (POLE * before[m] + end[m]) * POLE / (POLE * POLE - 1.0)
+    for i in range(last - 1, -1, -1):
+        after, line = lines[i + 1], lines[i]
+        for m in range(first.size):
+            line[m] = POLE * (after[m] - line[m])
+
+
+@inner
+def _filter_row(line, powers):
+    """Filter one line of pixels with three values, (3 W), in place, like `_filter_rows`."""
+    last = powers.size - 1
+    edge = powers[last]
+    for c in range(3):
+        first = line[c] + edge * line[3 * last + c]
+        for i in range(1, last):
+            first += powers[i] * (line[3 * i + c] + edge * line[3 * (last - i) + c])
+        line[c] = first / (1.0 - edge * edge)
+    # Channels are interleaved, because each sum waits for the one before.
+    for m in range(3, line.size):
+        line[m] += POLE * line[m - 3]
+    for m in range(3 * last, line.size):
+        line[m] = (POLE * line[m - 3] + line[m]) * POLE / (POLE * POLE - 1.0)
+    for m in range(3 * last - 1, -1, -1):
+        line[m] = POLE * (line[m + 3] - line[m])
+
+
+@compiled
+def spline_weights(part):
+    """Return the four weights of a cubic B-spline at fraction `part` between its middle samples."""
+    rest = 1.0 - part
+    first = rest * rest * rest / 6.0
+    second = (part * part * (part - 2.0) * 3.0 + 4.0) / 6.0
+    third = (rest * rest * (rest - 2.0) * 3.0 + 4.0) / 6.0
+    return first, second, third, 1.0 - first - second - third
+
+
+@inner
+def add_turned(spline, cosine_of, sine_of, weight, total):
+    """Add `weight` times the image, rotated like ``scipy.ndimage.rotate``, to `total` (float32).
+
+    `spline` (H + 3, W + 3, 4) are the B-spline coefficients, mirrored by one before and two after; the
+    fourth of each pixel is unused, also in `total` (H, W, 4).
+    """
+    height, width = total.shape[0], total.shape[1]
+    middle_y, middle_x = (height - 1) / 2.0, (width - 1) / 2.0
+    start_y = middle_y - (cosine_of * middle_y + sine_of * middle_x)
+    start_x = middle_x - (-sine_of * middle_y + cosine_of * middle_x)
+    pixels, sums, pitch = spline.reshape(-1), total.reshape(-1), 4 * spline.shape[1]
+    rows, columns, first = np.empty(width), np.empty(width), np.empty(width, np.int64)
+    down, across = np.empty((4, width)), np.empty((4, width))
+    for y in range(height):
+        for x in range(width):
+            rows[x] = (start_y + y * cosine_of) + x * sine_of
+            columns[x] = (start_x + y * -sine_of) + x * cosine_of
+        for x in range(width):
+            first[x] = np.int64(np.floor(rows[x])) * pitch + 4 * np.int64(np.floor(columns[x]))
+        _fill_weights(rows, down)
+        _fill_weights(columns, across)
+        for x in range(width):
+            if rows[x] < 0.0 or rows[x] > height - 1 or columns[x] < 0.0 or columns[x] > width - 1:
+                continue
+            of_columns = across[0, x], across[1, x], across[2, x], across[3, x]
+            of_rows = down[0, x], down[1, x], down[2, x], down[3, x]
+            add_weighed(pixels, first[x], pitch, of_columns, of_rows, weight, sums, 4 * (y * width + x))
+
+
+@compiled
+def blur_by_turning(spline, turns, whole, out):
+    """Write the mean of an image rotated by `turns` (N, 3), cosine, sine and weight, to `out` (uint8).
+
+    `spline` is as in `add_turned`; `whole` is the sum of the weights. Precision is single.
+    """
+    height, width = out.shape[0], out.shape[1]
+    total = np.zeros((height, width, 4), np.float32)
+    for i in range(turns.shape[0]):
+        add_turned(spline, turns[i, 0], turns[i, 1], np.float32(turns[i, 2]), total)
+    nothing, most = np.float32(0), np.float32(255)
+    for y in range(height):
+        for x in range(width):
+            for k in range(3):
+                out[y, x, k] = np.uint8(np.int32(min(max(total[y, x, k] / whole * most, nothing), most)))
+
+
+@inner
+def _fill_weights(places, weights):
+    """Write the `spline_weights` of each of `places` (N) to `weights` (4, N)."""
+    w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
+    for x in range(places.size):
+        w0[x], w1[x], w2[x], w3[x] = spline_weights(places[x] - np.floor(places[x]))
+
+
+@compiled
+def zoom_channel(image, channel, tops, row_weights, lefts, column_weights, out):
+    """Write the weighted sum of 4 x 4 values of `channel` of `image` (uint8), rounded half up, to `out`.
+
+    `tops` (4, H) and `lefts` (4, W) are their rows and columns.
+    """
+    width, first, last = out.shape[1], tops.min(), tops.max()
+    # Each line is gathered for the four columns once, for all places that use it.
+    near, total = np.empty((last + 1 - first, 4, width)), np.empty(width)
+    for row in range(first, last + 1):
+        line = image[row]
+        for j in range(4):
+            target, places = near[row - first, j], lefts[j]
+            for x in range(width):
+                target[x] = line[np.uint64(places[x]), channel]
+    w0, w1, w2, w3 = column_weights[0], column_weights[1], column_weights[2], column_weights[3]
+    for y in range(out.shape[0]):
+        total[:] = 0.0
+        for i in range(4):
+            four, w = near[tops[i, y] - first], row_weights[i, y]
+            v0, v1, v2, v3 = four[0], four[1], four[2], four[3]
+            for x in range(width):
+                half = (total[x] + v0[x] * w * w0[x]) + v1[x] * w * w1[x]
+                total[x] = (half + v2[x] * w * w2[x]) + v3[x] * w * w3[x]
+        for x in range(width):
+            out[y, x, channel] = np.uint8(np.int32(min(max(total[x] + 0.5, 0.0), 255.0)))

@@ -2,9 +2,16 @@
 
 import numpy as np
 
-from robustgen.pixels.imaging.kernels.colour import join_channels, split_channels
 from robustgen.pixels.imaging.kernels.compiler import compiled, inner
-from robustgen.pixels.imaging.kernels.elementwise import copy, largest_byte, repeat_thrice, truncated, widen
+from robustgen.pixels.imaging.kernels.elementwise import (
+    copy,
+    join_channels,
+    largest_byte,
+    repeat_thrice,
+    split_channels,
+    truncated,
+    widen,
+)
 from robustgen.pixels.imaging.kernels.exact import angle_of, fill_sines, raise_to, sine_and_cosine
 
 # --- compiled loops of fog, snow, drops, and plasma ------------------------------------------------

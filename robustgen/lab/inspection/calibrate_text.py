@@ -1,0 +1,154 @@
+"""Results of `robustgen calibrate` as text, JSON, CSV, a chart, and a YAML config for make-c."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from robustgen.display.charts import COLOURS, draw_chart
+from robustgen.display.tables import Cell, Table, as_csv, format_tables
+from robustgen.display.text import escape, format_count, format_json
+from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
+from robustgen.lab.inspection.strengths import Calibration, Strength
+from robustgen.pixels.benchmarks.registry import CATEGORIES
+
+_RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
+
+
+def format_calibration(calibration: Calibration, layout: str, width: int = 0) -> str:
+    """Return `calibration` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    strengths = [_strength(each) for each in calibration.strengths]
+    if layout == "json":
+        names = {"set": "title", "images": "images", "failures": "failures"}
+        content = {key: getattr(calibration, name) for key, name in names.items()}
+        return format_json(content | {"strengths": strengths})
+    if layout == "csv":
+        return as_csv(strengths)
+    found = {(each.variant.name, each.variant.level): each.mean for each in calibration.strengths}
+    levels = sorted({level for _, level in found})
+    rows = [
+        [name, *(_cell(found.get((name, level))) for level in levels)]
+        for name in dict.fromkeys(name for name, _ in found)
+    ]
+    images = format_count(calibration.images, "image")
+    title = f"MS-SSIM, mean over {images} ({escape(calibration.title)})"
+    table = format_tables([Table(title, ["", *map(str, levels)], rows)], width=width)
+    return f"{table}\n\n({_RULE})"
+
+
+def _cell(value: float | None) -> Cell:
+    return Cell(value, form=".3f", factor=1)
+
+
+def _strength(strength: Strength) -> dict[str, Any]:
+    variant = strength.variant
+    return {
+        "corruption": variant.name,
+        "severity": variant.level,
+        "ms_ssim": strength.mean,
+        "std": strength.std,
+    }
+
+
+# --- a proposal ----------------------------------------------------------------------------------
+
+
+def format_proposal(proposal: Proposal, layout: str, width: int = 0) -> str:
+    """Return `proposal` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
+    matches = [_match(each) for each in proposal.matches]
+    if layout == "csv":
+        return as_csv(matches)
+    if layout == "json":
+        names = ("dataset", "size", "scales", "images", "enlarged", "seed", "failures")
+        constants = [{"parameters": each.constants} for each in proposal.matches]
+        content = {name: getattr(proposal, name) for name in names}
+        return format_json(content | {"matches": [a | b for a, b in zip(matches, constants, strict=True)]})
+    return "\n".join([*_about(proposal), "", _format_matches(proposal.matches, width)])
+
+
+def _about(proposal: Proposal) -> list[str]:
+    missed = [each.variant.folder for each in proposal.matches if not each.gap.closed]
+    counted = f"{len(proposal.matches) - len(missed)} of {len(proposal.matches)} targets reached"
+    return [
+        f"Constants for images of {proposal.size} x {proposal.size} pixels.",
+        f"MS-SSIM ({proposal.scales} scales), mean over {format_count(proposal.images, 'image')} of "
+        f"{escape(proposal.dataset)}, seed {proposal.seed}:",
+        "target at 224 pixels with the published constants, and the value of these at the new size.",
+        f"{counted}, within {TOLERANCE} or, for random corruptions, one standard error.",
+        *([f"Not reached: {', '.join(missed)}."] * bool(missed)),
+        *([f"Enlarged, because they were too small: {proposal.enlarged}."] * bool(proposal.enlarged)),
+    ]
+
+
+def _format_matches(matches: Sequence[Match], width: int = 0) -> str:
+    rows = [
+        [
+            each.variant.folder,
+            each.way + ", NOT REACHED" * (not each.gap.closed),
+            *map(_cell, (each.target, each.reached, each.gap.slack)),
+        ]
+        for each in matches
+    ]
+    return format_tables([Table("", ["", "how", "target", "reached", "within"], rows, names=2)], width=width)
+
+
+def _match(match: Match) -> dict[str, Any]:
+    return {
+        "corruption": match.variant.name,
+        "severity": match.variant.level,
+        "target": match.target,
+        "reached": match.reached,
+        "within": match.gap.slack,
+        "closed": match.gap.closed,
+        "way": match.way,
+    }
+
+
+def write_config(proposal: Proposal) -> bytes:
+    """Return a config for make-c: the constants under `parameters`, and their origin as comments."""
+    lines = [*_about(proposal), "", *_format_matches(proposal.matches).split("\n"), ""]
+    lines += ["robustgen make-c --config THIS --source FOLDER uses images unresized (edition folder)."]
+    written = [f"# {line}".rstrip() for line in lines] + ["edition: folder", "parameters:"]
+    name = ""
+    for match in proposal.matches:
+        written += [f"  {match.variant.name}:"] * (match.variant.name != name)
+        name = match.variant.name
+        values = ", ".join(f"{key}: {_number(value)}" for key, value in match.constants.items())
+        written.append(f"    {match.variant.level}: {{{values}}}")
+    return ("\n".join(written) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _number(value: float) -> str:
+    """Return `value` without an exponent, which YAML would read as text."""
+    return str(value) if isinstance(value, int) else f"{value:.10f}".rstrip("0") + "0" * (value == int(value))
+
+
+# --- chart ----------------------------------------------------------------------------------------
+
+
+def plot_strengths(calibration: Calibration, path: Path) -> None:
+    """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+    """
+    draw_chart(path, lambda figure: _draw_strengths(figure, calibration))
+
+
+def _draw_strengths(figure: Any, calibration: Calibration) -> None:
+    panels = figure.subplots(1, len(CATEGORIES), sharey=True)
+    for axes, category in zip(panels, CATEGORIES, strict=True):
+        members = [each for each in calibration.strengths if each.category == category]
+        for i, name in enumerate(dict.fromkeys(each.variant.name for each in members)):
+            points = [(each.variant.level, each.mean) for each in members if each.variant.name == name]
+            look = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 4}
+            axes.plot(*zip(*points, strict=True), label=name.replace("_", " "), **look)
+        # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
+        for level, wanted in ((1, 0.9), (5, 0.5)):
+            axes.plot(level, wanted, "x", color="grey", markersize=9)
+        axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02), xticks=range(1, 6))
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(frameon=False, fontsize=8, loc="lower left")
+    panels[0].set_ylabel("MS-SSIM to the clean image")

@@ -1,0 +1,320 @@
+"""`robustgen calibrate --for-size`: constants for image sizes that have no published ones.
+
+The search aims at the MS-SSIM that the published constants give at 224 pixels. It varies one number. First
+the number moves all constants of a corruption together, as the authors moved them from one published size to
+the next. If they moved nothing, or that does not reach the target, it moves towards the neighbouring
+severities. No corruption needs special code.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.errors import ConfigError, ImageError
+from robustgen.lab.inspection.strengths import (
+    check_any,
+    draw_sample,
+    plan_calibration,
+    run_in_threads,
+)
+from robustgen.lab.inspection.trajectories import (
+    PUBLISHED_SIZE,
+    Constants,
+    Trajectory,
+    list_trajectories,
+    select_numbers,
+    vary_one_constant,
+)
+from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
+from robustgen.pixels.benchmarks.editions import prepare
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.registry import SCALES, SMALLEST_SIDE
+from robustgen.pixels.imaging.geometry import centre_crop, resize_shorter
+from robustgen.pixels.imaging.similarity import Reference, scales_for
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.recipes import CorruptionRecipe
+from robustgen.settings.config import Config
+
+TOLERANCE: Final = 0.005
+# A greater miss is never put down to chance.
+MOST_SLACK: Final = 0.01
+LARGEST_SIZE: Final = 1024
+_STEPS: Final = 8
+
+
+class Gap(NamedTuple):
+    """Deviation of the mean MS-SSIM from the target, and the part due to chance; NaN without a value."""
+
+    miss: float
+    slack: float
+
+    @property
+    def closed(self) -> bool:
+        """Return whether the target is reached."""
+        return abs(self.miss) <= self.slack
+
+    @property
+    def size(self) -> float:
+        """Return the size of the deviation, infinite without a value."""
+        return abs(self.miss) if self.miss == self.miss else float("inf")
+
+
+@dataclass(frozen=True)
+class Match:
+    """Constants for another size.
+
+    Attributes
+    ----------
+    variant : Variant
+    constants : dict
+    target : float
+        Mean MS-SSIM at 224 pixels with the published constants.
+    gap : Gap
+        Deviation from the target at the other size.
+    way : str
+        How the constants were found.
+    """
+
+    variant: Variant
+    constants: Constants
+    target: float
+    gap: Gap
+    way: str
+
+    @property
+    def reached(self) -> float:
+        """Return the mean MS-SSIM at the other size."""
+        return self.target + self.gap.miss
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Constants for images of `size` x `size` pixels, and how they were found.
+
+    `enlarged` of the `images` were too small for the size.
+    """
+
+    dataset: str
+    size: int
+    images: int
+    enlarged: int
+    seed: int
+    matches: tuple[Match, ...]
+    failures: dict[str, str]
+
+    @property
+    def scales(self) -> int:
+        """Return the number of MS-SSIM scales: as many as fit into both sizes."""
+        return scales_for(min(self.size, PUBLISHED_SIZE))
+
+
+def search(gap: Callable[[float], Gap], places: Sequence[float]) -> tuple[float, Gap]:
+    """Return the place where the gap is closed, or nearly so, and the gap there."""
+    return _choose_best([*_try_places(gap, places).items()])
+
+
+def _try_places(gap: Callable[[float], Gap], places: Sequence[float]) -> dict[float, Gap]:
+    """Return the gaps at all places that were tried, in order.
+
+    The search ends when one place is good enough, or when two neighbours are on both sides of the target; it
+    then bisects between them.
+    """
+    known: dict[float, Gap] = {}
+    for place in places:
+        known[place] = gap(place)
+        if known[place].closed:
+            break
+        # Two neighbouring places with the target between them.
+        pairs = pairwise(sorted(known))
+        if span := next(((a, b) for a, b in pairs if known[a].miss * known[b].miss < 0), None):
+            _bisect(gap, known, *span)
+            break
+    return known
+
+
+def _choose_best(found: Sequence[tuple[Any, Gap]]) -> tuple[Any, Gap]:
+    """Return the best; one tried later must be better by more than the tolerance, or close to the target."""
+    best = found[0]
+    for each in found[1:]:
+        near = each[1].size <= MOST_SLACK < best[1].size
+        if each[1].closed or near or each[1].size < best[1].size - TOLERANCE:
+            best = each
+    return best
+
+
+def _bisect(gap: Callable[[float], Gap], known: dict[float, Gap], low: float, high: float) -> None:
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        known[middle] = gap(middle)
+        if known[middle].closed:
+            return
+        low, high = (middle, high) if known[middle].miss * known[low].miss > 0 else (low, middle)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Images at both sizes, on which constants are measured.
+
+    Attributes
+    ----------
+    keys : tuple of str
+    small, large : tuple of Reference
+        The images at 224 pixels and at the other size.
+    size : int
+    enlarged : int
+        Number of images that were too small for it.
+    seed : int
+    overrides : mapping
+        Overrides of the config; only the engine and the photographs are used.
+    """
+
+    keys: tuple[str, ...]
+    small: tuple[Reference, ...]
+    large: tuple[Reference, ...]
+    size: int
+    enlarged: int
+    seed: int
+    overrides: Any
+
+    def match(self, variant: Variant) -> Match:
+        """Return the constants that come nearest to the value of the published ones at 224 pixels."""
+        target = self._values(variant, {}, self.small)
+        found: list[tuple[Match, Gap]] = []
+        for trajectory in list_trajectories(variant.name, int(variant.level), self.size):
+            found += self._try(variant, target, trajectory)
+            if found[-1][1].closed:
+                return found[-1][0]
+        nearest, gap = _choose_best(found)
+        # Also the best ones on the other side of the target.
+        others = sorted((e for e in found if e[1].miss * gap.miss < 0), key=lambda each: each[1].size)
+        for start in (nearest, *(match for match, _ in others[:1])):
+            for trajectory in vary_one_constant(variant.name, start.constants):
+                found += self._try(variant, target, trajectory)
+                if found[-1][1].closed:
+                    return found[-1][0]
+        best: Match = _choose_best(found)[0]
+        return best
+
+    def _try(
+        self, variant: Variant, target: NDArray[np.float64], trajectory: Trajectory
+    ) -> list[tuple[Match, Gap]]:
+        """Return all results along `trajectory`; the last one closes the gap, if any does."""
+        tried = _try_places(lambda place: self._gap(variant, trajectory.at(place), target), trajectory.places)
+        return [
+            (_match(variant, trajectory.at(place), float(target.mean()), gap, trajectory.way), gap)
+            for place, gap in tried.items()
+        ]
+
+    def measure(self, variant: Variant, constants: Constants) -> Match:
+        """Return the result of `constants`."""
+        target = self._values(variant, {}, self.small)
+        return Match(variant, constants, float(target.mean()), self._gap(variant, constants, target), "given")
+
+    def _gap(self, variant: Variant, constants: Constants, target: NDArray[np.float64]) -> Gap:
+        try:
+            misses = self._values(variant, constants, self.large) - target
+        except (ArithmeticError, ValueError):  # The corruption cannot use them.
+            return Gap(float("nan"), TOLERANCE)
+        # Other sizes mean other draws: a difference within chance is no reason to change constants.
+        chance = (
+            misses.std(ddof=1) / np.sqrt(len(misses))
+            if len(misses) > 1 and ALL_CORRUPTIONS[variant.name].random
+            else 0
+        )
+        return Gap(float(misses.mean()), min(max(TOLERANCE, float(chance)), MOST_SLACK))
+
+    def _values(
+        self, variant: Variant, constants: Constants, references: Sequence[Reference]
+    ) -> NDArray[np.float64]:
+        """Return the MS-SSIM of each image with `constants`, or with the published ones if there are none.
+
+        An image has the same random stream at both sizes, to reduce the influence of chance.
+        """
+        own = self.overrides.get(variant.name, {}).get(variant.level, {})
+        kept = {name: value for name, value in own.items() if not isinstance(value, (int, float))}
+        recipe = CorruptionRecipe(
+            "imagenet", self.seed, None, {variant.name: {variant.level: kept | constants}}
+        )
+        pairs = zip(self.keys, references, strict=True)
+        return np.array(
+            [each.similarity(recipe.make(variant, key, each.image)).ms_ssim for key, each in pairs]
+        )
+
+
+def _match(variant: Variant, constants: Constants, target: float, gap: Gap, way: str) -> Match:
+    published = select_numbers(ALL_CORRUPTIONS[variant.name].parameters(variant.level, PUBLISHED_SIZE))
+    return Match(variant, constants, target, gap, "as published" if constants == published else way)
+
+
+def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
+    """Return constants for images of `size` x `size` pixels that are as strong as the published ones at 224.
+
+    Parameters
+    ----------
+    config : Config
+        Defines the images, the corruptions, the severities and the seed.
+    size : int
+    sample : int
+        Number of images to measure.
+
+    Raises
+    ------
+    RobustgenError
+        As in `measure_strengths`; or the size is out of range, or has published constants.
+    """
+    if size in SCALES or not SMALLEST_SIDE <= size <= LARGEST_SIZE:
+        known = ", ".join(map(str, sorted(SCALES)))
+        raise ConfigError(
+            f"--for-size {size}: must be from {SMALLEST_SIDE} to {LARGEST_SIZE}; "
+            f"{known} have published constants"
+        )
+    if finer := [level for level in config.severities if level != int(level)]:
+        raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants only for whole severities")
+    plan = plan_calibration(config)
+    bench, failures = _bench(plan, config.seed, size, sample)
+    check_any(bench.keys, plan, failures)
+    matches = run_in_threads(bench.match, plan.variants, config.jobs, "severity")
+    counts = len(bench.keys), bench.enlarged
+    return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
+
+
+def remeasure_constants(
+    config: Config, size: int, constants: Mapping[str, Mapping[str, Mapping[str, float]]], sample: int = 20
+) -> Proposal:
+    """Return the results of `constants` (corruption to severity to constants) at `size`."""
+    plan = plan_calibration(config)
+    bench, failures = _bench(plan, config.seed, size, sample)
+    check_any(bench.keys, plan, failures)
+
+    def measure(variant: Variant) -> Match:
+        return bench.measure(variant, dict(constants[variant.name][str(variant.level)]))
+
+    matches = run_in_threads(measure, plan.variants, config.jobs, "severity")
+    counts = len(bench.keys), bench.enlarged
+    return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
+
+
+def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
+    """Return the sampled images at both sizes, and the reasons why others cannot be used."""
+    found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
+    enlarged, shorter = 0, round(size * 256 / PUBLISHED_SIZE)
+    scales = scales_for(min(size, PUBLISHED_SIZE))
+    for key in draw_sample(plan.keys, seed, sample):
+        try:
+            source = plan.source.load(key)
+            found[key] = (
+                Reference(prepare(source, "imagenet"), scales),
+                # Cropped like the edition imagenet, which crops 224 out of 256.
+                Reference(centre_crop(resize_shorter(source, shorter), size, size), scales),
+            )
+            enlarged += min(source.shape[:2]) < shorter
+        except ImageError as error:
+            failures[key] = str(error)
+    small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
+    recipe = plan.recipe
+    assert isinstance(recipe, CorruptionRecipe)
+    return Bench(tuple(found), small, large, size, enlarged, seed, recipe.overrides), failures

@@ -1,0 +1,347 @@
+"""Page of `robustgen report` about a finished C or P set: facts, pictures, curves, failures."""
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from robustgen import metrics
+from robustgen.display.html import check_page_path, render_page
+from robustgen.display.text import format_constant, format_count, format_name
+from robustgen.errors import SourceError
+from robustgen.files.set_files import ERRORS, MANIFEST
+from robustgen.files.storage import Store, open_store, save
+from robustgen.lab.inspection.report_pictures import (
+    Category,
+    Picture,
+    SetSample,
+    draw_categories,
+    group_variants,
+    list_faces,
+    sample_set,
+)
+from robustgen.pixels.benchmarks.kinds import CLEAN, TITLES, Kind
+from robustgen.sets.dataset.manifest import read_errors
+from robustgen.sets.dataset.opening import EQUALISED, open_dataset
+from robustgen.sets.formats import FORMATS
+from robustgen.sets.formats.base import Dataset
+
+# --- facts ----------------------------------------------------------------------------------------
+
+_FAILURES_SHOWN: Final = 50
+
+
+class ConstantsTable(NamedTuple):
+    """Constants of one scale: a row per corruption or perturbation, a cell per level."""
+
+    scale: str
+    rows: list[tuple[str, str, list[str]]]
+
+
+def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """Return the mapping under `keys`; an empty one if the value is not a mapping."""
+    for key in keys:
+        inner = content.get(key)
+        content = inner if isinstance(inner, dict) else {}
+    return content
+
+
+def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]:
+    """Yield label and value of each fact, in the order of the page."""
+    manifest, settings = dataset.manifest, get_part(dataset.manifest, "settings")
+    yield "Size", _sizes(sample)
+    if not manifest:
+        yield "Images" if dataset.kind == "c" else "Sequences", f"{sample.total:,}"
+        return
+    if clahe := get_part(manifest, EQUALISED):
+        yield (
+            "Preprocessing",
+            f"CLAHE, clip limit {clahe.get('clip_limit')}, {clahe.get('tiles')} tiles a side",
+        )
+    if scale := settings.get("scale"):
+        which = "the size nearest to each image's" if scale == "nearest" else f"{scale} pixels"
+        yield "Edition", f"{manifest.get('edition')}, constants for {which}"
+    yield "Images", _images(manifest)
+    yield "Source", str(get_part(manifest, "source").get("location", "not recorded"))
+    yield "Files", _files(get_part(manifest, "counts"))
+    yield "Format", _format(get_part(settings, "output"))
+    if "seed" in settings:
+        yield "Seed", str(settings["seed"])
+    if own := sorted(get_part(manifest, "config", "parameters")):
+        yield "Own constants", ", ".join(map(format_name, own))
+    yield "Made by", f"robustgen {get_part(settings, 'versions').get('robustgen', '')}"
+
+
+def _sizes(sample: SetSample) -> str:
+    """Return width x height in pixels of the sampled images, with the number of frames for sequences."""
+    shapes = sorted({shape for view in sample.views.values() for shape in view.shapes})
+    named = dict.fromkeys(f"{width} x {height}" for *_, height, width, _ in shapes)
+    return " or ".join([*named][:2]) + ", and others" * (len(named) > 2) if named else "not readable"
+
+
+def _images(manifest: Mapping[str, Any]) -> str:
+    count, available = _number(manifest.get("images")), _number(get_part(manifest, "source").get("images"))
+    return count if count == available else f"{count} of {available} in the source"
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else "not recorded"
+
+
+def _files(counts: Mapping[str, Any]) -> str:
+    size = counts.get("bytes")
+    return _number(counts.get("files")) + (f", {size / 1e6:,.1f} MB" if isinstance(size, int) else "")
+
+
+def _format(output: Mapping[str, Any]) -> str:
+    kind, encoding = str(output.get("format", "not recorded")), get_part(output, "video")
+    if kind == "mp4":
+        return f"MP4, H.264 {encoding.get('pixel_format')}, preset {encoding.get('preset')}"
+    if kind == "jpeg":
+        return f"JPEG, quality {output.get('quality')}"
+    title, sample = FORMATS[kind].title if kind in FORMATS else kind, get_part(output, "sample")
+    return f"{title} of {_format(sample)}" if sample else title
+
+
+def describe_coverage(dataset: Dataset) -> Iterator[str]:
+    """Yield sentences on which part of the benchmark the set contains."""
+    there = {variant.folder for variant in dataset.variants}
+    for group, names in _GROUPS[dataset.kind].items():
+        levels = [f"/{level}" for level in range(1, metrics.SEVERITIES + 1)] if dataset.kind == "c" else [""]
+        wanted = {name: {f"{name}{level}" for level in levels} for name in names}
+        whole = [name for name, folders in wanted.items() if folders <= there]
+        parts = [name for name, folders in wanted.items() if folders & there and name not in whole]
+        yield (
+            f"{len(whole)} of {len(names)} {group}"
+            + "; in part " * bool(parts)
+            + ", ".join(map(format_name, parts))
+        )
+
+
+_GROUPS: Final[Mapping[Kind, Mapping[str, tuple[str, ...]]]] = {
+    "c": {
+        "common corruptions at all five severities": metrics.COMMON_CORRUPTIONS,
+        "extra corruptions": metrics.EXTRA_CORRUPTIONS,
+    },
+    "p": {
+        "common perturbations": metrics.COMMON_PERTURBATIONS,
+        "extra perturbations": metrics.EXTRA_PERTURBATIONS,
+    },
+}
+
+
+def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
+    """Return the first entries of `errors.jsonl`, and their total number."""
+    entries, damage = read_errors(store)
+    if damage:
+        raise SourceError(f"{store.location}/{ERRORS}: {damage[0]}")
+    shown = [
+        {key: each.get(key, "") for key in ("key", "variant", "reason")} for each in entries[:_FAILURES_SHOWN]
+    ]
+    # Many reasons begin with the name, which the page shows separately.
+    shown = [each | {"reason": each["reason"].removeprefix(f"{each['key']!r}: ")} for each in shown]
+    return shown, len(entries)
+
+
+def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Iterator[ConstantsTable]:
+    """Yield one table; or one for each scale, if each image uses the nearest."""
+    variants = [
+        variant for variant in dataset.variants if variant.folder in parameters and variant.name != CLEAN
+    ]
+    first: Any = next((parameters[variant.folder] for variant in variants), {})
+    scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
+    for scale in scales if variants else []:
+        values = {
+            variant: get_part(parameters, variant.folder, *filter(None, [scale])) for variant in variants
+        }
+        rows = []
+        for same in group_variants(variants, "c"):
+            shown = [", ".join(map(format_constant, values[variant].values())) for variant in same]
+            rows.append((same[0].name, ", ".join(values[same[0]]), shown))
+        yield ConstantsTable(scale, rows)
+
+
+# --- page -----------------------------------------------------------------------------------------
+
+BIBTEX: Final = """\
+@inproceedings{hendrycks2019robustness,
+  title     = {Benchmarking Neural Network Robustness to Common Corruptions and Perturbations},
+  author    = {Dan Hendrycks and Thomas Dietterich},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2019}
+}"""
+# The name in `dataset.json` of a set without a named config.
+_UNNAMED: Final = (None, "", "custom", "folder")
+
+
+@dataclass(frozen=True)
+class SetSummary:
+    """A finished set, as far as it can be described.
+
+    Attributes
+    ----------
+    name : str
+        Name of its folder.
+    title : str
+        Title of the set.
+    kind : {"c", "p"}
+    known : bool
+        Whether there is a `dataset.json`.
+    complete : bool
+        Whether, according to it, every image has all its files.
+    facts : list of (str, str)
+        Label and value, in the order of the page.
+    coverage : list of str
+        Sentences on which part of the benchmark the set contains.
+    sample : Sample
+    has_clean : bool
+        Whether the set contains the clean images.
+    faces : list of Picture
+        The images shown: clean, or the first available picture of each.
+    categories : list of Category
+    failures : list of dict
+        The first entries of `errors.jsonl`: key, variant (or empty) and reason.
+    failed : int
+        Their total number.
+    versions : dict
+        Library to version.
+    constants : list of Table
+    digest, verify, licence, bibtex : str
+        The dataset digest, the command that checks it, and terms; empty if unknown.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    known: bool
+    complete: bool
+    facts: list[tuple[str, str]]
+    coverage: list[str]
+    sample: SetSample
+    has_clean: bool
+    faces: list[Picture]
+    categories: list[Category]
+    failures: list[dict[str, str]]
+    failed: int
+    versions: dict[str, str]
+    constants: list[ConstantsTable]
+    digest: str
+    verify: str
+    licence: str
+    bibtex: str
+
+    @property
+    def lead(self) -> str:
+        """Return a one-line description of the set."""
+        names = {row.name for category in self.categories for row in category.rows}
+        images = format_count(self.sample.total, "image")
+        if self.kind == "p":
+            return f"{format_count(len(names), 'sequence')} of each of {images}"
+        levels = len({head for category in self.categories for head in category.heads})
+        severities = f"{levels} severit{'y' if levels == 1 else 'ies'}"
+        return f"{format_count(len(names), 'corruption')} at {severities} of {images}"
+
+    @property
+    def columns(self) -> int:
+        """Return the largest number of pictures in a row."""
+        return max((len(category.heads) for category in self.categories), default=1)
+
+    @property
+    def floor(self) -> float:
+        """Return where the axis of the curves begins: at 0, or higher if all curves stay high."""
+        values = [value for category in self.categories for curve in category.curves for value in curve.low]
+        return max(0.0, math.floor(5 * min(values, default=0)) / 5) if self.kind == "p" else 0.0
+
+    @property
+    def elastic_peak(self) -> float:
+        """Return the severity at which elastic transform was found to be strongest; 0 without it."""
+        curves = (curve for category in self.categories for curve in category.curves)
+        found = (curve for curve in curves if curve.name == "elastic_transform")
+        return next((curve.x[curve.mean.index(min(curve.mean))] for curve in found), 0)
+
+    @property
+    def has_curves(self) -> bool:
+        """Return whether any similarity was measured."""
+        return any(category.curves for category in self.categories)
+
+
+def write_report(root: str | Path, output: Path | None = None, images: int = 3) -> tuple[Path, int]:
+    """Write the page about the set at `root`, and return its path and size.
+
+    Parameters
+    ----------
+    root : path or URL
+    output : Path, optional
+        Default ``<name>-report.html`` next to the folder; for a URL, in the current folder.
+    images : int
+        Number of images to show.
+
+    Returns
+    -------
+    Path
+        The page.
+    int
+        Its size in bytes.
+
+    Raises
+    ------
+    SourceError, OutputError
+        There is no finished set, or the page cannot be written.
+    """
+    store = open_store(root)
+    parent, _, name = store.location.rpartition("/")
+    path = output or Path(parent if store.is_local else ".", f"{name or 'dataset'}-report.html")
+    check_page_path(path, *[store.location] * store.is_local)
+    page = render_page("report.html", summary=summarise_set(root, images))
+    save(path, page)
+    return path, len(page)
+
+
+def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
+    """Describe the set at `root`, with `images` of its images.
+
+    Raises
+    ------
+    SourceError
+        There is no finished C or P set, or its manifest is damaged.
+    """
+    dataset = open_dataset(root)
+    manifest = dataset.manifest
+    if manifest and manifest.get("kind") not in TITLES:
+        raise SourceError(
+            f"{dataset.root}/{MANIFEST}: report supports ImageNet-C and -P, not {manifest.get('kind')!r}"
+        )
+    name = dataset.root.rpartition("/")[2] or "dataset"
+    sample = sample_set(dataset, images)
+    failures, failed = read_failures(dataset.store)
+    return SetSummary(
+        name=name,
+        title=_name_set(dataset.benchmark.title, name, manifest.get("dataset")),
+        kind=dataset.kind,
+        known=bool(manifest),
+        complete=bool(manifest.get("complete")),
+        facts=[*list_facts(dataset, sample)],
+        coverage=[*describe_coverage(dataset)],
+        sample=sample,
+        has_clean=dataset.variants[0].name == CLEAN,
+        faces=list_faces(sample),
+        categories=[*draw_categories(dataset, sample)],
+        failures=failures,
+        failed=failed,
+        versions={key: str(value) for key, value in get_part(manifest, "settings", "versions").items()},
+        constants=[*tabulate_constants(get_part(manifest, "settings", "parameters"), dataset)],
+        digest=str(manifest.get("digest", "")),
+        verify=f"robustgen verify {shlex.quote(name)}",
+        licence=str(manifest.get("licence", "")),
+        bibtex=BIBTEX,
+    )
+
+
+def _name_set(kind: str, folder: str, dataset: str | None) -> str:
+    """Return ``"ImageNet-C of cifar-10"``; a folder that is named after the benchmark by its name alone."""
+    if dataset in _UNNAMED:
+        letter = kind[-2:].lower()
+        return folder if kind.lower() in folder.lower() else f"{kind} of {folder.removesuffix(letter)}"
+    return f"{kind} of {dataset}"

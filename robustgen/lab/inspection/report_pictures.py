@@ -1,0 +1,302 @@
+"""Pictures and curves of a finished set, from a sample of its images.
+
+The images are evenly spaced in the list of all, which comes from `SHA256SUMS` if that exists. So the same set
+gives the same sample, and 50 000 images take no longer than fifty.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from robustgen import metrics
+from robustgen.display.sheets import fit_picture
+from robustgen.errors import ImageError
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.pixels.benchmarks.registry import CATEGORIES
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.geometry import centre_crop
+from robustgen.pixels.imaging.similarity import WINDOW, Reference
+from robustgen.sets.formats.base import Dataset
+
+# --- sample ---------------------------------------------------------------------------------------
+
+# This number of frames is evenly spaced for the published lengths 16, 21, 31 and 41.
+FRAMES_SHOWN: Final = 6
+_MOST_SAMPLED: Final = {"c": 16, "p": 6}
+# Fewer large images are sampled, because reading them takes long.
+_SAMPLED_PIXELS: Final = {"c": 4_000_000, "p": 10_000_000}
+# Limit for all pictures of a page together; as JPEG about two megabytes.
+_PAGE_PIXELS: Final = 5_000_000
+_SIDES: Final = (48, 256)
+# Only the middle is compared: photographs of many megapixels would take seconds each.
+_WINDOW: Final = 512
+
+
+class VariantView(NamedTuple):
+    """Outputs of one variant for the sampled images.
+
+    Attributes
+    ----------
+    strips : list of list
+        For each image shown its pictures: one, or `FRAMES` frames. None for an unreadable picture.
+    frames : list of int
+        Numbers of these frames.
+    similarities : list of list of float
+        For each comparable sampled image: MS-SSIM to the clean one; or for each frame except the first,
+        SSIM to the frame that the scores compare it with.
+    shapes : set of tuple of int
+        Shapes of the images that were read.
+    """
+
+    strips: list[list[Rgb | None]]
+    frames: list[int]
+    similarities: list[list[float]]
+    shapes: set[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class SetSample:
+    """Some images of a set.
+
+    Attributes
+    ----------
+    total : int
+        Number of images or sequences of the set.
+    keys : list of str
+        Those that were sampled.
+    shown : list of str
+        Those that are shown.
+    views : dict of Variant to View
+    """
+
+    total: int
+    keys: list[str]
+    shown: list[str]
+    views: dict[Variant, VariantView]
+
+
+def sample_set(dataset: Dataset, images: int) -> SetSample:
+    """Sample some images of `dataset`, and create pictures of `images` of them.
+
+    Raises
+    ------
+    SourceError
+        The list of its images cannot be read, or is empty.
+    """
+    look = _Look(dataset, images)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        views = dict(zip(dataset.variants, pool.map(look.at, dataset.variants), strict=True))
+    keys = [look.keys[index] for index in look.indices]
+    return SetSample(len(look.keys), keys, [keys[index] for index in look.shown], views)
+
+
+def spread_evenly(count: int, wanted: int) -> list[int]:
+    """Return at most `wanted` indices below `count`, from the middles of that many equal parts."""
+    parts = min(wanted, count)
+    return [(2 * i + 1) * count // (2 * parts) for i in range(parts)]
+
+
+def _frames(count: int) -> list[int]:
+    """Return the frames to show of `count`, including the first and the last."""
+    return [*dict.fromkeys(round(i * (count - 1) / (FRAMES_SHOWN - 1)) for i in range(FRAMES_SHOWN))]
+
+
+class _Look:
+    """Samples images and prepares pictures of them."""
+
+    def __init__(self, dataset: Dataset, images: int) -> None:
+        self.dataset, self.keys = dataset, dataset.keys(dataset.variants[0])
+        kind, first = dataset.kind, self._read(dataset.variants[0], 0)
+        affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
+        wanted = max(images, affordable)
+        self.indices = spread_evenly(len(self.keys), wanted)
+        self.shown = spread_evenly(len(self.indices), images)
+        # The clean images, which all severities are compared with.
+        clean = [variant for variant in dataset.variants if variant.name == CLEAN]
+        originals = [self._read(clean[0], index) if clean else None for index in self.indices]
+        self._originals = [
+            None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
+            for image in originals
+        ]
+
+    # --- reading
+
+    def _read(self, variant: Variant, index: int) -> Rgb | None:
+        try:
+            # By key, because finding positions would list all images of every variant.
+            return self.dataset.read(variant, self.keys[index])
+        except ImageError:
+            return None
+
+    # --- comparison
+
+    def at(self, variant: Variant) -> VariantView:
+        """Return the pictures and similarities of one variant; one image is in memory at a time."""
+        strips: list[list[Rgb | None]] = []
+        similarities: list[list[float]] = []
+        frames: list[int] = []
+        shapes: set[tuple[int, ...]] = set()
+        for position, index in enumerate(self.indices):
+            pixels = self._read(variant, index)
+            if pixels is not None:
+                shapes.add(pixels.shape)
+                similarities += self._compare(variant, pixels, self._originals[position])
+                frames = _frames(len(pixels)) if self.dataset.kind == "p" else [0]
+            if position in self.shown:
+                strips.append(self._pictures(pixels))
+        return VariantView(strips, frames, similarities, shapes)
+
+    def _pictures(self, pixels: Rgb | None) -> list[Rgb | None]:
+        if self.dataset.kind == "c":
+            return [None if pixels is None else fit_picture(pixels, self._side)]
+        if pixels is None:
+            return [None] * FRAMES_SHOWN
+        return [fit_picture(pixels[number], self._side) for number in _frames(len(pixels))]
+
+    @cached_property
+    def _side(self) -> int:
+        """Return the side of the pictures, which limits the size of the page."""
+        across = 1 if self.dataset.kind == "c" else FRAMES_SHOWN
+        pictures = max(1, len(self.dataset.variants) * across * len(self.shown))
+        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
+
+    def _compare(self, variant: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
+        """Yield one list of similarities, or nothing if there is nothing to compare with."""
+        if self.dataset.kind == "p":
+            if min(pixels.shape[1:3]) >= WINDOW:
+                yield [
+                    *_steps(
+                        [_cut_middle(frame) for frame in pixels], variant.name in metrics.NOISE_PERTURBATIONS
+                    )
+                ]
+        elif (
+            variant.name != CLEAN
+            and original is not None
+            and _cut_middle(pixels).shape == original.image.shape
+        ):
+            yield [original.similarity(_cut_middle(pixels)).ms_ssim]
+
+
+def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:
+    """Return the SSIM of each frame to the previous one, or for noise to the first, as the scores compare."""
+    reference = Reference(frames[0], scales=1)
+    for frame in frames[1:]:
+        yield reference.similarity(frame).ssim
+        if not noise:
+            reference = Reference(frame, scales=1)
+
+
+def _cut_middle(pixels: Rgb) -> Rgb:
+    height, width = pixels.shape[:2]
+    return centre_crop(pixels, min(width, _WINDOW), min(height, _WINDOW))
+
+
+# --- pictures and curves --------------------------------------------------------------------------
+
+
+class Picture(NamedTuple):
+    """One picture of a row; `image` is None if it cannot be read."""
+
+    caption: str
+    image: Rgb | None
+
+
+@dataclass(frozen=True)
+class PictureRow:
+    """Pictures of one corruption or perturbation: for each image shown its severities, or some frames."""
+
+    name: str
+    strips: list[list[Picture]]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Similarity against severity or frame number.
+
+    Attributes
+    ----------
+    name : str
+    x : list of int
+    mean, low, high : list of float
+        Mean, smallest and largest value of the sampled images at each `x`.
+    """
+
+    name: str
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Category:
+    """The rows and curves of noise, blur, weather, digital or other operations."""
+
+    name: str
+    rows: list[PictureRow]
+    curves: list[Curve]
+
+    @property
+    def heads(self) -> list[str]:
+        """Return the captions of the longest row."""
+        return max(([picture.caption for picture in row.strips[0]] for row in self.rows), key=len)
+
+
+def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
+    """Return the categories noise, blur, weather, digital and other, as far as present."""
+    kind = dataset.kind
+    rows = group_variants([variant for variant in dataset.variants if variant.name != CLEAN], kind)
+    known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
+    for category in (*CATEGORIES, "other"):
+        own = [variants for variants in rows if known.get(variants[0].name, "other") == category]
+        curves = [curve for variants in own if (curve := _curve(variants, sample, kind))]
+        if own:
+            yield Category(category, [_row(variants, sample, kind) for variants in own], curves)
+
+
+def _row(variants: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
+    if kind == "p":
+        view = sample.views[variants[0]]
+        # There are no numbers if no sequence of this kind can be read.
+        captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
+        return PictureRow(variants[0].folder, [_caption(captions, strip) for strip in view.strips])
+    captions = [str(variant.level) for variant in variants]
+    by_image = zip(*(sample.views[variant].strips for variant in variants), strict=True)
+    return PictureRow(
+        variants[0].name, [_caption(captions, [image for (image,) in strips]) for strips in by_image]
+    )
+
+
+def _caption(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
+    return [Picture(caption, image) for caption, image in zip(captions, images, strict=False)]
+
+
+def list_faces(sample: SetSample) -> list[Picture]:
+    """Return the first variant's picture of each image shown; that is the clean one, if it exists."""
+    first: VariantView = next(iter(sample.views.values()))
+    return [Picture(key, strip[0]) for key, strip in zip(sample.shown, first.strips, strict=True)]
+
+
+def _curve(variants: list[Variant], sample: SetSample, kind: Kind) -> Curve | None:
+    """Return the curve of one row; None if nothing was measured."""
+    views = [sample.views[variant] for variant in variants]
+    if kind == "c":
+        points = [[value for (value,) in view.similarities] for view in views]
+        x = [variant.level for variant in variants]
+    else:
+        points = [list(values) for values in zip(*views[0].similarities, strict=False)]
+        x = list(range(1, len(points) + 1))
+    if not points or not all(points):
+        return None
+    low, high = [min(values) for values in points], [max(values) for values in points]
+    return Curve(BENCHMARKS[kind].array_name(variants[0]), x, [*map(fmean, points)], low, high)
+
+
+def group_variants(variants: list[Variant], kind: Kind) -> list[list[Variant]]:
+    """Return the severities of each corruption, or each perturbation by itself."""
+    return [list(same) for _, same in groupby(variants, lambda variant: BENCHMARKS[kind].array_name(variant))]

@@ -1,0 +1,296 @@
+"""Verification of an output against its checksums, manifest, records, source or another output."""
+
+import os
+import random
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from robustgen.errors import (
+    ArgumentError,
+    ConfigError,
+    MissingDependencyError,
+    OutputError,
+    SourceError,
+    explain_failure,
+)
+from robustgen.files.ledger import Standing
+from robustgen.files.set_files import ERRORS, MANIFEST, STATE, check_folder
+from robustgen.files.storage import Store, is_url, open_store
+from robustgen.lab.inspection.verify_contents import Counts, check_contents, compare_outputs
+from robustgen.lab.inspection.verify_contents import Finding as Finding
+from robustgen.lab.inspection.verify_contents import Findings as Findings
+from robustgen.lab.plans import plan_again
+from robustgen.pixels.benchmarks.canonical import PUBLISHED_FILES, recognise
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN_VARIANT, IMAGENET_C, TITLES
+from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.sets.dataset.manifest import (
+    Summary,
+    check_about,
+    dataset_digest,
+    describe,
+    finish,
+    frames_digest,
+    hide_paths,
+    list_about,
+    read_errors,
+    read_manifest,
+)
+from robustgen.sets.dataset.opening import name_command
+from robustgen.sets.dataset.outputs import file_digest, name_output_in_errors
+from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.formats.base import prefetch
+from robustgen.settings.fields import make_absolute
+
+
+def verify(
+    root: str | Path,
+    *,
+    jobs: int | None = None,
+    deep: int | str | None = None,
+    source: str | None = None,
+    against: str | None = None,
+) -> Findings:
+    """Check the output at `root`.
+
+    Parameters
+    ----------
+    root : path or URL
+    jobs : int, optional
+        Number of threads that read files; default one per core.
+    deep : int or str, optional
+        Number of images to recreate from the source, or ``"all"``.
+    source : path or URL, optional
+        Current location of the source, if it has moved.
+    against : str, optional
+        Another output, or a dataset digest.
+
+    Raises
+    ------
+    OutputError
+        `root` is not an output of robustgen.
+    ArgumentError
+        `deep`, `source` or `against` cannot be used.
+    WriteError
+        The manifest of merged shards cannot be written.
+    """
+    if source and deep is None:
+        raise ConfigError("--source needs --deep: it is the current location of the source")
+    store = open_store(root)
+    try:
+        check_folder(store)
+    except SourceError as error:
+        raise OutputError(str(error)) from None
+    state = SetLedger(store)
+    if state.exists and not store.exists(MANIFEST):
+        if state.standing() >= Standing.COPIED:
+            remedy = f"{name_command(describe(state)['kind'])} writes it again"
+            raise OutputError(f"{store.location}: its {MANIFEST} was deleted, or a run was stopped; {remedy}")
+        # Merged shards have no manifest yet.
+        with name_output_in_errors(store):
+            finish(state)
+            store.clean()
+    manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
+    problems, counts = check_contents(store, jobs, list_about(manifest))
+    published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
+    problems += check_manifest(store, manifest, digest, None if problems else counts)
+    detailed = {(each.kind, each.path) for each in problems}
+    problems += (Finding(*each) for each in check_about(store, manifest) if each not in detailed)
+    remade, differing = remake_images(store, manifest, str(deep), source) if deep is not None else (0, [])
+    problems += differing
+    if against:
+        problems += compare_outputs(store, against, digest)
+    unfinished = any(finding.kind == "unfinished" for finding in problems)
+    failed = [] if unfinished else sorted({entry["key"] for entry in read_errors(store)[0]})
+    known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
+    checked = sum(files for files, _ in counts.values())
+    problems = sorted(set(problems))
+    return Findings(problems, failed, manifest["images"], checked, remade, digest, known_as, published)
+
+
+def read_finished(store: Store) -> dict[str, Any]:
+    """Return the manifest of a finished output.
+
+    Raises
+    ------
+    OutputError
+        There is no manifest, or robustgen did not write it.
+    """
+    try:
+        return read_manifest(store)
+    except FileNotFoundError:
+        raise OutputError(
+            f"{store.location} contains no {MANIFEST}; it is not a finished output of robustgen"
+        ) from None
+
+
+# --- manifest -------------------------------------------------------------------------------------
+
+
+def check_manifest(
+    store: Store, manifest: Mapping[str, Any], digest: str, counts: Counts | None
+) -> Iterator[Finding]:
+    """Yield the differences of manifest and failures from the files and the records.
+
+    `digest` and `counts` are those of the checksums; without `counts`, files are missing or changed.
+    """
+    entries, damage = read_errors(store)
+    state = SetLedger(store, beside="" in manifest["variants"])
+    remedy = f"{name_command(manifest['kind'])} resumes its run"
+    yield from (Finding("damaged", ERRORS, f": {detail}") for detail in damage)
+    expected: dict[str, Any] = {"digest": digest, "frames_digest": frames_digest(store)}
+    expected |= {} if damage else {"failures": len(entries)}
+    if counts:
+        # Some sets have separate checksums of small files, which do not count.
+        variants = {f"{variant}/" if variant else "" for variant in ("", *manifest["variants"])}
+        found = [count for folder, count in counts.items() if folder in variants]
+        files, sizes = (sum(values) for values in zip(*found, strict=True))
+        expected["counts"] = {"files": files, "bytes": sizes}
+    lacking = list[str]()
+    if state.exists:
+        expected |= hide_paths(describe(state))
+        summary = Summary(state)
+        if not summary.damaged:
+            lacking += summary.find_lacking(expected, state.plans())
+        if not summary.damaged and not lacking and state.standing() < Standing.COPIED:
+            detail = f": plans or records have changed since the set was finished; {remedy}"
+            yield Finding("changed", STATE, detail)
+        for name in summary.damaged:
+            detail = ": is damaged; run the same make command to create its images again"
+            yield Finding("damaged", f"{STATE}/records/{name}.json", detail)
+        recorded = {*map(repr, summary.failures)}
+        for entry in entries:
+            if repr(entry) not in recorded:
+                yield Finding("changed", ERRORS, f": no run recorded the failure of {entry['key']!r}")
+    elif next(iter(state.store.list()), None):
+        detail = ": restore it, or delete the whole folder, which a finished set does not need"
+        yield Finding("missing", f"{STATE}/settings.json", detail)
+    if not manifest["complete"] and not entries and not lacking:
+        lacking.append(f"not all of the {manifest['images']} images have all files")
+    if lacking:
+        yield Finding("unfinished", MANIFEST, f": {lacking[0]}; {remedy}")
+    elif not manifest["complete"]:
+        for array, size in zip(manifest["arrays"], store.sizes(manifest["arrays"]), strict=True):
+            if size < 0:
+                yield Finding("unfinished", array, ": was not written, because some of its images failed")
+    for key, here, there in _differences("", manifest, {**manifest, **expected}):
+        yield Finding("changed", MANIFEST, f": {key} is {here!r}, files and records give {there!r}")
+
+
+def _differences(name: str, here: Any, there: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key in sorted(here.keys() | there.keys()):
+            yield from _differences(f"{name}.{key}", here.get(key), there.get(key))
+    elif here != there:
+        yield name.removeprefix("."), here, there
+
+
+# --- published files ------------------------------------------------------------------------------
+
+
+def find_published(
+    store: Store, manifest: Mapping[str, Any], wrong: Collection[str], jobs: int
+) -> dict[str, str]:
+    """Return the files with the content of a published set's: path to the name of that set.
+
+    `wrong` names paths with findings, and `jobs` is the number of threads that read files.
+    """
+    if manifest["kind"] != BENCHMARKS["c"].title or manifest["dataset"] not in PUBLISHED_FILES:
+        return {}
+    title, digests = PUBLISHED_FILES[manifest["dataset"]]
+    paths = [path for path in digests if path not in wrong and store.exists(path)]
+    found = prefetch(lambda path: file_digest(store, path, "md5"), paths, jobs)
+    return {path: title for path, digest in zip(paths, found, strict=True) if digest == digests[path]}
+
+
+# --- recreated images -----------------------------------------------------------------------------
+
+
+def remake_images(
+    store: Store, manifest: Mapping[str, Any], deep: str, source: str | None = None
+) -> tuple[int, list[Finding]]:
+    """Recreate a random sample of images, or all; return their number and the differences.
+
+    Parameters
+    ----------
+    store : Store
+    manifest : mapping
+    deep : str
+        Number of images, or ``"all"``.
+    source : path or URL, optional
+        Current location of the source images.
+
+    Raises
+    ------
+    ArgumentError
+        `deep` is invalid, or the location of the source is neither in the state nor given as `source`.
+    SourceError
+        The source cannot be found.
+    """
+    plan = _plan_again(store, manifest, source)
+    chosen = _choose_sample(list(enumerate(plan.keys)), deep)
+    failed = {(entry["key"], entry.get("variant", "")) for entry in read_errors(store)[0]}
+    differing = [
+        finding for index, key in chosen for finding in _compare_image(store, plan, index, key, failed)
+    ]
+    return len(chosen), differing
+
+
+def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
+    state = SetLedger(store)
+    # Only the state names folders of this machine; dataset.json is published.
+    config = describe(state)["config"] if state.exists else manifest["config"]
+    held = config.get("source")
+    if held and not source and not is_url(held) and not Path(held).is_absolute():
+        raise ArgumentError(f"--deep: {MANIFEST} does not locate {held!r}; pass it with --source")
+    content = config | {"output": store.location, "source": make_absolute(source) if source else held}
+    name = f"{store.location}/{MANIFEST}"
+    if manifest["kind"] not in TITLES:
+        return plan_again(manifest["kind"], content, name)
+    variants = tuple(filter(None, map(TITLES[manifest["kind"]].variant_in, manifest["variants"])))
+    if manifest["kind"] == IMAGENET_C.title and {*variants} - {CLEAN_VARIANT}:
+        # Another run may have added corruptions with more needs, such as tiles of other sizes.
+        content["corruptions"] = [
+            *dict.fromkeys(variant.name for variant in variants if variant != CLEAN_VARIANT)
+        ]
+        content["severities"] = sorted({variant.level for variant in variants if variant != CLEAN_VARIANT})
+    return replace(plan_again(manifest["kind"], content, name), variants=variants)
+
+
+def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
+    if deep == "all":
+        return numbered
+    if not deep.isdecimal() or int(deep) < 1:
+        raise ArgumentError(f"--deep: must be a number of images, or all, not {deep!r}")
+    # The seed comes from the system, because a new sample each time finds more.
+    return random.sample(numbered, min(int(deep), len(numbered)))
+
+
+def _compare_image(
+    store: Store, plan: Any, index: int, key: str, failed: Collection[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Yield the differences of one image; those that `failed` before, by key and variant, may fail again."""
+    image, shared = None, dict[str, Any]()
+    for variant in plan.variants if (key, "") not in failed else ():
+        try:
+            if image is None:
+                # The run that created the set has counted the warnings of decoders.
+                with collect_complaints():
+                    image = plan.recipe.prepare(plan.source.open(key))
+            pixels = plan.recipe.make(variant, key, image, shared)
+            for encoded in plan.writer.encoder.encode(variant, key, pixels):
+                # The checksums report files that cannot be read.
+                with suppress(OSError, ValueError):
+                    path, is_same = plan.writer.find_output(store, variant, index, key, encoded)
+                    if not is_same:
+                        of = f" {key} in {variant.folder}" if plan.writer.file_per != "image" else ""
+                        yield Finding("differs", path, f":{of} from what the source gives now")
+        except MissingDependencyError:
+            raise
+        except Exception as error:
+            if (key, variant.folder) not in failed:
+                yield Finding("differs", key, f": {explain_failure(error, key)}")
+            if image is None:
+                return

@@ -1,0 +1,221 @@
+"""Comparison of an output with its checksums or another output, folder by folder to limit memory."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from robustgen.errors import ArgumentError
+from robustgen.files.name_lists import read_sums
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
+from robustgen.files.storage import Store, open_store
+from robustgen.sets.dataset.manifest import list_sums
+from robustgen.sets.dataset.outputs import file_digest, measure_file
+from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.formats.base import prefetch
+from robustgen.sets.sources.sample_names import KEYS
+
+_VIDEO = ".mp4"
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One problem of an output.
+
+    Attributes
+    ----------
+    kind : {"missing", "extra", "changed", "truncated", "differs", "damaged", "unfinished"}
+    path : str
+        POSIX path below the output.
+    detail : str
+        Details of the problem, or empty.
+    """
+
+    kind: str
+    path: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Result of `verify`.
+
+    Attributes
+    ----------
+    problems : list of Finding
+    failed : list of str
+        Source images that failed when the set was created, if nothing else is missing.
+    images : int
+        Number of source images of the set.
+    checked : int
+        Number of files that the checksums list.
+    remade : int
+        Number of images that were recreated.
+    digest : str
+        Digest of the data set.
+    known_as : str or None
+        Sentence that names the canonical set with this digest, if any.
+    published : dict of str to str
+        Path of each file that is one of a published set, with the name of that set.
+    """
+
+    problems: list[Finding]
+    failed: list[str]
+    images: int
+    checked: int
+    remade: int
+    digest: str
+    known_as: str | None
+    published: dict[str, str]
+
+
+# --- checksums -----------------------------------------------------------------------------------
+
+
+Counts = dict[str, tuple[int, int]]
+"""Folder with checksums to the number and the bytes of the files that they list."""
+
+
+def list_folders(store: Store) -> list[str]:
+    """Return the sorted folders with checksums, as path prefixes."""
+    return [path.removesuffix(SUMS) for path in list_sums(store)]
+
+
+def read_listed(store: Store, prefix: str, name: str = SUMS) -> dict[str, str]:
+    """Return path to digest from the checksums in one folder; empty if it has none."""
+    try:
+        listed = read_sums(store.read(f"{prefix}{name}"))
+    except FileNotFoundError:
+        return {}
+    return {prefix + inside: digest for inside, digest in listed.items()}
+
+
+def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[list[Finding], Counts]:
+    """Compare all files with the checksums, and find files that they do not list.
+
+    Parameters
+    ----------
+    store : Store
+    jobs : int
+        Number of threads that read files.
+    about : collection of str
+        Files about the set, which these checksums do not list.
+    """
+    found, counts, folders = list[Finding](), Counts(), list_folders(store)
+    exempt = {MANIFEST_SUMS, ERRORS, *about}
+    exempt |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
+    irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
+    for prefix in dict.fromkeys(["", *folders]):
+        listed = read_listed(store, prefix)
+        others = (f"{STATE}/", *(each for each in folders if each.startswith(prefix) and each != prefix))
+        paths = (entry.path for entry in store.list(prefix.rstrip("/")))
+        there = {path for path in paths if path not in exempt and not path.startswith(others)}
+        found += [Finding("missing", path) for path in listed.keys() - there]
+        found += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
+        for path, what in irregular.items():
+            if path.startswith(prefix) and not path.startswith(others):
+                kind = "changed" if path in listed else "extra"
+                found.append(Finding(kind, path, f": {what}"))
+        regular = [each for each in listed.items() if each[0] in there and each[0] not in irregular]
+        total = 0
+        for size, findings in prefetch(lambda each: _check_file(store, *each), regular, jobs):
+            total += size
+            found += findings
+        counts[prefix] = len(listed), total
+        found += _check_frames(store, prefix, listed)
+    _name_truncated(store, found)
+    return found, counts
+
+
+def _check_file(store: Store, path: str, digest: str) -> tuple[int, list[Finding]]:
+    """Return the size of a file, and a finding if its content has another `digest`."""
+    try:
+        size, found = measure_file(store, path)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0, [Finding("missing", path)]
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return 0, [Finding("changed", path, f": cannot be read: {reason}")]
+    return size, [Finding("changed", path)] * (found != digest)
+
+
+def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a finding if frame digests of the videos are missing or incomplete."""
+    videos = {path for path in listed if path.endswith(_VIDEO)}
+    if videos and read_listed(store, prefix, FRAMES).keys() != videos:
+        yield Finding("changed", prefix + FRAMES, f": does not list the videos of {SUMS}")
+
+
+def _name_truncated(store: Store, findings: list[Finding]) -> None:
+    """Mark changed files as truncated if they are shorter than their records say."""
+    changed = {finding.path: index for index, finding in enumerate(findings) if finding.kind == "changed"}
+    if not changed:
+        return
+    for _, record in SetLedger(store).read_records():
+        for file in record.files if record else ():
+            if file.path in changed and -1 < next(store.sizes([file.path])) < file.size:
+                findings[changed[file.path]] = Finding("truncated", file.path)
+
+
+# --- another output ------------------------------------------------------------------------------
+
+
+def compare_outputs(store: Store, other: str, digest: str) -> list[Finding]:
+    """Return the differences of an output with the dataset `digest` from the `other` output or digest.
+
+    Raises
+    ------
+    ArgumentError
+        `other` is neither a folder nor a digest, or has no files in common with the output.
+    """
+    theirs = open_store(other)
+    if next(iter(theirs.list()), None) or (theirs.is_local and Path(theirs.location).is_dir()):
+        return _compare_folders(store, theirs)
+    if len(other) != 64 or set(other) - set("0123456789abcdef"):
+        raise ArgumentError(f"--against: {other!r} is neither a folder nor a dataset digest")
+    return [] if other == digest else [Finding("differs", ".", f": the digest is {digest}, not {other}")]
+
+
+def _compare_folders(store: Store, other: Store) -> list[Finding]:
+    """Return the differences, compared folder by folder to limit memory."""
+    own, others = list_folders(store), list_folders(other)
+    findings: list[Finding] = []
+    common = False
+    for prefix in dict.fromkeys([*own, *others]):
+        ours = read_listed(store, prefix)
+        if others:
+            theirs = read_listed(other, prefix)
+        else:
+            # A published set has no checksums, so compute them from its files.
+            theirs = {path: file_digest(other, path) for path in _list_files(other, prefix)}
+        common = common or not ours.keys().isdisjoint(theirs)
+        findings += _compare(store, other, prefix, ours, theirs)
+    if not common:
+        raise ArgumentError(f"--against: {other.location} contains no {SUMS} and none of these files")
+    if not others:
+        known = tuple(own)
+        beside = (path for path in _list_files(other, "") if not path.startswith(known))
+        findings += [Finding("missing", path, f": is in {other.location}") for path in beside]
+    return findings
+
+
+def _compare(
+    store: Store, other: Store, prefix: str, ours: dict[str, str], theirs: dict[str, str]
+) -> Iterator[Finding]:
+    place = other.location
+    yield from (Finding("missing", path, f": is in {place}") for path in theirs.keys() - ours.keys())
+    yield from (Finding("extra", path, f": is not in {place}") for path in ours.keys() - theirs.keys())
+    different = [path for path in ours.keys() & theirs if ours[path] != theirs[path]]
+    if different:
+        our_frames, their_frames = (read_listed(each, prefix, FRAMES) for each in (store, other))
+        for path in different:
+            # Videos can differ in bytes but have the same frames.
+            same = path in our_frames and our_frames[path] == their_frames.get(path)
+            yield Finding("differs", path, f": from {place}" + ", with the same frames" * same)
+
+
+def _list_files(store: Store, prefix: str) -> Iterator[str]:
+    """Yield the files below `prefix`, except for hidden files and files about the set."""
+    exempt = {MANIFEST, MANIFEST_SUMS, ERRORS, KEYS, STATE}
+    for path in (entry.path for entry in store.list(prefix.rstrip("/"))):
+        if path not in exempt and not any(part.startswith(".") for part in path.split("/")):
+            yield path

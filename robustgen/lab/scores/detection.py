@@ -1,0 +1,466 @@
+"""`robustgen score-detection`: P, mPC and rPC of a detector from its result files.
+
+pycocotools matches detections to objects and computes the published numbers. A bootstrap sample contains each
+image a number of times; its precisions follow from the same matches with these numbers as weights. That is
+exact if the scores within an image differ, because repeated detections are then adjacent.
+"""
+
+import contextlib
+import copy
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.display import tables
+from robustgen.display.text import format_count
+from robustgen.errors import SourceError
+from robustgen.lab.evaluation.detection.reading import Annotations, keep_best, read_annotations, read_results
+from robustgen.lab.evaluation.processes import map_files
+from robustgen.lab.models.masks import import_pycocotools
+from robustgen.lab.scores.intervals import Interval
+from robustgen.lab.scores.result_grid import (
+    Cell,
+    averaged_cells,
+    check_cells,
+    describe_averaged,
+    find_cells,
+    tabulate_severities,
+)
+from robustgen.metrics.bootstrap import draw_weights, percentile_interval
+from robustgen.metrics.classification import Floats
+from robustgen.metrics.corruption_errors import read_published
+from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.settings.scoring import DetectionScoring
+
+# --- COCO's evaluation ----------------------------------------------------------------------------
+
+IouType = Literal["bbox", "segm"]
+METRICS: Final = (
+    *("AP", "AP50", "AP75", "APs", "APm", "APl"),
+    *("AR1", "AR10", "AR100", "ARs", "ARm", "ARl"),
+)
+"""The twelve numbers of COCO's summary, in order."""
+PRECISIONS: Final = METRICS[:6]
+"""The numbers with intervals."""
+# Area range and threshold of each: all thresholds, or the one with that index (0.50, 0.75).
+_PRECISION_PARTS: Final = ((0, None), (0, 0), (0, 5), (1, None), (2, None), (3, None))
+_SAMPLES_AT_ONCE = 25
+
+
+@dataclass(frozen=True)
+class Matches:
+    """The detections of one category and area range, best first, with their correctness.
+
+    Attributes
+    ----------
+    area : int
+    images : ndarray of shape (detections,)
+        Index of each detection's image.
+    hits, misses : bool ndarray of shape (thresholds, detections)
+        Right and wrong detections; those matched to ignored objects are neither.
+    objects : ndarray of shape (images,)
+        Number of objects to find in each image.
+    """
+
+    area: int
+    images: NDArray[np.intp]
+    hits: NDArray[np.bool_]
+    misses: NDArray[np.bool_]
+    objects: NDArray[np.int64]
+
+
+class Evaluator:
+    """COCO's evaluation of result files against one annotation file.
+
+    Raises
+    ------
+    MissingDependencyError
+        pycocotools is not installed.
+    """
+
+    def __init__(self, annotations: Annotations, iou_type: IouType) -> None:
+        self._coco, self._eval, self._mask = import_pycocotools()
+        self.annotations, self.iou_type = annotations, iou_type
+        self._truth = self._index(copy.deepcopy(annotations.content["annotations"]))
+
+    def _index(self, items: list[dict[str, Any]]) -> Any:
+        made = self._coco.COCO()
+        made.dataset = self.annotations.content | {"annotations": items}
+        with contextlib.redirect_stdout(io.StringIO()):
+            made.createIndex()
+        return made
+
+    def evaluate(self, detections: Sequence[dict[str, Any]]) -> Any:
+        """Return pycocotools' ``COCOeval`` of `detections`, with its ``stats`` computed."""
+        found = self._index(list(self._complete(keep_best(list(detections)))))
+        with contextlib.redirect_stdout(io.StringIO()):
+            evaluation = self._eval.COCOeval(self._truth, found, self.iou_type)
+            evaluation.evaluate()
+            evaluation.accumulate()
+            evaluation.summarize()
+        return evaluation
+
+    def _complete(self, detections: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield detections with ids and areas: those of boxes, or of masks."""
+        for number, each in enumerate(detections, 1):
+            own = {name: each[name] for name in ("image_id", "category_id", "score")}
+            own |= {"id": number, "iscrowd": 0}
+            if self.iou_type == "bbox":
+                *_, width, height = each["bbox"]
+                yield own | {"bbox": each["bbox"], "area": width * height}
+            else:
+                size = self.annotations.sizes[each["image_id"]]
+                mask = each["segmentation"]
+                if isinstance(mask["counts"], list):
+                    mask = self._mask.frPyObjects(mask, *size)
+                yield own | {"segmentation": mask, "area": float(self._mask.area(mask))}
+
+
+def stats_of(evaluation: Any) -> dict[str, float | None]:
+    """Return the twelve numbers of COCO's summary; None if there are no such objects."""
+    return {
+        name: None if value < 0 else float(value)
+        for name, value in zip(METRICS, evaluation.stats, strict=True)
+    }
+
+
+def collect_matches(evaluation: Any) -> list[Matches]:
+    """Return the matches of a ``COCOeval`` by category and area range, for categories that have objects."""
+    parameters = evaluation.params
+    images, areas = len(parameters.imgIds), len(parameters.areaRng)
+    found = []
+    for start in range(0, len(evaluation.evalImgs), images):
+        entries = [(i, e) for i, e in enumerate(evaluation.evalImgs[start : start + images]) if e is not None]
+        objects = np.zeros(images, np.int64)
+        for index, entry in entries:
+            objects[index] = np.count_nonzero(entry["gtIgnore"] == 0)
+        if not objects.any():
+            continue
+        scores = np.concatenate([entry["dtScores"] for _, entry in entries])
+        order = np.argsort(-scores, kind="mergesort")
+        matched = np.concatenate([entry["dtMatches"] for _, entry in entries], axis=1)[:, order] != 0
+        counted = ~np.concatenate([entry["dtIgnore"] for _, entry in entries], axis=1)[:, order]
+        indices = np.repeat([i for i, _ in entries], [len(entry["dtScores"]) for _, entry in entries])
+        hits, misses = matched & counted, ~matched & counted
+        # Detections after the last correct one do not change the precision.
+        last = hits.any(axis=0).nonzero()[0].max(initial=-1) + 1
+        area = start // images % areas
+        found.append(Matches(area, indices[order][:last], hits[:, :last], misses[:, :last], objects))
+    return found
+
+
+def weighted_precisions(matches: Sequence[Matches], weights: NDArray[np.int64]) -> Floats:
+    """Return the average precisions of samples.
+
+    Parameters
+    ----------
+    matches : sequence of Matches
+    weights : integer ndarray of shape (samples, images)
+        Number of times that each sample contains each image.
+
+    Returns
+    -------
+    ndarray of shape (samples, 6), float64
+        `PRECISIONS`; NaN if a sample has no such objects.
+    """
+    total = np.zeros((4, 10, len(weights)))
+    count = np.zeros((4, len(weights)))
+    for each in matches:
+        objects = (weights @ each.objects).astype(np.float64)
+        there = objects > 0
+        count[each.area] += there
+        for start in range(0, len(weights), _SAMPLES_AT_ONCE):
+            part = slice(start, start + _SAMPLES_AT_ONCE)
+            total[each.area, :, part] += _average_precisions(each, weights[part], objects[part])
+    with np.errstate(invalid="ignore"):
+        means = np.where(count > 0, 1, np.nan)[:, None] * total / np.maximum(count, 1)[:, None]
+    parts = [
+        means[area].mean(axis=0) if threshold is None else means[area, threshold]
+        for area, threshold in _PRECISION_PARTS
+    ]
+    return np.stack(parts, axis=1)
+
+
+# COCO's recall thresholds, as pycocotools computes them.
+_RECALLS: Final = np.linspace(0.0, 1.0, 101)
+
+
+def _average_precisions(each: Matches, weights: NDArray[np.int64], objects: Floats) -> Floats:
+    """Return average precisions of one category: (thresholds, samples); 0 if a sample has no objects."""
+    own = weights[:, each.images].astype(np.float64)
+    found = np.zeros((len(each.hits), len(weights)))
+    if not each.images.size:
+        return found
+    scale = np.maximum(objects, 1)[:, None]
+    for threshold, (hits, misses) in enumerate(zip(each.hits, each.misses, strict=True)):
+        right, wrong = (own * hits).cumsum(axis=1), (own * misses).cumsum(axis=1)
+        precision = right / (right + wrong + np.spacing(1))
+        envelope = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+        # A recall threshold uses the precision of the first detection that reaches it.
+        reached = np.searchsorted(_RECALLS, right / scale, side="right")
+        steps = np.diff(reached, axis=1, prepend=0)
+        found[threshold] = (steps * envelope).sum(axis=1) / len(_RECALLS)
+    return found * (objects > 0)
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+TITLES: Final[Mapping[IouType, str]] = {"bbox": "Box", "segm": "Mask"}
+_SUMMARY: Final = ("P", "mPC", "rPC")
+_MANY_BOXES: Final = 1_000_000
+
+Stats = Mapping[str, float | None]
+_Scored = tuple[list[str], list[tuple[Stats, Floats | None]]]
+
+
+@dataclass(frozen=True)
+class DetectionScores:
+    """The metrics of one detector on boxes or masks.
+
+    Attributes
+    ----------
+    iou_type : {"bbox", "segm"}
+    clean : dict of str to float or None
+        `METRICS` on the clean images; None if there are no such objects.
+    cells : dict of (str, int) to the same
+        The same for each corruption and severity.
+    averaged : list of (str, int)
+        The cells in the mean mPC.
+    samples : dict of (str, int) or None to ndarray of shape (samples, 6)
+        `PRECISIONS` of bootstrap samples; the key None stands for the clean images. Empty without intervals.
+    """
+
+    iou_type: IouType
+    clean: Stats
+    cells: Mapping[Cell, Stats]
+    averaged: Sequence[Cell]
+    samples: Mapping[Cell | None, Floats] = field(default_factory=dict, repr=False)
+
+    def summary(self, metric: str) -> dict[str, float | None]:
+        """Return P, mPC and rPC of a metric."""
+        values = [value for cell in self.averaged if (value := self.cells[cell][metric]) is not None]
+        mean = fmean(values) if values else None
+        clean = self.clean[metric]
+        relative = mean / clean if clean and mean is not None else None
+        return dict(zip(_SUMMARY, (clean, mean, relative), strict=True))
+
+    def intervals(self, metric: str) -> dict[str, Interval | None]:
+        """Return the 95 % intervals of P, mPC and rPC; None without samples."""
+        if not self.samples or metric not in PRECISIONS or self.summary(metric)["P"] is None:
+            return dict.fromkeys(_SUMMARY)
+        index = PRECISIONS.index(metric)
+        clean = self.samples[None][:, index]
+        corrupted = np.mean([self.samples[cell][:, index] for cell in self.averaged], axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rows = np.stack([clean, corrupted, corrupted / clean], axis=1)
+        # Few samples of few images may lack a kind of objects.
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        if not len(rows):
+            return dict.fromkeys(_SUMMARY)
+        pairs = zip(*(end.tolist() for end in percentile_interval(rows)), strict=True)
+        return dict(zip(_SUMMARY, (Interval(*pair) for pair in pairs), strict=True))
+
+
+@dataclass(frozen=True)
+class DetectionReport:
+    """The scores of one detector, and notes for the reader.
+
+    Attributes
+    ----------
+    model : str
+    images : int
+    scores : list of DetectionScores
+    notes : list of str
+    published : dict, optional
+        A table of published values to compare with.
+    """
+
+    model: str
+    images: int
+    scores: list[DetectionScores]
+    notes: list[str]
+    published: Mapping[str, Any] | None = None
+
+    def render(self, layout: str, width: int = 0) -> str:
+        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
+        return tables.render(layout, self._list_tables, self._list_records, self.as_dict, width)
+
+    def _list_tables(self) -> list[tables.Table]:
+        found = [table for each in self.scores for table in _tabulate(each)]
+        return found + [self._rank(each, self.published) for each in self.scores if self.published]
+
+    def _rank(self, scores: DetectionScores, published: Mapping[str, Any]) -> tables.Table:
+        """Return P, mPC and rPC of the published detectors and of this one, from the best mPC down."""
+        found = {each["model"]: each.get(scores.iou_type) for each in published["models"]}
+        found[f"> {self.model}"] = scores.summary("AP")
+        ranked = sorted(
+            ((name, values) for name, values in found.items() if values),
+            key=lambda row: -(row[1]["mPC"] or 0),
+        )
+        rows = [[name, *(tables.Cell(values[key], sense=1) for key in _SUMMARY)] for name, values in ranked]
+        title = f"{TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
+        return tables.Table(title, ["Model", *_SUMMARY], rows)
+
+    def _list_records(self) -> list[dict[str, object]]:
+        """Return the rows of the CSV: each file's metrics, then P, mPC and rPC."""
+        records: list[dict[str, object]] = []
+        for each in self.scores:
+            start = {"model": self.model, "type": each.iou_type}
+            records.append({**start, "corruption": CLEAN, "severity": None, **each.clean})
+            for (name, level), stats in each.cells.items():
+                records.append({**start, "corruption": name, "severity": level, **stats})
+            for name in _SUMMARY:
+                values = {metric: each.summary(metric)[name] for metric in METRICS}
+                records.append({**start, "corruption": name, "severity": None, **values})
+        return records
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all values, for JSON."""
+        return {
+            "model": self.model,
+            "images": self.images,
+            "types": {each.iou_type: self._describe(each) for each in self.scores},
+            "notes": self.notes,
+            **({"published": self.published} if self.published else {}),
+        }
+
+    def _describe(self, scores: DetectionScores) -> dict[str, Any]:
+        by_name: dict[str, dict[str, Stats]] = {}
+        for (name, level), stats in scores.cells.items():
+            by_name.setdefault(name, {})[str(level)] = stats
+        return {
+            "clean": scores.clean,
+            "corruptions": by_name,
+            "mean_over": [f"{name}/{level}" for name, level in scores.averaged],
+            "summary": {metric: scores.summary(metric) for metric in METRICS},
+            "intervals": {metric: scores.intervals(metric) for metric in PRECISIONS}
+            if scores.samples
+            else None,
+        }
+
+
+def _tabulate(scores: DetectionScores) -> list[tables.Table]:
+    """Return P, mPC and rPC of all metrics, and AP by corruption and severity."""
+    rows = []
+    for metric in METRICS:
+        found, ends = scores.summary(metric), scores.intervals(metric)
+        rows.append([metric, *(tables.Cell(found[name], ends[name]) for name in _SUMMARY)])
+    kind = TITLES[scores.iou_type]
+    over = describe_averaged(scores.averaged)
+    title = f"{kind}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
+    cells = {cell: stats["AP"] for cell, stats in scores.cells.items()}
+    return [
+        tables.Table(title, ["", *_SUMMARY], rows),
+        tabulate_severities(f"{kind} AP in % by severity", cells),
+    ]
+
+
+def score_detections(options: DetectionScoring) -> DetectionReport:
+    """Score the COCO result files of one detector.
+
+    Raises
+    ------
+    RobustgenError
+        A file is missing or malformed, or files do not match; the message says which.
+    """
+    cells, clean = find_cells(options.results, "--results"), options.clean
+    notes = check_cells(cells, "--results", options.partial)
+    truth = read_annotations(options.annotations)
+    found = read_results(clean, truth)
+    chosen = list(options.type or _types_of(found, clean))
+    if "segm" in chosen:
+        truth = read_annotations(options.annotations, masks=True)
+    scorer = _Scorer(truth, chosen, draw_weights(len(truth.sizes), options.replicates))
+    for kind in chosen:
+        _check_has(kind, clean, found)
+    stats: list[dict[Cell | None, Stats]] = [{} for _ in chosen]
+    samples: list[dict[Cell | None, Floats]] = [{} for _ in chosen]
+    paths = [clean, *cells.values()]
+    scored = map_files(scorer, paths, options.jobs or 1)
+    for cell, (told, values) in zip([None, *cells], scored, strict=True):
+        notes += told
+        for index, (own, drawn) in enumerate(values):
+            stats[index][cell] = own
+            if drawn is not None:
+                samples[index][cell] = drawn
+    averaged = averaged_cells(cells)
+    if not averaged:
+        raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
+    scores = [
+        DetectionScores(kind, own.pop(None), {cell: own[cell] for cell in cells}, averaged, drawn)
+        for kind, own, drawn in zip(chosen, stats, samples, strict=True)
+    ]
+    for each in scores:
+        if not each.clean["AP"]:
+            kind_name = TITLES[each.iou_type].lower()
+            notes.append(f"{clean}: {kind_name} AP is 0 on clean images, so there is no rPC")
+    published = read_published("mmdetection") if options.compare_with else None
+    if published:
+        notes.append("{title}: {images}. {source}. {terms}.".format(**published))
+    return DetectionReport(options.name, len(truth.sizes), scores, notes, published)
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    """Scores result files one by one, in this process or in several.
+
+    Attributes
+    ----------
+    annotations : Annotations
+    types : list of {"bbox", "segm"}
+    weights : integer ndarray of shape (samples, images)
+    """
+
+    annotations: Annotations
+    types: Sequence[IouType]
+    weights: NDArray[np.int64]
+
+    @cached_property
+    def _evaluators(self) -> list[Evaluator]:
+        return [Evaluator(self.annotations, kind) for kind in self.types]
+
+    def __call__(self, path: Path) -> _Scored:
+        """Return notes on a file, and its metrics and bootstrap samples (or None) for each type."""
+        detections = read_results(path, self.annotations)
+        found: list[tuple[Stats, Floats | None]] = []
+        for evaluator in self._evaluators:
+            _check_has(evaluator.iou_type, path, detections)
+            evaluation = evaluator.evaluate(detections)
+            drawn = (
+                weighted_precisions(collect_matches(evaluation), self.weights) if len(self.weights) else None
+            )
+            found.append((stats_of(evaluation), drawn))
+        return _describe_results(path, detections), found
+
+
+def _types_of(detections: Sequence[Mapping[str, Any]], path: Path) -> list[IouType]:
+    """Return what all detections have: boxes, masks or both."""
+    names: list[tuple[IouType, str]] = [("bbox", "bbox"), ("segm", "segmentation")]
+    found = [kind for kind, name in names if all(name in each for each in detections)]
+    if not detections:
+        raise SourceError(f"{path}: has no detections; give --type")
+    if not found:
+        raise SourceError(f"{path}: some detections lack bbox, and some segmentation")
+    return found
+
+
+def _check_has(kind: IouType, path: Path, detections: Sequence[Mapping[str, Any]]) -> None:
+    name = "bbox" if kind == "bbox" else "segmentation"
+    if lacking := sum(name not in each for each in detections):
+        raise SourceError(f"{path}: {format_count(lacking, 'detection')} without {name}")
+
+
+def _describe_results(path: Path, detections: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not detections:
+        return [f"{path}: has no detections"]
+    if len(detections) > _MANY_BOXES:
+        number = format_count(len(detections), "detection")
+        return [f"{path}: {number}; the hundred best of each image and category count"]
+    return []

@@ -1,0 +1,171 @@
+"""Comparison of models: all values of the tables of the papers, and conditions such as ``mCE > 70``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from robustgen.display.text import format_count
+from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.lab.scores.family_means import FamilyMean, compute_family_means
+from robustgen.lab.scores.intervals import Difference, Interval, Resampling
+from robustgen.lab.scores.measures import Baseline, Measure, PublishedModel, make_measures
+from robustgen.lab.scores.results import ModelScores
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind
+from robustgen.settings.scoring import Threshold
+
+
+@dataclass(frozen=True)
+class Report:
+    """A comparison of models.
+
+    Attributes
+    ----------
+    models : list of ModelScores
+    baseline : Baseline or None
+    difficulty : int
+    notes : list of str
+        Notes for readers of the tables.
+    intervals : bool
+        Whether to compute bootstrap intervals.
+    partial : bool
+        Whether to omit operations without a baseline value.
+    published : sequence of PublishedModel
+        Published models to compare with.
+    origin : str
+        Creator of the images, for these.
+    settings : mapping
+        Content of `predictions.json` of the first model; empty without this file.
+    folders : sequence of path or URL
+        The predictions of the models.
+    unfinished : sequence of path or URL
+        Folders that are not scored, because their predictions are incomplete.
+    inputs : sequence of str
+        Lines on what the models were given, if their folders record it.
+    """
+
+    models: list[ModelScores]
+    baseline: Baseline | None
+    difficulty: int
+    notes: list[str]
+    intervals: bool = True
+    partial: bool = False
+    published: Sequence[PublishedModel] = ()
+    origin: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    folders: Sequence[str | Path] = ()
+    unfinished: Sequence[str | Path] = ()
+    inputs: Sequence[str] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of the sets: c or p."""
+        return self.models[0].kind
+
+    @property
+    def all_notes(self) -> list[str]:
+        """Return the notes for readers of the tables, also those on the intervals."""
+        at_border = self.resampling and self.resampling.at_border
+        count = format_count(self.models[0].count, self.benchmark.noun)
+        own = f"where all {count} agree, the interval is Wilson's, because bootstrap samples do not differ"
+        return [*self.notes, *[own] * bool(at_border)]
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """Return the benchmark of the sets."""
+        return BENCHMARKS[self.kind]
+
+    @cached_property
+    def measures(self) -> list[Measure]:
+        """Return the measures that are possible for the scores."""
+        return make_measures(self.models, self.baseline, self.partial)
+
+    @cached_property
+    def families(self) -> list[FamilyMean]:
+        """Return the means of other families of corruptions, if all of their severities exist."""
+        edition = str(self.settings.get("edition") or "")
+        return compute_family_means(self.models, edition) if self.kind == "c" else []
+
+    @cached_property
+    def resampling(self) -> Resampling | None:
+        """Return bootstrap samples of all values, if intervals are wanted."""
+        measures = {measure: self.averaged(measure) for measure in self.measures}
+        return Resampling(self.models, measures) if self.intervals else None
+
+    def names(self, measure: Measure) -> list[str]:
+        """Return the common operations, and others that some model has."""
+        there = {name for row in measure.values for name in row}
+        extra = [name for name in self.benchmark.extra if name in there]
+        return [*self.benchmark.common, *extra, *sorted(there - {*self.benchmark.names})]
+
+    def averaged(self, measure: Measure) -> tuple[str, ...]:
+        """Return the common operations that every model has, which the means include."""
+        return tuple(name for name in self.benchmark.common if all(name in row for row in measure.values))
+
+    def mean(self, measure: Measure, model: ModelScores) -> float | None:
+        """Return the mean over `averaged`."""
+        names = self.averaged(measure)
+        return measure.average(model, names) if names else None
+
+    def interval(self, index: int, measure: str, name: str) -> Interval | None:
+        """Return the interval of a value of the model with index `index`; None if it has none."""
+        return self.resampling.interval(index, measure, name) if self.resampling else None
+
+    def differences(self) -> list[Difference]:
+        """Return the differences of the means of all other models from those of the first."""
+        return self.resampling.differences() if self.resampling else []
+
+
+def name_mean(report: Report, measure: Measure) -> str:
+    """Return the symbol of a mean; one over fewer operations than the papers' has another."""
+    used, common = report.averaged(measure), report.benchmark.common
+    return measure.formula.mean if used == common else f"{measure.formula.symbol} ({len(used)}/{len(common)})"
+
+
+# --- conditions -----------------------------------------------------------------------------------
+
+
+def find_failures(report: Report, conditions: Sequence[Threshold]) -> list[str]:
+    """Return a line for each of the `conditions` that holds for a model.
+
+    Raises
+    ------
+    ConfigError
+        No score has the name.
+    """
+    found = []
+    for index, model in enumerate(report.models if conditions else ()):
+        short, long = _list_scores(report, index)
+        for each in conditions:
+            value = (short | long).get(each.name)
+            if value is None:
+                error = UnknownNameError("score", each.name, long if "." in each.name else short)
+                raise ConfigError(f"--fail-if: {model.model}: {error}")
+            if each.holds(value):
+                condition = f"{each.name} {each.sign} {each.limit:g}"
+                found.append(f"failed: {model.model}: {each.name} is {value:.2f} ({condition})")
+    return found
+
+
+def _list_scores(report: Report, index: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return a model's scores in the unit of the tables, by short names, and by ``measure.name``.
+
+    The short name of an operation is for its value of the first measure.
+    """
+    model, short, long = report.models[index], dict[str, float](), dict[str, float]()
+    if model.clean_error is not None:
+        short["clean_error"] = 100 * model.clean_error
+    for measure in report.measures:
+        factor, mean = measure.formula.factor, report.mean(measure, model)
+        values = {name: factor * value for name, value in measure.values[index].items()}
+        if measure is report.measures[0]:
+            short |= values
+        if mean is not None:
+            values["mean"] = short[name_mean(report, measure)] = factor * mean
+        long |= {f"{measure.key}.{name}": value for name, value in values.items()}
+    for family in report.families:
+        long[f"{family.family}.mean_error"] = 100 * family.mean(index)
+        own = ((each.key, each.values[index]) for each in family.scores)
+        long |= {f"{family.family}.{key}": 100 * value for key, value in own if value is not None}
+    return short, long

@@ -1,0 +1,262 @@
+"""Encoders of files with one image or sequence: JPEG, PNG, lossless WebP, the source's formats, and MP4."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, Final
+
+from PIL import Image, features
+
+from robustgen.errors import ArgumentError, ImageError
+from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Variant
+from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
+from robustgen.sets.formats import Format
+from robustgen.sets.formats.base import Encoded, Encoder, keep_grey, without_suffix
+
+# Names with these suffixes are kept.
+_JPEG_SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
+
+
+@dataclass(frozen=True)
+class JpegEncoder(Encoder):
+    """Encoder of JPEG files, with Pillow's 4:2:0 and optimised Huffman tables.
+
+    The published sets have `quality` 85 and use libjpeg-turbo. Files are `grey` if the channels of all
+    images are equal. LAION-C has 4:4:4 and Pillow's default tables.
+    """
+
+    quality: int = 85
+    libjpeg: Libjpeg = "turbo"
+    grey: bool = False
+    subsampling: Subsampling = "4:2:0"
+
+    def settings(self) -> dict[str, Any]:
+        """Return format, quality and library; also grey and subsampling, if not the default."""
+        own = {"format": "jpeg", "quality": self.quality, "libjpeg": self.libjpeg}
+        colours = {} if self.subsampling == "4:2:0" else {"subsampling": self.subsampling}
+        return own | ({"grey": True} if self.grey else {}) | colours
+
+    def output_name(self, key: str) -> str:
+        """Return `key` with a JPEG suffix."""
+        return key if key.endswith(_JPEG_SUFFIXES) else f"{key.rpartition('.')[0] or key}.JPEG"
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
+        """Return one JPEG file of uint8 `pixels` (H, W, 3)."""
+        return [Encoded(self.output_name(key), self._encode(pixels, optimise=self.subsampling == "4:2:0"))]
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return the pixels of the JPEG file, uint8 (H, W, 3)."""
+        # Optimised Huffman tables double the time and change no pixel.
+        return decode_jpeg(self._encode(pixels, optimise=False))
+
+    def _encode(self, pixels: Rgb, *, optimise: bool) -> bytes:
+        return encode_jpeg(
+            keep_grey(pixels) if self.grey else pixels,
+            self.quality,
+            optimise=optimise,
+            library=self.libjpeg,
+            subsampling=self.subsampling,
+        )
+
+
+JPEG: Final = Format(
+    "JPEG", {"c": lambda own: JpegEncoder(own.quality, own.libjpeg, own.grey, own.subsampling)}
+)
+
+
+# --- lossless formats
+
+LOSSLESS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = MappingProxyType(
+    {
+        ".png": ("PNG", {}),
+        ".apng": ("PNG", {}),
+        ".bmp": ("BMP", {}),
+        ".dib": ("BMP", {}),
+        ".ppm": ("PPM", {}),
+        ".pnm": ("PPM", {}),
+        ".tif": ("TIFF", {"compression": "tiff_lzw"}),
+        ".tiff": ("TIFF", {"compression": "tiff_lzw"}),
+        ".webp": ("WEBP", {"lossless": True}),
+    }
+)
+"""Suffix to Pillow's name of the format and its options for lossless files."""
+
+
+def encode_lossless(pixels: Rgb, suffix: str) -> bytes:
+    """Encode uint8 `pixels` (H, W, 3) or (H, W) in the format of `suffix`, one of `LOSSLESS`."""
+    name, options = LOSSLESS[suffix]
+    buffer = BytesIO()
+    Image.fromarray(pixels).save(buffer, name, **options)
+    return buffer.getvalue()
+
+
+class LosslessEncoder(Encoder):
+    """Encoder of PNG files, lossless WebP files, or others.
+
+    Parameters
+    ----------
+    suffix : str
+        Suffix of the files, one of `LOSSLESS`.
+    grey : bool
+        Whether the channels of all images are equal, so that the files keep one.
+    """
+
+    def __init__(self, suffix: str, grey: bool = False) -> None:
+        self.suffix, self.grey = suffix, grey
+
+    def settings(self) -> dict[str, Any]:
+        """Return the format, and whether the files are grey."""
+        return {"format": self.suffix[1:]} | ({"grey": True} if self.grey else {})
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of libwebp, for WebP files."""
+        return {"libwebp": str(features.version("webp"))} if self.suffix == ".webp" else {}
+
+    def output_name(self, key: str) -> str:
+        """Return `key` with the suffix of the format."""
+        return f"{without_suffix(key)}{self.suffix}"
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
+        """Return one file of uint8 `pixels` (H, W, 3)."""
+        kept = keep_grey(pixels) if self.grey else pixels
+        return [Encoded(self.output_name(key), encode_lossless(kept, self.suffix))]
+
+
+class PngFramesEncoder(Encoder):
+    """Encoder of `<class>/<stem>/<frame>.png`, frames numbered from 00."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the format."""
+        return {"format": "png"}
+
+    def output_name(self, key: str) -> str:
+        """Return `key` without its suffix: the folder of the frames."""
+        return without_suffix(key)
+
+    def encode(self, variant: Variant, key: str, pixels: Iterable[Rgb]) -> Iterator[Encoded]:
+        """Yield one file per uint8 frame (H, W, 3)."""
+        folder = self.output_name(key)
+        for number, frame in enumerate(pixels):
+            yield Encoded(f"{folder}/{number:02d}.png", encode_lossless(frame, ".png"))
+
+
+PNG: Final = Format(
+    "PNG", {"c": lambda own: LosslessEncoder(".png", own.grey), "p": lambda own: PngFramesEncoder()}
+)
+WEBP: Final = Format("lossless WebP", {"c": lambda own: LosslessEncoder(".webp")})
+
+
+# --- names and formats of the source
+
+
+@dataclass(frozen=True)
+class OriginalEncoder(Encoder):
+    """Encoder of files with the name and format of the source: JPEG of `quality`, other formats lossless."""
+
+    quality: int
+    libjpeg: Libjpeg = "turbo"
+
+    def settings(self) -> dict[str, Any]:
+        """Return format, quality and library."""
+        return {"format": "as in the source", "quality": self.quality, "libjpeg": self.libjpeg}
+
+    def versions(self) -> dict[str, str]:
+        """Return the version of libwebp, as the source may contain WebP files."""
+        return {"libwebp": str(features.version("webp"))}
+
+    def output_name(self, key: str) -> str:
+        """Return `key` unchanged."""
+        return key
+
+    def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
+        """Return one file of uint8 `pixels` (H, W, 3)."""
+        return [file._replace(name=key) for file in self._choose(key).encode(variant, key, pixels)]
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return the pixels of the file: `pixels` unchanged, except for JPEG files."""
+        return self._choose(key).as_read(variant, key, pixels)
+
+    def _choose(self, key: str) -> Encoder:
+        """Return the encoder of the suffix of `key`."""
+        suffix = PurePosixPath(key).suffix.lower()
+        if suffix in (".jpg", ".jpeg", ".jpe"):
+            return JpegEncoder(self.quality, self.libjpeg)
+        if suffix in LOSSLESS:
+            return LosslessEncoder(suffix)
+        kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
+        raise ImageError(f"{kind} cannot store the result; convert them to PNG first")
+
+
+ORIGINAL: Final = Format("as in the source", {"c": lambda own: OriginalEncoder(own.quality, own.libjpeg)})
+
+
+# --- videos
+
+
+@dataclass(frozen=True)
+class Mp4Encoder(Encoder):
+    """Encoder of `<class>/<stem>.mp4`, one frame per second, H.264.
+
+    Attributes
+    ----------
+    noises : frozenset of str
+        The perturbations that are noise.
+    encoding, noise_encoding : Encoding
+        Encodings of smooth sequences, and of those with independent noise in each frame.
+    """
+
+    noises: frozenset[str] = frozenset()
+    encoding: video.Encoding = field(default_factory=video.Encoding)
+    noise_encoding: video.Encoding = field(default_factory=lambda: video.Encoding(crf=None, tune="grain"))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the format and the encoder settings."""
+        return {
+            "format": "mp4",
+            "video": vars(self.encoding),
+            "noise_video": vars(self.noise_encoding),
+            "large_video": {"above": video.LARGE, **video.BOUNDS},
+        }
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of PyAV and of its encoder."""
+        return {"video": video.build()}
+
+    def output_name(self, key: str) -> str:
+        """Return `key` with the suffix ``.mp4``."""
+        return f"{without_suffix(key)}.mp4"
+
+    def encode(self, variant: Variant, key: str, pixels: Iterable[Rgb]) -> list[Encoded]:
+        """Encode uint8 frames (H, W, 3); decode them again to count them and to compute their digest."""
+        data, count = self._encode(variant, pixels)
+        return [Encoded(self.output_name(key), data, video.digest_video(data, count))]
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return the frames of the video, uint8 (T, H, W, 3)."""
+        data, count = self._encode(variant, pixels)
+        frames = video.read_frames(data)
+        video.check_kept(len(frames), count)
+        return frames
+
+    def _encode(self, variant: Variant, frames: Iterable[Rgb]) -> tuple[bytes, int]:
+        """Return the video and the number of frames encoded."""
+        count = 0
+
+        # Unlike a generator, `map` keeps no frame while the next one is computed.
+        def pass_on(frame: Rgb) -> Rgb:
+            nonlocal count
+            count += 1
+            return frame
+
+        encoding = self.noise_encoding if variant.name in self.noises else self.encoding
+        try:
+            return video.encode_frames(map(pass_on, frames), encoding), count
+        except ArgumentError as error:
+            raise ImageError(str(error)) from error
+
+
+MP4: Final = Format("MP4", {"p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos())})
