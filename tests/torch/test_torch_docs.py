@@ -91,6 +91,13 @@ def test_the_loop_of_training_runs(torch, capsys):
         assert torch.equal(own[0], expected[0]) and own[1] == expected[1]
 
 
+def test_the_loop_of_training_with_noise_runs(torch):
+    torch.save(network(torch), "model.pt")
+    run(code("Training with noise"), {"num_workers=4": "num_workers=0", "range(5)": "range(2)"})
+    before, after = (torch.load(name, weights_only=False) for name in ("model.pt", "stable.pt"))
+    assert not torch.equal(before[2].weight, after[2].weight)
+
+
 def test_the_loop_over_a_stream_gets_its_images_in_order(torch):
     from torchvision.transforms.v2 import PILToTensor
 

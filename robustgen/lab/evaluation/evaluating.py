@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
-from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
@@ -109,6 +109,8 @@ def evaluate(
         Models, images and output do not match.
     """
     started = time.monotonic()
+    if config.one_per_image:
+        raise ConfigError("one_per_image: only make-c has it; evaluate uses all corruptions and severities")
     folders = tuple(name_folders(output, [model.folder for model in models]))
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})

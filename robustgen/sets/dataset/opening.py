@@ -105,6 +105,7 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
 
 _COMMANDS = {
     "ImageNet-C": "robustgen make-c",
+    "ImageNet-C, mixed": "robustgen make-c",
     "ImageNet-P": "robustgen make-p",
     EQUALISED: "robustgen preprocess clahe",
     "AugMix": "robustgen make-augmix",

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -389,11 +389,21 @@ class _SetRun:
                 self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
 
         def list_failed() -> set[tuple[str, str]]:
-            found = self._failures if self._standing >= Standing.COPIED else self._summary.failures
-            return {(each["key"], each.get("variant", "")) for each in found}
+            return _name_outputs(
+                self._failures if self._standing >= Standing.COPIED else self._summary.failures
+            )
+
+        def list_all() -> SetListing:
+            """Return the images of this run and of all others."""
+            known = {*plan.keys, *self._summary.attempted}
+            keys = tuple(filter(known.__contains__, plan.source.keys()))
+            return replace(listing, keys=keys, failed=lambda: _name_outputs(self._summary.failures))
 
         listing = SetListing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
-        files = plan.writer.list_companions(listing, folders)
+        files = {
+            **plan.writer.list_companions(listing, folders),
+            **plan.recipe.list_companions(list_all, plan.writer),
+        }
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
@@ -443,6 +453,11 @@ class _SetRun:
         for file in record.files:
             write(file.path)
         state.put_record(name, record)
+
+
+def _name_outputs(failures: Iterable[Failure]) -> set[tuple[str, str]]:
+    """Return key and folder of each failed output; folder "" means all variants."""
+    return {(each["key"], each.get("variant", "")) for each in failures}
 
 
 def discard(state: SetLedger, name: str) -> None:
