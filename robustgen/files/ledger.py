@@ -411,11 +411,15 @@ class Ledger:
         """Delete the fingerprints of earlier files about the whole output."""
         self.store.delete("finished")
 
-    def mark_finished(self, fingerprints: Sequence[str]) -> None:
-        """Delete all claims, and write the fingerprints of what the files about the whole output describe."""
+    def has_mark(self, mark: str) -> bool:
+        """Return whether `mark_finished` has written `mark`."""
+        return mark in self._read_hint("finished").split()
+
+    def mark_finished(self, marks: Sequence[str]) -> None:
+        """Delete all claims, and write `marks`, such as the fingerprints of a finished output."""
         # Claims first: a run that finds `finished` deletes none.
         self.delete_claims()
-        self.store.put("finished", " ".join(fingerprints).encode())
+        self.store.put("finished", " ".join(marks).encode())
 
     @contextmanager
     def discard_if_unused(self) -> Iterator[None]:

@@ -81,7 +81,7 @@ SPEAKERS = {
     "sets/dataset": "make-c make-p make-augmix make-icons run preprocess_clahe",
     # evaluate has no --split, only --set split=NAME.
     "sets/dataset/selection": _OF_SOURCES.replace(" evaluate", ""),
-    "sets/dataset/label_maps": _OF_SETS,
+    "sets/dataset/mirror": _OF_SETS,
     "sets/dataset/plan": _OF_SETS,
     "sets/ingredients": f"{_OF_SETS} evaluate preview calibrate",
     "display/charts": "score calibrate",

@@ -29,9 +29,9 @@ from robustgen.files.ledger import (
     Record,
     describe_differences,
 )
-from robustgen.files.name_lists import describe_difference
 from robustgen.files.set_files import START_OVER, STATE, WrittenFile
 from robustgen.files.storage import open_store
+from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation import predictions
 from robustgen.lab.evaluation.predictions import ABOUT, Pieces, PredictionFile
 from robustgen.pixels.benchmarks.kinds import Kind, Variant

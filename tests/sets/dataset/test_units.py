@@ -69,15 +69,15 @@ def counted(gate, *args):
 import sys, time
 from pathlib import Path
 from robustgen.cli import main
-from robustgen.sets.dataset import produce
-real, gate = produce.produce, Path(sys.argv.pop(1))
+from robustgen.sets.dataset import unit_jobs
+real, gate = unit_jobs.write_unit, Path(sys.argv.pop(1))
 def note(job, reporter):
     print("unit", job.unit.name, flush=True)
     (gate / job.unit.name).touch()
     while len([*gate.iterdir()]) < 3:
         time.sleep(0.01)
     return real(job, reporter)
-produce.produce = note
+unit_jobs.write_unit = note
 main()
 """
     gate.mkdir(exist_ok=True)
