@@ -12,7 +12,6 @@ from robustgen.settings.loading import load
 from tests.helpers import (
     CIFAR,
     FEW,
-    PATIENCE,
     cli,
     cli_error,
     findings,
@@ -20,7 +19,6 @@ from tests.helpers import (
     make_c,
     manifest,
     put_photo,
-    spawn,
     whole,
 )
 
@@ -41,18 +39,6 @@ def test_more_shards_than_images(photos, output, tmp_path):
     for number in range(1, 8):
         make_c(photos, tmp_path / "out", *FEW, "--shard", f"{number}/7")
     assert whole(tmp_path / "out") == whole(output)
-
-
-@pytest.mark.slow("several runs at once")
-def test_shards_at_the_same_time_give_the_tree_of_one_run(many, tmp_path):
-    flags = ("--source", many, "--output", tmp_path / "out", *FEW)
-    both = [spawn("make-c", *flags, "--shard", f"{number}/2") for number in (1, 2)]
-    said = [process.communicate(timeout=PATIENCE) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert manifest(tmp_path / "out")["complete"] is True
-    make_c(many, tmp_path / "one", *FEW)
-    assert whole(tmp_path / "out") == whole(tmp_path / "one")
-    assert not litter(tmp_path / "out")
 
 
 def test_shards_of_arrays_on_one_disk(cifar, cifar_output, tmp_path):

@@ -94,23 +94,6 @@ def test_a_table_holds_the_files_of_the_tree_and_their_labels(sets, variant):
         assert row["image"]["bytes"] == (sets / "jpeg" / variant / row["image"]["path"]).read_bytes()
 
 
-def test_samples_can_be_lossless(photos, tmp_path):
-    make(photos, tmp_path / "out", "webdataset:webp", "--corruptions", "contrast")
-    make(photos, tmp_path / "tree", "webp", "--corruptions", "contrast")
-    shard = members(tmp_path / "out/contrast/1/000000.tar")
-    assert shard["cat/a.webp"] == (tmp_path / "tree/contrast/1/cat/a.webp").read_bytes()
-
-
-def test_sequences_are_samples_too(photos, tmp_path):
-    flags = ("--source", photos, "--perturbations", "brightness", "--edition", "imagenet-64", "--limit", "2")
-    for form in ("mp4", *FORMATS):
-        cli("make-p", *flags, "--format", form, "--output", tmp_path / form)
-    video = (tmp_path / "mp4/brightness/cat/a.mp4").read_bytes()
-    assert members(tmp_path / "webdataset/brightness/000000.tar")["cat/a.mp4"] == video
-    (row, _) = rows(tmp_path / "parquet/data/brightness/00000-of-00001.parquet")
-    assert row["video"] == {"bytes": video, "path": "cat/a.mp4"}
-
-
 @pytest.mark.parametrize("name", ["cat/a.JPEG", "a.b.c.JPEG", "x.y/50%.2E.png", "%2E.jpg"])
 def test_dots_in_a_name_survive_readers_that_end_a_key_at_the_first_one(name):
     key = sample_key(name)
@@ -168,18 +151,6 @@ def test_an_image_that_changes_is_made_again_and_one_that_breaks_is_withdrawn(co
     make(copied, tmp_path / "out", form, status=1)
     make(copied, tmp_path / "lacking", form, status=1)
     assert tree(tmp_path / "out") == tree(tmp_path / "lacking")
-
-
-def test_another_list_of_images_makes_the_shards_anew(photos, sets, tmp_path):
-    make(photos, tmp_path / "out", "webdataset", "--limit", "2")
-    make(photos, tmp_path / "out", "webdataset")
-    assert tree(tmp_path / "out") == tree(sets / "webdataset")
-
-
-def test_another_size_of_shards_is_refused(photos, tmp_path):
-    make(photos, tmp_path / "out", "webdataset")
-    result = make(photos, tmp_path / "out", "webdataset", "--set", "shard_size=4", status=2)
-    assert "shard_size was 3 and is now 4" in result.stderr
 
 
 # --- checked ---------------------------------------------------------------------------------------

@@ -103,13 +103,6 @@ def test_a_table_of_text_keeps_all_but_its_images(mmbench, mmbench_output):
         assert data == made_of(images[first], key)
 
 
-def test_a_table_is_read_back(mmbench, mmbench_output):
-    held = open_dataset(mmbench_output)
-    assert (held.format, len(held.keys(FOG)), held.classes, held.labels(FOG)) == ("table", 35, None, None)
-    listed = cli("list", "--keys", mmbench).stdout.splitlines()
-    assert tuple(listed) == held.keys(FOG)
-
-
 def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
     make_c(mmbench, tmp_path / "out", *FEW, "--limit", "3", "--format", "table:png")
     data = pandas.read_csv(tmp_path / "out" / "fog" / "4" / "MMBench_DEV.tsv", sep="\t")
