@@ -24,7 +24,7 @@ from robustgen.sets.dataset.manifest import finish as write_manifest
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import CorruptionRecipe
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import open_writer
 from robustgen.sets.formats.base import EncoderChoices, SetContent
@@ -176,9 +176,9 @@ def main() -> None:
     counts.clear()
     plan = make_plan(slow, options.images)
     # The first run writes the companions and finishes again.
-    run(plan)
+    run_plan(plan)
     counts.clear()
-    nothing = timed(lambda: run(plan))
+    nothing = timed(lambda: run_plan(plan))
     # Each unit needs a claim, a record, and its shards.
     per_unit = 2 + 76
     figures = {

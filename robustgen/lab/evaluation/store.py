@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from robustgen.errors import ArgumentError, ConfigError, OutputError, SourceError
 from robustgen.files.ledger import Failure, Ledger, Origin, Record
-from robustgen.files.name_lists import describe_difference
 from robustgen.files.set_files import SCHEMA, STATE, WrittenFile, read_described
 from robustgen.files.storage import Store, open_store
+from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation import predictions
 from robustgen.lab.evaluation.predictions import ABOUT, Pieces, PredictionFile
 from robustgen.pixels.benchmarks.kinds import Kind, Variant

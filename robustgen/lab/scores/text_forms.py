@@ -7,8 +7,7 @@ and JSON contain fractions.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from robustgen.display.tables import Cell, Table, render
-from robustgen.display.text import format_count, format_name
+from robustgen.display.text import Cell, Table, format_count, format_name, render
 from robustgen.errors import ArgumentError, ConfigError
 from robustgen.lab.scores.family_means import FamilyMean
 from robustgen.lab.scores.intervals import MEAN, Interval, plan_images

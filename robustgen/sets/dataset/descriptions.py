@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import ConfigError
-from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import SUMS
 from robustgen.files.storage import Store
+from robustgen.files.text_files import read_sums
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.formats.parquet import FOLDER
@@ -155,6 +155,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
             sums[prefix] = store.read(f"{prefix}{SUMS}")
     name = settings.get("output", {}).get("format")
     describe = _DESCRIPTIONS.get(name, _describe_tree if name in _FILES else _describe_folders)
+    how = "once, by a drawn operation and level" if "mixed" in settings else "by each operation at each level"
     nodes = [
         _file_object(prefix + SUMS, "text/plain", hashlib.sha256(content).hexdigest())
         for prefix, content in sums.items()
@@ -190,7 +191,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
         },
         "rai:dataCollectionRawData": f"The images of {manifest['dataset']}.",
         "rai:dataPreprocessingProtocol": f"Resized and cropped as in edition {manifest['edition']}.",
-        "rai:dataManipulationProtocol": "Every image is corrupted by each operation at each level, with the"
+        "rai:dataManipulationProtocol": f"Every image is corrupted {how}, with the"
         " constants in dataset.json.",
         "rai:dataUseCases": "Evaluation of robustness. Not for training.",
         "rai:dataLimitations": "The corruptions are synthetic.",

@@ -15,18 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import OutputError, WriteError
-from robustgen.files.json_files import parse_object
 from robustgen.files.ledger import Failure, Record, Standing
-from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
 from robustgen.files.storage import Store
-from robustgen.sets.dataset.descriptions import (
-    CARD,
-    CROISSANT,
-    encode_croissant,
-    make_croissant,
-    write_card,
-)
+from robustgen.files.text_files import escape_name, parse_object, read_sums
+from robustgen.sets.dataset.descriptions import CARD, CROISSANT, encode_croissant, make_croissant, write_card
 from robustgen.sets.dataset.records import COMPANIONS, Coverage, find_folder, identify, name_mirror
 from robustgen.sets.dataset.state import SetLedger, find_largest
 from robustgen.sets.formats.base import prefetch

@@ -36,6 +36,7 @@ from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
+from robustgen.sets.dataset.mixed import mix
 from robustgen.sets.dataset.outputs import refuse_files
 from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import (
@@ -208,6 +209,15 @@ def plan_benchmark(
         recipe = dataclasses.replace(recipe, ingredients=ingredients)
         citation = recipe.cite(variants) or CITATION
         terms = [each.licence for each in ingredients.values() if each.licence]
+    made: Recipe[Any] = recipe
+    if config.one_per_image:
+        if not isinstance(recipe, CorruptionRecipe):
+            raise ConfigError("one_per_image: only make-c has it")
+        if file_per != "image":
+            raise ConfigError(
+                f"one_per_image: format {name} has files of many images; choose jpeg, png, webp or original"
+            )
+        made, variants = mix(recipe, variants)
     content = SetContent(
         benchmark=benchmark, variants=variants, keys=keys, source=source, shard_size=config.shard_size
     )
@@ -221,7 +231,7 @@ def plan_benchmark(
     writer = open_writer(name, content, choices, encoding)
     mirror = _open_mirror(name, config, source)
     plan = assemble_plan(
-        recipe, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
+        made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
     return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
 

@@ -1,7 +1,7 @@
 """Table of the formats, each of which writes the files of a set and reads them back.
 
-To add a format, write a `Writer` (and a `Dataset`, if no reader knows the layout yet) and a `Format` in a new
-module, and name the `Format` here, or in an entry point of your own package.
+To add a format, write a `Writer` (and a `WrittenSet`, if no reader knows the layout yet) and a `Format` in a
+new module, and name the `Format` here, or in an entry point of your own package.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.files import rows
+from robustgen.files import registry
 from robustgen.files.registry import Registry
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
 
 if TYPE_CHECKING:
-    from robustgen.sets.formats.base import Dataset, Encoder, EncoderChoices, FilePer, SetContent, Writer
+    from robustgen.sets.formats.base import Encoder, EncoderChoices, FilePer, SetContent, Writer, WrittenSet
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Format:
         supported.
     writer : type of Writer
         `TreeWriter` for separate files.
-    reader : type of Dataset, optional
+    reader : type of WrittenSet, optional
         Reads sets whose settings name this format. Default: files that Pillow decodes, or videos.
     """
 
     title: str
     encoders: "Mapping[Kind, Callable[[EncoderChoices], Encoder] | str]"
     writer: "type[Writer]"
-    reader: "type[Dataset] | None" = None
+    reader: "type[WrittenSet] | None" = None
 
     @property
     def file_per(self) -> "FilePer":
@@ -47,7 +47,10 @@ class Format:
 
 
 FORMATS: Final[Registry[Format]] = Registry(
-    "format", "robustgen.formats", Format, {name: f"{__name__}.{row}" for name, row in rows.FORMATS.items()}
+    "format",
+    "robustgen.formats",
+    Format,
+    {name: f"{__name__}.{row}" for name, row in registry.FORMATS.items()},
 )
 """Formats by their name for `--format`."""
 

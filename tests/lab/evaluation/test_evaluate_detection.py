@@ -13,7 +13,7 @@ from skimage import data as photographs
 
 from robustgen.lab.models.detectors import TorchvisionDetector, open_detector
 from robustgen.pixels.imaging.decode import decode
-from robustgen.sets.dataset import open_dataset
+from robustgen.sets.dataset import open_set
 from robustgen.sets.sources import files
 from robustgen.settings.models import Runtime
 from tests.helpers import cli, cli_error
@@ -114,7 +114,7 @@ def by_the_other_way(root, tmp_path, detector, *more):
     """Result files of the images that make-c writes, in the order of the annotations."""
     cli("make-c", *images_of(root), *more, "--jobs", 1, "--output", tmp_path / "set")
     images = json.loads((root / "instances.json").read_text())["images"]
-    for variant in open_dataset(tmp_path / "set").variants:
+    for variant in open_set(tmp_path / "set").variants:
         variant = variant.folder
         results = []
         for each in images:

@@ -16,7 +16,7 @@ from robustgen.files import ledger
 from robustgen.lab.models import preprocessing
 from robustgen.lab.models.onnx import list_weights
 from robustgen.pixels.imaging.video import read_sequence
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from tests.digits import (
     PLAIN,
     expected_logits,
@@ -526,10 +526,10 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_pa
 def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
     flags = ("--format", "png", "--set", "constants_for=32", "--limit", "2")
     frames = made("make-p", digits, tmp_path / "png", *flags, "--perturbations", "brightness")
-    videos = open_dataset(folder_p)
-    (variant,) = open_dataset(frames).variants
-    keys = open_dataset(frames).keys(variant)
-    assert len(keys) == 2 and set(keys) <= set(videos.keys(videos.variants[0]))
+    videos = open_set(folder_p)
+    (variant,) = open_set(frames).variants
+    keys = open_set(frames).keys_of(variant)
+    assert len(keys) == 2 and set(keys) <= set(videos.keys_of(videos.variants[0]))
     assert videos.path(videos.variants[0], keys[0]).endswith(".mp4")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from robustgen.errors import SourceError
-from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.storage.local import LocalStore
+from robustgen.files.text_files import imagenet_classes
 from robustgen.lab.related.subtypes.splitting import BroadType, Place, assign_places, broad_types
 from robustgen.lab.related.subtypes.wordnet import open_wordnet
 from tests.helpers import cli, cli_error, tree

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from robustgen.lab.inspection.conformance import draw_images
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from tests.helpers import cifar_folder, cli, cli_error, findings, make_c, manifest, put_photo
 from tests.source_writers import WRITERS
 
@@ -56,7 +56,7 @@ def test_a_config_has_the_images_and_labels_of_its_variant_alone(photos, tmp_pat
     with pytest.raises(ValueError, match=r"available configs: \['clean', 'contrast-2.5'\]"):
         load(out)
     image, label = LAYOUTS[form]
-    ours = open_dataset(out)
+    ours = open_set(out)
     for name, variant in zip(VARIANTS, ours.variants, strict=True):
         found = load(out, name)
         assert found[label] == [0, 0, 0, 1, 1]

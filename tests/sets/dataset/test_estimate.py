@@ -8,7 +8,7 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.sets.dataset.estimate import estimate
 from robustgen.sets.dataset.plan import plan_benchmark
 from robustgen.sets.dataset.recipes import CorruptionRecipe, PerturbationRecipe
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from tests.helpers import (
@@ -51,7 +51,7 @@ def test_an_estimate_is_near_to_what_the_run_does(tmp_path, worked):
     judged = estimate(plan)
     assert not (tmp_path / "out").exists()
     worked.clear()
-    done = run(plan)
+    done = run_plan(plan)
     assert judged.outputs == done.made == len(worked)
     assert 2 / 3 < judged.size / done.size < 1.5
     assert judged.seconds * 1e9 == pytest.approx(sum(worked))
@@ -99,7 +99,7 @@ def test_an_estimate_counts_what_surrounds_the_images(tmp_path, form):
         source, own = WRITERS["folder"]["folder"](tmp_path / "folder", images), {"format": form}
     made = planned(source, tmp_path / "out", corruptions="contrast", **own)
     judged = estimate(made).size
-    assert judged == pytest.approx(run(made).size, rel=0.1)
+    assert judged == pytest.approx(run_plan(made).size, rel=0.1)
 
 
 def test_an_estimate_knows_that_a_process_may_wait_for_the_last_shard(photos, tmp_path, worked, monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from tests.helpers import cli, cli_error, manifest, photo, pixels_of
 
 FEW = ("--dataset", "coco-c", "--corruptions", "contrast", "--severities", "2", "--jobs", "1")
@@ -138,7 +138,7 @@ def test_label_maps_are_repeated_and_pictures_corrupted(layout, tmp_path):
             assert (out / variant / name).read_bytes() == (source / name).read_bytes()
     for name in pictures:
         assert not np.array_equal(pixels_of(out / "contrast/2" / name), pixels_of(source / name))
-    assert {*open_dataset(out).keys(CLEAN_VARIANT)} == pictures
+    assert {*open_set(out).keys_of(CLEAN_VARIANT)} == pictures
     assert manifest(out)["config"]["subset"] == pattern
     assert "0 findings" in cli("verify", out, "--deep", "all").stdout
     assert "nothing to do" in cli("make-c", "--source", source, *FEW, "--output", out).stdout

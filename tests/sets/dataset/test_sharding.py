@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from robustgen.sets.dataset.plan import plan_benchmark
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
+from robustgen.settings.running import Running
 from tests.helpers import (
     CIFAR,
     FEW,
@@ -54,10 +55,10 @@ def test_shards_of_arrays_agree_on_the_plan_whichever_starts_first(cifar, tmp_pa
     choices = {"edition": "cifar-10", "source": str(cifar[0]), "jobs": 1, "output": str(tmp_path / "out")}
     wanted = load(Config, None, choices | {"corruptions": "fog,contrast,gaussian_noise", "limit": 2})
     first = plan_benchmark(wanted, "c")
-    assert run(first, shard=(1, 2)).waiting == [2]
+    assert run_plan(first, Running(shard="1/2")).waiting == [2]
     second = plan_benchmark(wanted, "c")
     assert [unit.name for unit in second.cut()] == [unit.name for unit in first.cut()]
-    assert run(second, shard=(2, 2)).waiting == []
+    assert run_plan(second, Running(shard="2/2")).waiting == []
 
 
 def merged(source, folder, *flags, failing=()):

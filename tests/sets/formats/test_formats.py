@@ -6,7 +6,7 @@ import pytest
 
 from robustgen.files.storage.local import LocalStore
 from robustgen.lab.inspection.conformance import check_format
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.units import cut_by_images
 from tests.helpers import cli, cli_error, put_photo
@@ -64,8 +64,8 @@ def test_names_may_hold_what_parts_lines_elsewhere(tmp_path, form):
         put_photo(tmp_path / "source" / name, height=32, width=32)
     flags = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--edition", "cifar-10")
     cli("make-c", "--source", tmp_path / "source", "--output", tmp_path / "set", "--format", form, *flags)
-    dataset = open_dataset(tmp_path / "set")
-    keys = dataset.keys(dataset.variants[0])
+    dataset = open_set(tmp_path / "set")
+    keys = dataset.keys_of(dataset.variants[0])
     assert [key.partition(".")[0] for key in keys] == [name.partition(".")[0] for name in names]
 
 
@@ -78,7 +78,7 @@ def test_opening_a_finished_set_does_not_list_all_its_files(lossless, monkeypatc
             yield found
 
     monkeypatch.setattr(LocalStore, "_walk", count)
-    dataset = open_dataset(lossless)
+    dataset = open_set(lossless)
     files = [path for path in lossless.rglob("*") if path.is_file()]
     assert len(dataset.variants) > 1
     assert len(listed) < len(files) / 2

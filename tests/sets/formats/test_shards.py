@@ -14,7 +14,7 @@ import webdataset as wds
 from PIL import Image
 
 from robustgen.errors import SourceError
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources.sample_names import sample_key, sample_name
 from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
 from tests.sets.sources.test_archives import put_tar
@@ -207,9 +207,9 @@ def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_shards_have_the_variants_and_classes_of_the_tree(sets, form):
-    shards, files = open_dataset(sets / form), open_dataset(sets / "jpeg")
+    shards, files = open_set(sets / form), open_set(sets / "jpeg")
     assert shards.variants == files.variants and shards.classes == files.classes == 2
-    with_list = open_dataset(sets / form, ["dog", "bird", "cat"])
+    with_list = open_set(sets / form, ["dog", "bird", "cat"])
     assert with_list.labels(files.variants[0]).tolist() == [2, 2, 2, 0, 0] and with_list.classes == 3
 
 
@@ -223,7 +223,7 @@ def test_report_and_preprocess_take_shards(sets, tmp_path, form):
     cli("report", sets / form, "--output", tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size > 10_000
     cli("preprocess", "clahe", sets / form, tmp_path / "clahe")
-    equalised = open_dataset(tmp_path / "clahe", ["dog", "cat"])
+    equalised = open_set(tmp_path / "clahe", ["dog", "cat"])
     assert equalised.format == form and equalised.labels(equalised.variants[0]).tolist() == [1, 1, 1, 0, 0]
     cli("preprocess", "clahe", sets / "jpeg", tmp_path / "files")
     assert "identical" in cli("compare", tmp_path / "files", tmp_path / "clahe").output
@@ -233,9 +233,9 @@ def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
     for variant in VARIANTS:
         shutil.copytree(sets / "webdataset" / variant, tmp_path / "theirs" / variant, dirs_exist_ok=True)
         (tmp_path / "theirs" / variant / "SHA256SUMS").unlink()
-    theirs = open_dataset(tmp_path / "theirs")
+    theirs = open_set(tmp_path / "theirs")
     names = ("cat/a", "cat/b", "cat/c", "dog/a", "dog/d")
-    assert theirs.keys(theirs.variants[0]) == tuple(f"{name}.jpg" for name in names)
+    assert theirs.keys_of(theirs.variants[0]) == tuple(f"{name}.jpg" for name in names)
     assert theirs.classes is None
     assert theirs.labels(theirs.variants[0]).tolist() == [0, 0, 0, 1, 1]
 
@@ -246,8 +246,8 @@ def test_a_damaged_shard_is_named(sets, tmp_path, form):
     shard = find_shard(out, "clean")
     shard.write_bytes(b"no shard at all" * 100)
     with pytest.raises(SourceError, match=shard.name):
-        dataset = open_dataset(out)
-        dataset.keys(dataset.variants[0])
+        dataset = open_set(out)
+        dataset.keys_of(dataset.variants[0])
 
 
 @pytest.mark.parametrize("key", ["../../victim", "/etc/victim", "cat/../../victim"])
@@ -303,9 +303,9 @@ def test_labels_and_names_are_those_of_the_source_as_in_the_tree(tmp_path):
     for limit in ("2", "3"):
         for form in ("jpeg", "parquet"):
             cli(*flags, "--limit", limit, "--format", form, "--output", tmp_path / form)
-        files, tables = open_dataset(tmp_path / "jpeg"), open_dataset(tmp_path / "parquet")
+        files, tables = open_set(tmp_path / "jpeg"), open_set(tmp_path / "parquet")
         (variant,) = files.variants
-        assert tables.keys(variant) == files.keys(variant)
+        assert tables.keys_of(variant) == files.keys_of(variant)
         assert np.array_equal(tables.labels(variant), files.labels(variant)) and tables.classes == 3
     cli(*flags, "--format", "parquet", "--output", tmp_path / "fresh")
     assert tree(tmp_path / "parquet") == tree(tmp_path / "fresh")

@@ -12,7 +12,7 @@ from PIL import Image
 
 from robustgen.files.containers.tables import TabSeparated
 from robustgen.pixels.benchmarks.kinds import parse_variant
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.sets.formats.encoders import OriginalEncoder
 from robustgen.sets.sources.cells import Result, list_images, replace_images
@@ -110,7 +110,7 @@ def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
     assert base64.b64decode(data["image"][0]).startswith(b"\x89PNG")
     assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
     make_c(mmbench, tmp_path / "sample", *FEW, "--sample", "3")
-    assert len(open_dataset(tmp_path / "sample").keys(FOG)) == 3
+    assert len(open_set(tmp_path / "sample").keys_of(FOG)) == 3
 
 
 # --- Parquet with structs ------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_files_that_a_table_names_lie_beside_it(llava, tmp_path):
     own = {name: data for name, data in made.items() if name.endswith(".jpg")}
     assert own == {name: data for name, data in tree(tmp_path / "folder").items() if name.endswith(".jpg")}
     assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
-    assert open_dataset(tmp_path / "out").keys(FOG) == tuple(f"coco/00{number}.jpg" for number in range(3))
+    assert open_set(tmp_path / "out").keys_of(FOG) == tuple(f"coco/00{number}.jpg" for number in range(3))
 
 
 def test_another_format_of_the_files_stands_in_the_table(llava, tmp_path):

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from robustgen.display.progress import Meter
 from robustgen.errors import OutputError, SourceError
-from robustgen.files.json_files import read_json
 from robustgen.files.set_files import STATE
 from robustgen.files.storage import locate, open_store, save
+from robustgen.files.text_files import read_json
 from robustgen.lab.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.lab.evaluation.detection.reading import Annotations, read_annotations
 from robustgen.lab.evaluation.store import name_folders

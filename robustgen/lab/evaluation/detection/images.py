@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from robustgen.errors import ImageError, MissingDependencyError, SourceError, explain_failure
+from robustgen.errors import ConfigError, ImageError, MissingDependencyError, SourceError, explain_failure
 from robustgen.lab.evaluation.detection.reading import Annotations
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.pixels.benchmarks.kinds import Variant
@@ -103,6 +103,8 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
     SourceError
         The source lacks an image, or has two of one name.
     """
+    if config.one_per_image:
+        raise ConfigError("one_per_image: only make-c has it; evaluate uses all corruptions and severities")
     changed = {"output": str(output), "mirror": None, "require_classes": False}
     plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
     by_name: dict[str, list[str]] = {}

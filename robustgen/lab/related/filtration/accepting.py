@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, model_validator
 
 from robustgen.errors import ConfigError, ImageError, OutputError
-from robustgen.files.json_files import parse_json
 from robustgen.files.ledger import Ledger
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.host import read_regular
+from robustgen.files.text_files import parse_json
 from robustgen.lab.related.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
 from robustgen.lab.related.filtration.rules import Rule
 from robustgen.sets.dataset.outputs import file_digest, open_output, read_object

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
-from robustgen.files.containers.pickles import Pickled, unpickle
-from robustgen.files.json_files import parse_object
+from robustgen.files.containers.array_files import Pickled, unpickle
 from robustgen.files.storage import locate
+from robustgen.files.text_files import parse_object
 from robustgen.lab.related.streams.ccc import (
     AccuracyTable,
     Cell,

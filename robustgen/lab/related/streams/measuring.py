@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError, SourceError, explain_failure
-from robustgen.files.json_files import parse_object
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import locate, save
 from robustgen.files.storage.host import keep_freed_memory
+from robustgen.files.text_files import parse_object
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models.classifier import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
@@ -27,7 +27,7 @@ from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
 from robustgen.sets.dataset.recipes import item_rng
 from robustgen.sets.dataset.selection import open_chosen_source, select_keys
-from robustgen.sets.executors import carry_out, count_cores
+from robustgen.sets.executors import count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import number_images
@@ -229,7 +229,7 @@ class _MeasuringRun:
             jobs = {key: self._job(key, cells) for key in keys[start : start + size]}
             # Observed group by group, so that workers that wait for the model do not count as silent.
             with Progress(meter, counts=False) as progress:
-                for shown in carry_out(jobs, lambda each: each.key, self._workers, progress):
+                for shown in submit_jobs(jobs, lambda each: each.key, self._workers, progress):
                     if shown.pixels is None:
                         self.failures[shown.key] = shown.reason
                     else:

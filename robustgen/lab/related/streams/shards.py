@@ -32,7 +32,7 @@ from robustgen.sets.dataset.outputs import open_output
 from robustgen.sets.dataset.run import clear
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.unit_jobs import Outcome
-from robustgen.sets.executors import carry_out, count_cores
+from robustgen.sets.executors import count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.formats.base import list_versions
 from robustgen.sets.sources.base import Items, class_of
@@ -226,7 +226,7 @@ def _carry_out(pending: Mapping[str, ShardJob], state: SetLedger, workers: int) 
 
         def make(names: Sequence[str]) -> Iterator[str]:
             jobs = {name: pending[name] for name in names}
-            for outcome in carry_out(jobs, lambda outcome: outcome.name, workers, progress):
+            for outcome in submit_jobs(jobs, lambda outcome: outcome.name, workers, progress):
                 if not outcome.claimed:
                     done.append(outcome)
                     yield outcome.name

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
 from robustgen.files.ledger import Ledger, Record
-from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.set_files import STATE, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.storage.local import LocalStore
+from robustgen.files.text_files import imagenet_classes
 from robustgen.lab.related.subtypes.wordnet import WordNet, open_wordnet
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.dataset.outputs import open_output

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustgen.files.json_files import MOST_DEPTH, parse_json, read_json
+from robustgen.files.text_files import MOST_DEPTH, parse_json, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from robustgen.display.tables import Cell, Table, as_csv, format_tables, render
-from robustgen.display.text import format_signed
+from robustgen.display.text import Cell, Table, as_csv, format_signed, format_tables, render
 
 HEADS = ("Model", "Clean", "Mean", "a heading of many words")
 ROWS = (
