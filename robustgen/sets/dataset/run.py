@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 
 from robustgen.display import progress
 from robustgen.display.progress import Meter
@@ -154,10 +155,9 @@ def _clean_up(plan: Plan, state: SetLedger, standing: Standing) -> Iterator[None
     """Remove temporary files, and everything written by a run that failed before its work began."""
     with name_output_in_errors(plan.store):
         try:
-            yield
+            with state.discard_if_unused():
+                yield
         except BaseException:
-            if state.standing() is Standing.BEGUN:
-                state.clear()
             if standing is Standing.NEW:
                 plan.store.withdraw()
             raise
@@ -273,14 +273,13 @@ class _SetRun:
     def _refuse_unrecorded(self) -> None:
         """Raise an OutputError if the output contains files that no run recorded."""
         plan, store = self._plan, self._plan.store
-        for name in sorted({variant.folder.partition("/")[0] for variant in plan.variants}):
-            entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
-            if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
-                remark = " (move the hidden state folder of a set with it)" * plan.has_classes_at_root
-                raise OutputError(
-                    f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
-                    "choose another output, or --overwrite"
-                )
+        names = sorted({variant.folder.partition("/")[0] for variant in plan.variants})
+        paths = (entry.path for name in names for entry in store.list(name))
+        found = chain(paths, filter(store.exists, plan.writer.arrays))
+        hint = "; move the hidden state folder of a set with it" * plan.has_classes_at_root
+        self._state.refuse_unrecorded(
+            (path for path in found if not path.startswith(f"{STATE}/")), f", or --overwrite{hint}"
+        )
 
     def _reconcile(self, is_whole: Callable[[Record], bool]) -> Pending:
         """Compare this run's part of the plan with all records; delete the damaged ones."""

@@ -454,8 +454,8 @@ def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tm
     (tmp_path / "other").mkdir()
     other = put_model(tmp_path / "other" / "digits.onnx", scale=2.0)
     common = ("predict", folder_c, "--output", tmp_path / "p", "--model")
-    assert "contains predictions of another model; choose" in cli_error(*common, other, *PLAIN)
-    assert "of another preprocessing" in cli_error(*common, model)
+    assert "created with different settings: model." in cli_error(*common, other, *PLAIN)
+    assert "settings: preprocessing." in cli_error(*common, model)
     predict(folder_c, other, tmp_path / "p", "--overwrite")
     predict(folder_c, other, tmp_path / "fresh", "--overwrite")
     assert tree(tmp_path / "p") == tree(tmp_path / "fresh")
@@ -470,7 +470,7 @@ def test_weights_in_files_of_their_own_belong_to_the_model(folder_c, model, tmp_
     assert_same_rows(held(tmp_path / "p", "fog/3"), held(tmp_path / "q", "fog/3"), atol=0)
     weights = np.fromfile(tmp_path / "m.data", np.uint8)
     (weights ^ 1).tofile(tmp_path / "m.data")
-    assert "contains predictions of another model; choose" in wrong(folder_c, path, tmp_path, *PLAIN)
+    assert "created with different settings: model." in wrong(folder_c, path, tmp_path, *PLAIN)
 
 
 def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path):
@@ -702,7 +702,7 @@ def test_a_folder_of_other_things_is_not_written_into(folder_c, model, tmp_path)
     (tmp_path / "p").unlink()
     (tmp_path / "p" / "digits" / "fog").mkdir(parents=True)
     np.savez(tmp_path / "p" / "digits" / "fog" / "1.npz", logits=np.zeros((1, 1)))
-    assert "contains predictions of unknown origin" in wrong(folder_c, model, tmp_path)
+    assert "which no run of this command recorded" in wrong(folder_c, model, tmp_path)
 
 
 def test_a_damaged_image_is_named(folder_c, model, tmp_path):

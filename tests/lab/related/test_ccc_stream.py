@@ -375,7 +375,7 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(measured.read_bytes())
     message = measure(digits, path, "--limit", "2", status=2).stderr
-    assert "was measured with other settings (images differs)" in message and "--overwrite" in message
+    assert "made_of.images was 4 and is now 2" in message and "--overwrite" in message
     assert "17 accuracies of 2 images measured" in measure(digits, path, "--limit", "2", "--overwrite").stdout
     path.write_text("nothing")
     assert "start over with --overwrite" in measure(digits, path, status=2).stderr

@@ -121,7 +121,7 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
     settings = json.loads((tmp_path / "with" / "digits" / "predictions.json").read_text())
     assert settings["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
     error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
-    assert "contains predictions of another preprocessing" in error
+    assert "created with different settings: preprocessing." in error
     predict(set_c, model, tmp_path / "without")
     # Predictions from before there was CLAHE can be continued.
     assert (

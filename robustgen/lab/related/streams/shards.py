@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustgen.display.progress import Meter
-from robustgen.errors import MissingDependencyError, OutputError, explain_failure
+from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.ledger import Record
 from robustgen.files.set_files import WrittenFile
@@ -187,13 +187,7 @@ def write_shards(
         run = {"kind": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}
         settings = {"output": run, "source": manifest["source"], "versions": list_versions()}
         settings |= {"levels": [*source.levels]} if source.levels else {}
-        try:
-            state.agree(settings)
-        except OutputError:
-            if not overwrite:
-                raise
-            clear(state)
-            state.agree(settings)
+        state.agree(settings, start_over=(lambda _: clear(state)) if overwrite else None)
         state.add_plan(manifest, {})
         shards = [
             ShardJob(stream, source, tuple(keys), state, number)
