@@ -9,7 +9,7 @@ from robustgen.lab.inspection.conformance import check_format
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.units import cut_by_images
-from tests.helpers import cli, cli_error, put_photo
+from tests.helpers import cli, cli_error, make_c, put_photo
 from tests.source_writers import WRITERS
 
 TABLES = WRITERS["table"]
@@ -69,7 +69,8 @@ def test_names_may_hold_what_parts_lines_elsewhere(tmp_path, form):
     assert [key.partition(".")[0] for key in keys] == [name.partition(".")[0] for name in names]
 
 
-def test_opening_a_finished_set_does_not_list_all_its_files(lossless, monkeypatch):
+def test_opening_a_finished_set_does_not_list_all_its_files(photos, tmp_path, monkeypatch):
+    make_c(photos, tmp_path / "out", "--corruptions", "contrast", "--jobs", "1")
     listed, walk = [], LocalStore._walk
 
     def count(self, prefix):
@@ -78,8 +79,8 @@ def test_opening_a_finished_set_does_not_list_all_its_files(lossless, monkeypatc
             yield found
 
     monkeypatch.setattr(LocalStore, "_walk", count)
-    dataset = open_set(lossless)
-    files = [path for path in lossless.rglob("*") if path.is_file()]
+    dataset = open_set(tmp_path / "out")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(dataset.variants) > 1
     assert len(listed) < len(files) / 2
 

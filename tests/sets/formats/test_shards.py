@@ -208,9 +208,9 @@ def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
 @pytest.mark.parametrize("form", FORMATS)
 def test_shards_have_the_variants_and_classes_of_the_tree(sets, form):
     shards, files = open_set(sets / form), open_set(sets / "jpeg")
-    assert shards.variants == files.variants and shards.classes == files.classes == 2
+    assert shards.variants == files.variants and shards.class_count == files.class_count == 2
     with_list = open_set(sets / form, ["dog", "bird", "cat"])
-    assert with_list.labels(files.variants[0]).tolist() == [2, 2, 2, 0, 0] and with_list.classes == 3
+    assert with_list.labels(files.variants[0]).tolist() == [2, 2, 2, 0, 0] and with_list.class_count == 3
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -236,7 +236,7 @@ def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
     theirs = open_set(tmp_path / "theirs")
     names = ("cat/a", "cat/b", "cat/c", "dog/a", "dog/d")
     assert theirs.keys_of(theirs.variants[0]) == tuple(f"{name}.jpg" for name in names)
-    assert theirs.classes is None
+    assert theirs.class_count is None
     assert theirs.labels(theirs.variants[0]).tolist() == [0, 0, 0, 1, 1]
 
 
@@ -306,7 +306,7 @@ def test_labels_and_names_are_those_of_the_source_as_in_the_tree(tmp_path):
         files, tables = open_set(tmp_path / "jpeg"), open_set(tmp_path / "parquet")
         (variant,) = files.variants
         assert tables.keys_of(variant) == files.keys_of(variant)
-        assert np.array_equal(tables.labels(variant), files.labels(variant)) and tables.classes == 3
+        assert np.array_equal(tables.labels(variant), files.labels(variant)) and tables.class_count == 3
     cli(*flags, "--format", "parquet", "--output", tmp_path / "fresh")
     assert tree(tmp_path / "parquet") == tree(tmp_path / "fresh")
     (path,) = (tmp_path / "fresh/data/contrast/1").iterdir()
