@@ -36,12 +36,6 @@ def test_shards_one_after_another_give_the_tree_of_one_run(photos, output, tmp_p
     assert not litter(tmp_path / "out")
 
 
-def test_more_shards_than_images(photos, output, tmp_path):
-    for number in range(1, 8):
-        make_c(photos, tmp_path / "out", *FEW, "--shard", f"{number}/7")
-    assert whole(tmp_path / "out") == whole(output)
-
-
 def test_shards_of_arrays_on_one_disk(cifar, cifar_output, tmp_path):
     for number, others in ((2, "1, 3"), (3, "1"), (1, None)):
         said = make_c(cifar[0], tmp_path / "out", *CIFAR, "--shard", f"{number}/3").stdout

@@ -218,18 +218,6 @@ def test_files_that_a_table_names_lie_beside_it(llava, tmp_path):
     assert open_set(tmp_path / "out").keys_of(FOG) == tuple(f"coco/00{number}.jpg" for number in range(3))
 
 
-def test_another_format_of_the_files_stands_in_the_table(llava, tmp_path):
-    flags = ("--set", f"image_root={llava / 'images'}", "--format", "table:png", "--limit", "2")
-    make_c(llava / "questions.jsonl", tmp_path / "out", *FEW, *flags)
-    rows = [
-        json.loads(line)
-        for line in (tmp_path / "out" / "fog" / "1" / "questions.jsonl").read_text().splitlines()
-    ]
-    assert [row["question_id"] for row in rows] == [0, 1, 3, 4, 6, 7]
-    assert all((tmp_path / "out" / "fog" / "1" / row["image"]).exists() for row in rows[:-1])
-    assert rows[0]["image"] == "coco/000.png" and "image" not in rows[-1]
-
-
 # --- what is wrong -------------------------------------------------------------------------------
 
 
