@@ -530,7 +530,7 @@ def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
     (variant,) = open_set(frames).variants
     keys = open_set(frames).keys_of(variant)
     assert len(keys) == 2 and set(keys) <= set(videos.keys_of(videos.variants[0]))
-    assert videos.path(videos.variants[0], keys[0]).endswith(".mp4")
+    assert not videos[videos.variants[0]].has_frames(keys[0])
 
 
 # --- other frameworks ----------------------------------------------------------------------------

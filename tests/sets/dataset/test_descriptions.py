@@ -63,7 +63,7 @@ def test_a_config_has_the_images_and_labels_of_its_variant_alone(photos, tmp_pat
         if label == "label":
             assert found.features["label"].names == ["cat", "dog"]
         for index, picture in enumerate(found[image]):
-            assert np.array_equal(picture, ours.load(variant, index))
+            assert np.array_equal(picture, ours.load(variant, ours.keys_of(variant)[index]))
 
 
 @pytest.mark.parametrize("form", ["jpeg", "webdataset", "parquet"])

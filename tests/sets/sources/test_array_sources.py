@@ -150,7 +150,7 @@ def test_mnist_c_is_grey_all_the_way(mnist_c):
     # Readers see three channels.
     data = open_set(mnist_c)
     assert data.grey and len(data.variants) == 16
-    image = data.load(data.variants[3], 2)
+    image = data.load(data.variants[3], "00002")
     assert image.shape == (28, 28, 3) and (image[..., 0] == image[..., 2]).all()
 
 
@@ -275,9 +275,9 @@ def test_archives_are_as_published(tmp_path, blood, chest):
         assert "0 findings" in cli("verify", out, "--deep", "2").stdout
         data = open_set(out)
         assert data.grey == (path == chest[0]) and len(data.variants) == 11
-        assert data.load(data.variants[3], 1).shape == (224, 224, 3)
+        assert data.load(data.variants[3], "00001").shape == (224, 224, 3)
         (variant,) = (variant for variant in data.variants if variant.folder == "medmnist-c.pixelate/4")
-        assert (data.load(variant, 2)[..., 0] == np.reshape(wanted[11], (224, 224, -1))[..., 0]).all()
+        assert (data.load(variant, "00002")[..., 0] == np.reshape(wanted[11], (224, 224, -1))[..., 0]).all()
 
 
 def test_estimates_of_sets_with_constants_of_their_own(mnist, blood, tmp_path):
@@ -299,7 +299,7 @@ def test_published_archives_are_read(tmp_path, chest):
     wanted = robustgen.corrupt(
         chest[1]["test_images"][1], "medmnist-c:gamma_corr_up", 2, edition="chestmnist"
     )
-    assert (data.load(data.variants[1], 1)[..., 1] == wanted).all()
+    assert (data.load(data.variants[1], "00001")[..., 1] == wanted).all()
     # Images are of one class if all of their labels are the same.
     same = np.unique(chest[1]["test_labels"], axis=0, return_inverse=True)[1].ravel()
     assert (data.labels(data.variants[0]) == same).all()

@@ -384,8 +384,8 @@ def test_a_value_that_is_repeated_is_not_decoded_without_end(tmp_path: Path) -> 
     dataset = open_set(tmp_path / "out")
     (variant,) = dataset.variants
     assert len(dataset.keys_of(variant)) == 4000
-    with pytest.raises(ImageError, match=r"'fog/1/0\.png': a row group decodes to more"):
-        dataset.load(variant, 0)
+    with pytest.raises(ImageError, match="a row group decodes to more"):
+        dataset.load(variant, dataset.keys_of(variant)[0])
 
 
 def varint(number: int, length: int = 0) -> bytes:
