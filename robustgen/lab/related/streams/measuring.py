@@ -8,7 +8,6 @@ to the file of measurements, which they write after each unit. The run that ends
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -169,43 +168,37 @@ def _measure_missing(table: "_Table", run: "_MeasuringRun", images: int) -> int:
     return len(made)
 
 
-@dataclass(frozen=True)
 class _Table:
     """File of measurements, and the ledger next to it of the runs that write it."""
 
-    wanted: Measurements
-    output: str
-
-    @cached_property
-    def ledger(self) -> Ledger:
-        store, name = locate(self.output)
-        return Ledger(store, store=store.folder(f".{name}{STATE}"))
-
-    @cached_property
-    def cells(self) -> list[Cell]:
-        return list_measurements(self.wanted.baseline, self.wanted.severities)
+    def __init__(self, wanted: Measurements, output: str) -> None:
+        self.wanted, self.output = wanted, output
+        self.cells = list_measurements(wanted.baseline, wanted.severities)
+        self._store, self._name = locate(output)
+        self.ledger = Ledger(self._store, store=self._store.folder(f".{self._name}{STATE}"))
 
     def agree(self, *, overwrite: bool) -> None:
         """Begin, or compare the settings with those of the file and of simultaneous runs."""
-        settings, (store, name) = self.wanted.settings(), locate(self.output)
+        settings = self.wanted.settings()
         try:
-            held = self._parse()
-            found = find_differences(held.settings(), json.loads(json.dumps(settings))) if held else {}
-            refuse_differences(self.output, found)
+            if held := self._parse():
+                plain = json.loads(json.dumps(settings))
+                refuse_differences(self.output, find_differences(held.settings(), plain))
             self.ledger.agree(settings)
         except AnotherSetError:
             if not overwrite:
                 raise
-            store.delete(name)
+            self._store.delete(self._name)
             self.ledger.clear()
             self.ledger.agree(settings)
         # Runs that end remove the ledger, which is no loss.
         self.ledger.store.expect("")
 
     def _parse(self) -> Measurements | None:
-        store, name = locate(self.output)
         try:
-            return parse_measurements(parse_object(store.read(name))) if store.exists(name) else None
+            return parse_measurements(parse_object(self._store.read(self._name)))
+        except FileNotFoundError:
+            return None
         except (OSError, ValueError) as error:
             raise AnotherSetError(f"{self.output}: {error}. {START_OVER}") from error
 
@@ -213,17 +206,14 @@ class _Table:
         """Return what all runs have measured, in the order of the cells."""
         # In this order, because a run that ends writes the file, and then deletes the records.
         records = [record for _, record in self.ledger.read_records() if record]
-        held = self._parse()
-        known = dict(held.measured) if held else {}
+        known = dict((self._parse() or self.wanted).measured)
         for record in records:
             known |= {Cell(*row[:-1]): row[-1] for row in record.values["measured"]}
         return {cell: known[cell] for cell in self.cells if cell in known}
 
     def has(self, unit: str, cells: Sequence[Cell]) -> bool:
         """Return whether any run has measured the `cells` of a unit."""
-        return self.ledger.has_record(unit) or bool(
-            (held := self._parse()) and held.measured.keys() >= {*cells}
-        )
+        return self.ledger.has_record(unit) or (self._parse() or self.wanted).measured.keys() >= {*cells}
 
     def add(self, unit: str, measured: Mapping[Cell, float]) -> None:
         """Record the measurements of a unit, and write the file."""
