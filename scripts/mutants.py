@@ -49,21 +49,25 @@ MUTANTS = (
     Mutant("sets/formats/arrays.py", "labels.max(initial=0) < 256", "labels.max(initial=0) <= 256"),
     Mutant("sets/formats/shards.py", 'kind="c" if stem == encoded.name else "p"', 'kind="c"'),
     Mutant("sets/formats/units.py", "-(-len(keys) // _MOST_UNITS)", "len(keys) // _MOST_UNITS"),
-    Mutant(
-        "sets/sources/walk.py", "endswith(_UNREAD_EXTENSIONS) and not refusal", "endswith(_UNREAD_EXTENSIONS)"
-    ),
+    Mutant("sets/sources/walk.py", "elif not refusal and (name", "elif (name"),
     Mutant("sets/sources/cifar.py", "<= max(labels) < classes", "<= max(labels) <= classes"),
-    Mutant("sets/sources/webdataset.py", r're.fullmatch(r"\d{1,9}", label)', r're.match(r"\d{1,9}", label)'),
+    Mutant(
+        "sets/sources/webdataset.py", r're.fullmatch(r"-?\d{1,9}", label)', r're.match(r"-?\d{1,9}", label)'
+    ),
     Mutant("sets/executors/jobs.py", "1 if len(left) < before else deaths + 1", "deaths + 1"),
     Mutant("sets/executors/slurm.py", "int(shards) < 1", "int(shards) < 0"),
     Mutant("files/ledger.py", "if not (is_done or self.has_record)(name):", "if True:"),
-    Mutant("sets/dataset/selection.py", "config.sample > len(keys)", "config.sample >= len(keys)"),
+    Mutant("sets/dataset/selection.py", "sorted(turns)[:count]", "sorted(turns)[: count + 1]"),
     Mutant("pixels/imaging/weather_effects.py", "max(rows - shape[0], 1)", "rows - shape[0] + 1"),
     Mutant("pixels/imaging/kernels/elementwise.py", "grey = delta == 0.0", "grey = delta <= 0.004"),
     Mutant("pixels/benchmarks/parameters.py", "high if fraction >= 0.5", "high if fraction > 0.5"),
-    Mutant("pixels/benchmarks/perturbations/blur.py", "total, i + 1)", "total, i)"),
+    Mutant("pixels/benchmarks/perturbations.py", "total, i + 1)", "total, i)"),
     Mutant("compat/imagecorruptions.py", "corruption_number != -1", "corruption_number > 0"),
-    Mutant("torch/loss.py", "torch.promote_types(logits_clean.dtype, torch.float32)", "logits_clean.dtype"),
+    Mutant(
+        "torch/loss.py",
+        "torch.promote_types(logits_clean.dtype, torch.float32)\n    log",
+        "logits_clean.dtype\n    log",
+    ),
     Mutant("lab/inspection/verify_contents.py", '"changed" if path in listed else "extra"', '"extra"'),
     Mutant("lab/models/classifier.py", ".all(axis=1)", ".any(axis=1)"),
     Mutant("cli/list.py", "found = found or [", "found += ["),

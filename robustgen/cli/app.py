@@ -109,7 +109,13 @@ class _App(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return self._invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except Exception as error:
+                # An interrupted import of NumPy and others raises its own errors.
+                if host.was_received():
+                    raise KeyboardInterrupt from error
+                raise
         except RobustgenError as error:
             _echo_error(f"{error}{_explain_variable(str(error))}")
             sys.exit(error.exit_code)
@@ -131,15 +137,6 @@ class _App(click.Group):
             message = f"{error.filename}: {error.strerror}"
             _echo_error(f"{message}{_explain_variable(message)}")
             sys.exit(2)
-
-    def _invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            # An interrupted import of NumPy and others raises its own errors.
-            if host.was_received():
-                raise KeyboardInterrupt from error
-            raise
 
 
 class Command(click.Command):

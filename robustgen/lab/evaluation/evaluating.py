@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
-from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
@@ -42,7 +42,7 @@ from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.produce import describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import prefetch
 from robustgen.sets.formats.units import cut
@@ -109,6 +109,8 @@ def evaluate(
         Models, images and output do not match.
     """
     started = time.monotonic()
+    if config.one_per_image:
+        raise ConfigError("one_per_image: only make-c has it; evaluate uses all corruptions and severities")
     folders = tuple(name_folders(output, [model.folder for model in models]))
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})
@@ -137,7 +139,7 @@ def evaluate(
         for each in classifiers:
             print_note(f"input of {each.model.folder}: {each.preprocessing.describe()}")
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
-        made, kept = run.carry_out()
+        made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     dark = describe_used_bits(run.used_bits, len(plan.keys))
     remarks = (*plan.source.remarks(), *describe_complaints(run.complaints), *dark)
@@ -246,7 +248,7 @@ class _EvaluationRun:
         """Return all failures: source image to reason."""
         return {key: reason for each in self._candidates for key, reason in each.store.failures.items()}
 
-    def carry_out(self) -> tuple[int, int]:
+    def predict_missing(self) -> tuple[int, int]:
         """Predict everything missing; return the number of outputs predicted by this run, and by others."""
         plan, candidates = self._plan, self._candidates
         for each in candidates:

@@ -220,7 +220,7 @@ def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exh
 
 
 def _read_picture(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
-    return fit_picture(dataset.read(variant, key), _CELL)
+    return fit_picture(dataset.load(variant, key), _CELL)
 
 
 # --- page -----------------------------------------------------------------------------------------

@@ -79,8 +79,8 @@ class Table(IndexedSource):
 
     suffixes = tuple(LAYOUTS)
 
-    def __init__(self, files: Location | Place, options: Options = DEFAULTS) -> None:
-        super().__init__(files, options)
+    def __init__(self, files: Location | Place, options: Options = DEFAULTS, kind: str | None = None) -> None:
+        super().__init__(files, options, kind)
         self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
 
     @property
@@ -153,6 +153,11 @@ class Table(IndexedSource):
     @property
     def class_count(self) -> None:
         """Return None, because tables have no classes."""
+
+    @property
+    def has_labels(self) -> bool:
+        """Return False, because tables have no classes."""
+        return False
 
     def label(self, key: str) -> int:
         """Return 0, because tables have no classes; raise an ImageError if `key` is unknown."""

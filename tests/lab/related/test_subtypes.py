@@ -317,7 +317,7 @@ def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):
     assert "none of its 1 folders is a subtype" in error(tmp_path / "other")
     assert "no data.noun in it" in error(imagenet, folder=tmp_path)
     assert "is inside the source" in error(imagenet, imagenet / "lists")
-    assert "contains data.noun, which make-subtypes did not write" in error(imagenet, wordnet)
+    assert "contains data.noun, which no run" in error(imagenet, wordnet)
     (tmp_path / "file").touch()
     assert error(imagenet, tmp_path / "file").endswith("is a file, not a folder")
 

@@ -42,7 +42,7 @@ def list_sides(comparison: Comparison) -> Iterator[tuple[Name, Side]]:
 
 def describe_origin(side: Side) -> str:
     """Return the description of a set in `dataset.json`, in a few words."""
-    manifest = side.dataset.manifest
+    manifest = side.written.manifest
     if not manifest:
         return "without dataset.json"
     seed, settings = manifest.get("config", {}).get("seed"), manifest.get("settings", {})

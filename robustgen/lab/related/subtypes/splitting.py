@@ -338,11 +338,7 @@ def _check_own(state: Ledger) -> None:
     links = {path for path, what in root.list_irregular() if what == "is a link"}
     paths = {entry.path for entry in root.list() if not entry.path.startswith(f"{STATE}/")} | links
     held = {path.partition("/")[0] for path in paths}
-    if unexpected := sorted(held - own if state.has_record(_RECORD) else held):
-        raise OutputError(
-            f"{root.location}: contains {unexpected[0]}, which make-subtypes did not write; "
-            "choose another --output"
-        )
+    state.refuse_unrecorded(sorted(held - own if state.has_record(_RECORD) else held))
     trees = tuple(f"{split}/" for split in SPLITS)
     if real := sorted(path for path in paths - links if path.startswith(trees)):
         raise OutputError(f"{root.location}/{real[0]}: is not a link of an earlier run; remove it first")
