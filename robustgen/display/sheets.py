@@ -407,18 +407,14 @@ def show_picture(picture: Rgb, stream: BinaryIO, environment: Mapping[str, str])
     how = detect_protocol(environment) if stream.isatty() else None
     if how is None:
         return False
-    small = _fit_width(picture, shutil.get_terminal_size().columns * _CELL_WIDTH)
-    stream.write((encode_kitty if how == "kitty" else encode_sixel)(small) + b"\n")
+    height, width = picture.shape[:2]
+    room = shutil.get_terminal_size().columns * _CELL_WIDTH
+    if width > room:
+        size = room, max(1, round(height * room / width))
+        picture = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS))
+    stream.write((encode_kitty if how == "kitty" else encode_sixel)(picture) + b"\n")
     stream.flush()
     return True
-
-
-def _fit_width(picture: Rgb, width: int) -> Rgb:
-    height, own = picture.shape[:2]
-    if own <= width:
-        return picture
-    size = width, max(1, round(height * width / own))
-    return np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.LANCZOS))
 
 
 def encode_kitty(picture: Rgb) -> bytes:

@@ -230,19 +230,18 @@ def _span(widths: Sequence[int], gap: int = 2) -> int:
     return sum(widths) + gap * (len(widths) - 1)
 
 
-def format_tables(tables: Sequence[Table], layout: str = "table", width: int = 0) -> str:
+def format_tables(tables: Sequence[Table], form: str = "table", width: int = 0) -> str:
     """Return tables as text, Markdown, LaTeX or HTML; text fits into `width`, unless that is 0."""
-    if layout == "table":
+    if form == "table":
         parts = [part for table in tables for part in (table.fit(width) if width else [table])]
         return "\n\n".join("\n".join(_list_lines(part, width)) for part in parts)
-    if layout == "latex":
+    if form == "latex":
         parts = [part for table in tables for part in table.divide(_PAGE, _latex_widths(table), _GAP)]
         return "\n\n".join(map(_latex, parts))
-    return "\n\n".join(map({"markdown": _markdown, "html": _html}[layout], tables))
+    return "\n\n".join(map({"markdown": _markdown, "html": _html}[form], tables))
 
 
 def _list_lines(table: Table, width: int) -> Iterator[str]:
-    """Yield the lines of a table in a terminal."""
     yield from textwrap.wrap(table.full_title, width or len(table.full_title) + 1)
     widths = table.widths
     if any(table.groups):
@@ -352,25 +351,25 @@ def as_csv(records: Sequence[Mapping[str, object]]) -> str:
     return buffer.getvalue().removesuffix("\n")
 
 
-def render(
-    layout: str,
+def format_as(
+    form: str,
     tables: Callable[[], Sequence[Table]],
     records: Callable[[], Sequence[Mapping[str, object]]],
     content: Callable[[], Any],
     width: int = 0,
 ) -> str:
-    """Return a report in a layout.
+    """Return a report in one of its text forms.
 
     Parameters
     ----------
-    layout : {"table", "markdown", "latex", "csv", "json"}
+    form : {"table", "markdown", "latex", "csv", "json"}
     tables, records, content : callable
         Return the tables for people, the rows of the CSV, and the content of the JSON.
     width : int
         Width of the terminal, which text fits; 0 for any.
     """
-    if layout == "json":
+    if form == "json":
         return format_json(content())
-    if layout == "csv":
+    if form == "csv":
         return as_csv(records())
-    return format_tables(tables(), layout, width)
+    return format_tables(tables(), form, width)

@@ -133,7 +133,6 @@ def _read_installed() -> Any:
 
 
 def _name_package(entry: "EntryPoint") -> str:
-    """Return name and version of the package of a plug-in."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
 
 

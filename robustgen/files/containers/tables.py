@@ -226,7 +226,7 @@ def read_features(schema: Any) -> Mapping[str, Any]:
     return {k: v for k, v in features.items() if isinstance(v, dict)} if isinstance(features, dict) else {}
 
 
-class Table(NamedTuple):
+class OpenParquet(NamedTuple):
     """An open Parquet file.
 
     Attributes
@@ -240,17 +240,17 @@ class Table(NamedTuple):
     file: Any
 
 
-def open_table(content: IO[bytes]) -> Table:
+def open_table(content: IO[bytes]) -> OpenParquet:
     """Open a file; raise any exception if it is damaged."""
-    return Table(content.seek(0, os.SEEK_END), import_pyarrow()[1].ParquetFile(content))
+    return OpenParquet(content.seek(0, os.SEEK_END), import_pyarrow()[1].ParquetFile(content))
 
 
-def iterate_batches(table: Table, group: int, columns: Sequence[str]) -> Iterator[Any]:
+def iterate_batches(table: OpenParquet, group: int, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the rows of a row group, a few at a time.
 
     Parameters
     ----------
-    table : Table
+    table : OpenParquet
     group : int
     columns : sequence of str
         ``"image.bytes"`` is the field `bytes` of the struct `image`.

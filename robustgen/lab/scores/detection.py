@@ -290,7 +290,7 @@ class DetectionReport:
 
     def render(self, layout: str, width: int = 0) -> str:
         """Return the report in a layout; text fits a terminal of that width, 0 for any."""
-        return text.render(layout, self._list_tables, self._list_records, self.as_dict, width)
+        return text.format_as(layout, self._list_tables, self._list_records, self.as_dict, width)
 
     def _list_tables(self) -> list[text.Table]:
         found = [table for each in self.scores for table in _tabulate(each)]

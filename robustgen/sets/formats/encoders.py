@@ -259,7 +259,7 @@ class Mp4Encoder(Encoder):
 
         encoding = self.noise_encoding if variant.name in self.noises else self.encoding
         try:
-            return video.encode_frames(map(pass_on, frames), encoding), count
+            return video.encode(map(pass_on, frames), encoding), count
         except ArgumentError as error:
             raise ImageError(str(error)) from error
 

@@ -12,7 +12,7 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
-    FORMATS,
+    PILLOW_FORMATS,
     Location,
     decode,
     decode_to_pillow,
@@ -51,7 +51,10 @@ class EncodedSource(Source):
         places, refused = self.listing.places, self.listing.refused
         if not places:
             first = [f"{len(refused)} refused, {key!r}: {why}" for key, why in [*refused.items()][:1]]
-            none = explain_foreign(Place(self.location)) or f"no images in the formats {', '.join(FORMATS)}"
+            none = (
+                explain_foreign(Place(self.location))
+                or f"no images in the formats {', '.join(PILLOW_FORMATS)}"
+            )
             raise SourceError(f"{self.location}: {'; '.join([none, *first, *self.remarks()])}")
         return tuple(sorted(places))
 

@@ -124,7 +124,7 @@ def _read_schema(schema: Any, kind: str | None) -> _Schema:
 
 
 def _read_rows(
-    table: tables.Table, schema: _Schema, number: int, group: int, kind: str | None
+    table: tables.OpenParquet, schema: _Schema, number: int, group: int, kind: str | None
 ) -> list[_Found]:
     """Read the images of a row group of file `number`; for a set, only their paths."""
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
