@@ -65,7 +65,7 @@ MUTANTS = (
     Mutant("compat/imagecorruptions.py", "corruption_number != -1", "corruption_number > 0"),
     Mutant("torch/loss.py", "torch.promote_types(logits_clean.dtype, torch.float32)", "logits_clean.dtype"),
     Mutant("lab/inspection/verify_contents.py", '"changed" if path in listed else "extra"', '"extra"'),
-    Mutant("lab/models/classifier.py", ".all(axis=1)", ".any(axis=1)"),
+    Mutant("lab/models/base.py", ".all(axis=1)", ".any(axis=1)"),
     Mutant("cli/list.py", "found = found or [", "found += ["),
     Mutant("lab/related/streams/chain.py", "(other >= state)", "(other > state)"),
 )
