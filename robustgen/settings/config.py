@@ -79,11 +79,15 @@ def _check_corruption(name: str) -> str:
     return name
 
 
-def are_laion_c(corruptions: Any) -> bool:
-    """Return whether all named `corruptions` belong to LAION-C."""
+def find_published_edition(corruptions: Any) -> str:
+    """Return the edition in which the families of all named `corruptions` were published; empty if none."""
     names = split_list(corruptions)
-    families = {str(name).partition(":")[0] for name in names} if isinstance(names, (list, tuple)) else set()
-    return families == {"laion-c"}
+    if not isinstance(names, (list, tuple)):
+        return ""
+    from robustgen.pixels.benchmarks.corruptions import find_family
+
+    editions = {family.edition if (family := find_family(str(name))) else "" for name in names}
+    return editions.pop() if len(editions) == 1 else ""
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -311,12 +315,12 @@ class Config(Choices):
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, content: Any) -> Any:
-        """Replace families by their members, and set edition and quality as published for LAION-C."""
+        """Replace families by their members, and set the edition in which they were published."""
         if not isinstance(content, Mapping):
             return content
         content = dict(content)
-        if are_laion_c(content.get("corruptions")):
-            content.setdefault("edition", "laion-c")
+        if published := find_published_edition(content.get("corruptions")):
+            content.setdefault("edition", published)
         edition = catalogue.find_edition(str(content.get("edition", cls.model_fields["edition"].default)))
         if edition:
             content.setdefault("quality", edition.quality)

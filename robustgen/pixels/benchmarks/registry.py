@@ -299,6 +299,9 @@ class Corruption(Operation):
         return interpolate_parameters(rows[row], rows[row + 1], fraction, linear=self.linear)
 
 
+BALANCED_ERRORS, SUPERCLASS_ACCURACY = "balanced errors", "superclass accuracy"
+
+
 @dataclass(frozen=True)
 class Family:
     """A set of corruptions that were published together.
@@ -326,6 +329,12 @@ class Family:
         Name of the reference network.
     qualified : bool
         Whether its corruptions are called ``family:corruption``; those of built-in families are not.
+    edition : str
+        Edition in which it was published, the default if only its corruptions are chosen; empty for none.
+    level_mark : str
+        Separator of corruption and severity in the folders of the published set, if they differ from ours.
+    measure : str
+        Further measure of its paper that `score` prints: `BALANCED_ERRORS`, `SUPERCLASS_ACCURACY` or empty.
     """
 
     name: str
@@ -338,6 +347,9 @@ class Family:
     severities: tuple[int, ...] = SEVERITIES
     linear: bool = False
     not_made: Mapping[str, str] = field(default_factory=dict)
+    edition: str = ""
+    level_mark: str = ""
+    measure: str = ""
     _registered: dict[str, Corruption] = field(default_factory=dict, repr=False, compare=False)
 
     @property
