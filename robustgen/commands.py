@@ -22,7 +22,7 @@ from robustgen.lab.models.opening import borrow_model
 from robustgen.lab.scores import scoring
 from robustgen.lab.scores.public import Row, Scores
 from robustgen.pixels.benchmarks.kinds import Kind
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.plan import plan_benchmark
 from robustgen.sets.dataset.run import RunResult, run_plan
 from robustgen.sets.executors import Launcher, read_executor
@@ -302,7 +302,7 @@ def score(
     given |= {"replicates": replicates, "compare_with": compare_with}
     folders = [os.fspath(each) for each in (predictions, *others)]
     options = _load(Scoring, {**given, "predictions": folders})
-    opened = open_dataset(options.dataset) if options.dataset else None
+    opened = open_set(options.dataset) if options.dataset else None
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,

@@ -49,9 +49,9 @@ from robustgen.pixels.benchmarks.kinds import IMAGENET_C, Kind
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.produce import Production, produce
 from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.dataset.unit_jobs import UnitJob, write_unit
 from robustgen.sets.executors.progress import NOBODY
 from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.sources.folder import Photographs
@@ -340,8 +340,8 @@ def make_p(folder: Path) -> dict[str, Any]:
         alone = _least(partial(video.encode, frames, encoding), 2)
         (unit,) = plan.writer.cut(plan.keys, (variant,))
         state = SetLedger(plan.store)
-        job = Production(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
-        whole = _least(partial(produce, job, NOBODY), 2)
+        job = UnitJob(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
+        whole = _least(partial(write_unit, job, NOBODY), 2)
         totals += whole, alone
         ratios[variant.name] = whole / alone
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}

@@ -76,14 +76,16 @@ class SlowStore(Store):
             self._request("list")
         for path in found:
             data = self._files[path]
-            yield Entry(path.removeprefix(self._prefix), data if isinstance(data, int) else len(data), "")
+            yield self._describe(path.removeprefix(self._prefix), data)
 
     def stat(self, path: str) -> Entry:
         self._request("stat")
         if self._prefix + path not in self._files:
             raise FileNotFoundError(2, "no such file", path)
-        data = self._files[self._prefix + path]
-        return Entry(path, data if isinstance(data, int) else len(data), "")
+        return self._describe(path, self._files[self._prefix + path])
+
+    def _describe(self, path: str, data: bytes | int) -> Entry:
+        return Entry(path, data if isinstance(data, int) else len(data), str(hash(data)))
 
     def delete(self, path: str) -> None:
         self._request("delete")

@@ -19,9 +19,9 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from robustgen import __version__
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
-from robustgen.files.name_lists import escape_name
 from robustgen.files.storage import host
 from robustgen.files.storage.host import (
     collect_garbage_rarely,
@@ -30,7 +30,7 @@ from robustgen.files.storage.host import (
     open_closed_streams,
     use_utf8,
 )
-from robustgen.files.version import __version__
+from robustgen.files.text_files import escape_name
 
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

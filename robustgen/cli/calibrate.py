@@ -15,7 +15,7 @@ from robustgen.settings.inspecting import Calibrating
 @takes(
     "c",
     demo=True,
-    hide=("limit", "sample", "subset", "output", "quality", "format", "clean"),
+    hide=("limit", "sample", "subset", "output", "quality", "format", "clean", "one_per_image"),
     config=Config,
     options=Calibrating,
 )

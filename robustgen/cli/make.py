@@ -46,8 +46,7 @@ def _plan(kind: "Kind", config: Config, running: Running) -> WrittenSet:
     from robustgen.sets.dataset.plan import plan_benchmark
 
     plan = plan_benchmark(config, kind, overwrite=running.overwrite)
-    names = dict.fromkeys(variant.name for variant in plan.variants) if plan.mirror else ()
-    for name in names:
-        if name in ALL_CORRUPTIONS and ALL_CORRUPTIONS[name].displaces:
+    for name in config.corruptions if plan.mirror else ():
+        if ALL_CORRUPTIONS[name].displaces:
             echo(f"{name} moves pixels, but boxes and masks stay in place", err=True)
     return WrittenSet(plan, running)

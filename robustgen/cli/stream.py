@@ -21,7 +21,9 @@ _CHAIN = frozenset(
 # The first of the three published seeds of CCC, and the images of an accuracy table.
 _SEED, _SAMPLE = 43, 256
 _MOST_NAMED = 10
-_OF_SETS = ("output", "quality", "format", "clean", "perturbations", "difficulty", "libjpeg")
+_OF_SETS = (
+    *("output", "quality", "format", "clean", "one_per_image", "perturbations", "difficulty", "libjpeg"),
+)
 
 
 @group("stream", invoke_without_command=True)

@@ -5,13 +5,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from robustgen import __version__
 from robustgen.errors import ConfigError
-from robustgen.files.json_files import parse_object
 from robustgen.files.storage import locate
-from robustgen.files.version import __version__
+from robustgen.files.text_files import parse_object
 from robustgen.lab.related.augmentation import TITLE as AUGMIX
 from robustgen.lab.related.icons import TITLE as ICONS
 from robustgen.pixels.benchmarks.kinds import TITLES
+from robustgen.sets.dataset.mixed import TITLE as MIXED
 from robustgen.sets.dataset.opening import EQUALISED
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.settings.config import Config
@@ -30,6 +31,8 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
     """
     if kind in TITLES:
         return plan_benchmark(check(Config, choices, name), TITLES[kind].kind)
+    if kind == MIXED:
+        return plan_benchmark(check(Config, choices, name), "c")
     if kind == EQUALISED:
         from robustgen.lab.related import clahe_sets
 

@@ -265,6 +265,8 @@ class Config(Choices):
         "1-5", validate_default=True
     )
     """1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5"""
+    one_per_image: Annotated[StrictBool, Flag(CONTENT, kinds="c")] = False
+    """write one corrupted copy of each image; --seed draws its corruption and severity"""
     perturbations: Annotated[
         Perturbations, Flag(CONTENT, "NAMES", usual=True, kinds="p", complete=catalogue.perturbation_words)
     ] = Field("common", validate_default=True)

@@ -35,6 +35,7 @@ class ConfigKeys(TypedDict, total=False):
     edition: str
     corruptions: _Words
     severities: _Levels
+    one_per_image: bool
     perturbations: _Words
     difficulty: _Levels
     quality: int

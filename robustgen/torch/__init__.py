@@ -1,4 +1,4 @@
-"""PyTorch: data sets that create their images on the fly, a transform, and a loss.
+"""PyTorch: data sets that create their images on the fly, transforms, and losses.
 
 Each name loads on first use; PyTorch is imported only by objects that need it.
 """
@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     from robustgen.torch.datasets import SourceDataset as SourceDataset
     from robustgen.torch.items import SeededDataset as SeededDataset
     from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
+    from robustgen.torch.loss import stability_loss as stability_loss
     from robustgen.torch.players import CccDataset as CccDataset
     from robustgen.torch.streamed import StreamDataset as StreamDataset
     from robustgen.torch.transform import Corrupt as Corrupt
+    from robustgen.torch.uniform_noise import UniformNoise as UniformNoise
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.augmix_dataset",
@@ -25,7 +27,9 @@ _PUBLIC = {
     "SeededDataset": "robustgen.torch.items",
     "SourceDataset": "robustgen.torch.datasets",
     "StreamDataset": "robustgen.torch.streamed",
+    "UniformNoise": "robustgen.torch.uniform_noise",
     "jensen_shannon_loss": "robustgen.torch.loss",
+    "stability_loss": "robustgen.torch.loss",
 }
 
 __all__ = [*_PUBLIC]

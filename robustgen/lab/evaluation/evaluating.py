@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
-from robustgen.errors import ImageError, OutputError, SourceError
+from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
@@ -42,7 +42,7 @@ from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.produce import describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import prefetch
 from robustgen.sets.formats.units import cut
@@ -109,6 +109,8 @@ def evaluate(
         Models, images and output do not match.
     """
     started = time.monotonic()
+    if config.one_per_image:
+        raise ConfigError("one_per_image: only make-c has it; evaluate uses all corruptions and severities")
     folders = tuple(name_folders(output, [model.folder for model in models]))
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})

@@ -13,8 +13,8 @@ from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.produce import rotate_variants
 from robustgen.sets.dataset.recipes import Recipe
+from robustgen.sets.dataset.unit_jobs import rotate_variants
 from robustgen.sets.executors import submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.formats.base import Writer

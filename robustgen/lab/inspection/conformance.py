@@ -30,7 +30,7 @@ from robustgen.lab.inspection.verify import verify
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
@@ -165,11 +165,12 @@ class _FormatCheck:
 
     def _check_content(self, plan: Plan, keys: Sequence[str]) -> None:
         """Require that the set contains the images `keys`, and no others."""
-        dataset = open_dataset(plan.store)
-        self._require({*dataset.variants} == {*plan.variants}, f"the variants are {dataset.variants}")
+        dataset = open_set(plan.store)
+        self._require({*dataset} == {*plan.variants}, f"the variants are {[*dataset]}")
         names = {str(plan.writer.output_name(key) or key).removesuffix(".mp4"): key for key in keys}
         for variant in plan.variants:
-            found, labels = dataset.keys(variant), dataset.labels(variant)
+            images, labels = dataset[variant], dataset.labels(variant)
+            found = images.keys()
             self._require(sorted(found) == sorted(names), f"names are {found}, not {[*names]}")
             for index, name in enumerate(found):
                 key, where = names[name], f"{variant.folder}, {name}: "
@@ -178,8 +179,7 @@ class _FormatCheck:
                     self._require(labels[index] == label, f"{where}label is {labels[index]}, not {label}")
                 made = plan.recipe.make(variant, key, plan.recipe.prepare(plan.source.open(key)))
                 kept = plan.writer.encoder.as_read(variant, key, made)
-                read = dataset.load(variant, index), dataset.read(variant, name)
-                same = all(np.array_equal(pixels, kept) for pixels in read)
+                same = np.array_equal(images.load(name), kept)
                 self._require(same, f"{where}the pixels are not those of `Encoder.as_read`")
                 self._require(_differ(made, kept) < _LOSS, f"{where}the pixels are not those of the image")
 

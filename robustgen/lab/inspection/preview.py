@@ -147,7 +147,13 @@ def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None)
         # A sheet may be next to its source, unlike an output; scikit-image is often in a .venv below.
         folder /= f"{output.name}.files"
     needs_classes = config.require_classes and not config.mirror
-    changed = {"output": str(folder), "format": "png", "mirror": None, "require_classes": needs_classes}
+    changed = {
+        "output": str(folder),
+        "format": "png",
+        "mirror": None,
+        "one_per_image": False,
+        "require_classes": needs_classes,
+    }
     return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
 
 

@@ -107,7 +107,13 @@ def plan_calibration(config: Config) -> Plan:
     """Return the config for make-c without the clean images; nothing is written to its output."""
     aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
     needs_classes = config.require_classes and not config.mirror
-    changed = {"output": aside, "clean": False, "mirror": None, "require_classes": needs_classes}
+    changed = {
+        "output": aside,
+        "clean": False,
+        "mirror": None,
+        "one_per_image": False,
+        "require_classes": needs_classes,
+    }
     return plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
@@ -28,6 +28,7 @@ from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.geometry import PreparationStep
+from robustgen.sets.formats.base import SetListing, Writer
 from robustgen.sets.sources.base import Loaded
 
 _WORD: Final = np.dtype("<u8")
@@ -104,6 +105,10 @@ class Recipe(ABC, Generic[Loaded]):
     @abstractmethod
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return all that decides the pixels of `variants` as JSON values, ``"parameters"`` by folder."""
+
+    def list_companions(self, list_all: Callable[[], SetListing], writer: Writer) -> Mapping[str, bytes]:
+        """Return the small files about the outputs of all images: path below the output to content."""
+        return {}
 
 
 def rank(seed: int, key: str) -> bytes:

@@ -4,16 +4,16 @@ import hashlib
 import json
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 
 from robustgen.display import progress
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.files.ledger import Failure, Record, Standing
-from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import (
     ERRORS,
     FRAMES,
@@ -24,22 +24,23 @@ from robustgen.files.set_files import (
     WrittenFile,
 )
 from robustgen.files.storage import open_log
+from robustgen.files.text_files import read_sums
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints
 from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.produce import (
+from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
+from robustgen.sets.dataset.records import COMPANIONS, name_mirror
+from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.dataset.unit_jobs import (
     Outcome,
-    Production,
+    UnitJob,
     check_identity,
     describe_used_bits,
     list_used_bits,
     measure_image,
 )
-from robustgen.sets.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, Coverage, name_mirror
-from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
 from robustgen.sets.formats.base import SetListing
@@ -145,7 +146,7 @@ def run_plan(
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the unfinished `shards` of `plan`; 1 if only files about the set are missing."""
     state = SetLedger(plan.store, beside=plan.has_classes_at_root)
-    waiting = _SetRun(plan, state, (1, shards)).list_waiting()
+    waiting = list_unfinished(plan, (record for _, record in state.read_records()), shards)
     return waiting or [1] * (not is_finished(state))
 
 
@@ -154,10 +155,9 @@ def _clean_up(plan: Plan, state: SetLedger, standing: Standing) -> Iterator[None
     """Remove temporary files, and everything written by a run that failed before its work began."""
     with name_output_in_errors(plan.store):
         try:
-            yield
+            with state.discard_if_unused():
+                yield
         except BaseException:
-            if state.standing() is Standing.BEGUN:
-                state.clear()
             if standing is Standing.NEW:
                 plan.store.withdraw()
             raise
@@ -273,14 +273,13 @@ class _SetRun:
     def _refuse_unrecorded(self) -> None:
         """Raise an OutputError if the output contains files that no run recorded."""
         plan, store = self._plan, self._plan.store
-        for name in sorted({variant.folder.partition("/")[0] for variant in plan.variants}):
-            entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
-            if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
-                remark = " (move the hidden state folder of a set with it)" * plan.has_classes_at_root
-                raise OutputError(
-                    f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
-                    "choose another output, or --overwrite"
-                )
+        names = sorted({variant.folder.partition("/")[0] for variant in plan.variants})
+        paths = (entry.path for name in names for entry in store.list(name))
+        found = chain(paths, filter(store.exists, plan.writer.arrays))
+        hint = "; move the hidden state folder of a set with it" * plan.has_classes_at_root
+        self._state.refuse_unrecorded(
+            (path for path in found if not path.startswith(f"{STATE}/")), f", or --overwrite{hint}"
+        )
 
     def _reconcile(self, is_whole: Callable[[Record], bool]) -> Pending:
         """Compare this run's part of the plan with all records; delete the damaged ones."""
@@ -340,13 +339,13 @@ class _SetRun:
 
     def _process(self, names: Sequence[str]) -> Iterator[str]:
         """Process units; yield the name of each that no other run has claimed."""
-        plan, jobs = self._plan, dict[str, Production]()
+        plan, jobs = self._plan, dict[str, UnitJob]()
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
         for name in names:
             unit = self._pending[name]
             sizes = tuple(self._sizes[key] for key in unit.keys)
-            jobs[name] = Production(*common, unit, sizes, versions)
+            jobs[name] = UnitJob(*common, unit, sizes, versions)
         outcomes: Iterator[Outcome] = submit_jobs(
             jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )
@@ -389,11 +388,21 @@ class _SetRun:
                 self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
 
         def list_failed() -> set[tuple[str, str]]:
-            found = self._failures if self._standing >= Standing.COPIED else self._summary.failures
-            return {(each["key"], each.get("variant", "")) for each in found}
+            return _name_outputs(
+                self._failures if self._standing >= Standing.COPIED else self._summary.failures
+            )
+
+        def list_all() -> SetListing:
+            """Return the images of this run and of all others."""
+            known = {*plan.keys, *self._summary.attempted}
+            keys = tuple(filter(known.__contains__, plan.source.keys()))
+            return replace(listing, keys=keys, failed=lambda: _name_outputs(self._summary.failures))
 
         listing = SetListing(plan.keys, plan.source.label, lambda: plan.source.classes, list_failed)
-        files = plan.writer.list_companions(listing, folders)
+        files = {
+            **plan.writer.list_companions(listing, folders),
+            **plan.recipe.list_companions(list_all, plan.writer),
+        }
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
@@ -402,7 +411,9 @@ class _SetRun:
         # What this run has changed is no copy of a finished set.
         least = Standing.COPIED if self._standing >= Standing.COPIED else Standing.FINISHED
         if not is_finished(state, least):
-            waiting = self.list_waiting() if is_sharded else []
+            if is_sharded:
+                records = (record for _, record in state.read_records())
+                waiting = list_unfinished(plan, records, self._shard[1])
             if not waiting:
                 plan.store.delete(MANIFEST)
                 standing = finish(state)
@@ -425,17 +436,6 @@ class _SetRun:
         """Return the content of all records after the work, which other runs may have done."""
         return Summary(self._state)
 
-    def list_waiting(self) -> list[int]:
-        """Return the numbers of the unfinished shards."""
-        ended = Coverage()
-        for _, record in self._state.read_records():
-            if record and record.images:
-                ended.add(list_parts(self._plan, record), record.variants)
-        units = enumerate(self._units.values())
-        return sorted(
-            {index % self._shard[1] + 1 for index, unit in units if find_lacking(self._plan, unit, ended)}
-        )
-
     def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""
         store, state, held = self._plan.store, self._state, self._state.read_record(name) or Record()
@@ -452,6 +452,11 @@ class _SetRun:
         for file in record.files:
             write(file.path)
         state.put_record(name, record)
+
+
+def _name_outputs(failures: Iterable[Failure]) -> set[tuple[str, str]]:
+    """Return key and folder of each failed output; folder "" means all variants."""
+    return {(each["key"], each.get("variant", "")) for each in failures}
 
 
 def discard(state: SetLedger, name: str) -> None:

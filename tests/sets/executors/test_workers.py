@@ -17,7 +17,7 @@ import pytest
 from robustgen.errors import WriteError
 from robustgen.files.storage import host
 from robustgen.lab.inspection.conformance import check_executor
-from robustgen.sets.dataset.produce import ImageWork
+from robustgen.sets.dataset.unit_jobs import ImageWork
 from robustgen.sets.executors import progress
 from robustgen.sets.executors.base import WorkersLostError
 from robustgen.sets.executors.jobs import submit_jobs
@@ -274,7 +274,7 @@ def test_dask_conforms(cluster):
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
 ):
-    monkeypatch.setattr(ImageWork, "make", lambda *_: pytest.fail("work is done in the client"))
+    monkeypatch.setattr(ImageWork, "write_variant", lambda *_: pytest.fail("work is done in the client"))
 
     def join():
         silence.wait(60)

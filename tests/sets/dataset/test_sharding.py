@@ -13,7 +13,6 @@ from robustgen.settings.running import Running
 from tests.helpers import (
     CIFAR,
     FEW,
-    PATIENCE,
     cli,
     cli_error,
     findings,
@@ -21,7 +20,6 @@ from tests.helpers import (
     make_c,
     manifest,
     put_photo,
-    spawn,
     whole,
 )
 
@@ -35,24 +33,6 @@ def test_shards_one_after_another_give_the_tree_of_one_run(photos, output, tmp_p
         assert made.startswith(f"{10 if number < 3 else 5} images in ")
         assert (tmp_path / "out" / "dataset.json").exists() == (number == order[-1])
     assert whole(tmp_path / "out") == whole(output)
-    assert not litter(tmp_path / "out")
-
-
-def test_more_shards_than_images(photos, output, tmp_path):
-    for number in range(1, 8):
-        make_c(photos, tmp_path / "out", *FEW, "--shard", f"{number}/7")
-    assert whole(tmp_path / "out") == whole(output)
-
-
-@pytest.mark.slow("several runs at once")
-def test_shards_at_the_same_time_give_the_tree_of_one_run(many, tmp_path):
-    flags = ("--source", many, "--output", tmp_path / "out", *FEW)
-    both = [spawn("make-c", *flags, "--shard", f"{number}/2") for number in (1, 2)]
-    said = [process.communicate(timeout=PATIENCE) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert manifest(tmp_path / "out")["complete"] is True
-    make_c(many, tmp_path / "one", *FEW)
-    assert whole(tmp_path / "out") == whole(tmp_path / "one")
     assert not litter(tmp_path / "out")
 
 
