@@ -125,7 +125,6 @@ SPEAKERS = {
     "settings/inspecting": "preview",
     "settings/models": "evaluate",
     "settings/streams": "stream",
-    "sets/executors": "make-c make-p",
     "sets/sources": _OF_SOURCES,
     "sets/sources/devkit": f"{_OF_SOURCES} list",
     "sets/sources/walk": f"{_OF_SOURCES} list filter-a filter-o make-icons preprocess_clahe",
