@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from functools import cached_property, lru_cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from robustgen.errors import ArgumentError, name_error
 
@@ -49,8 +49,7 @@ class Registry(Mapping[str, Row]):
     def __getitem__(self, name: str) -> Row:
         if name not in self._rows:
             if name in self._built_in:
-                module, _, attribute = self._built_in[name].partition(":")
-                self._rows[name] = getattr(import_module(module), attribute)
+                self._rows[name] = load_row(self._built_in[name])
             else:
                 self._rows[name] = self._load(self._plugins[name])
         return self._rows[name]
@@ -124,6 +123,12 @@ class Registry(Mapping[str, Row]):
         return None
 
 
+def load_row(name: str) -> Any:
+    """Return the object called ``"package.module:NAME"``."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
 @lru_cache(maxsize=1)
 def _read_installed() -> Any:
     # The import takes longer than most commands need to print their help.
@@ -136,7 +141,7 @@ def _name_package(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
 
 
-# --- names of the formats and of the kinds of source, and where in their packages the rows stand ---
+# --- names of formats, kinds of source and kinds of set, and where in their packages the rows stand ---
 
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -170,3 +175,40 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
+
+
+class SetKind(NamedTuple):
+    """A kind of set.
+
+    Attributes
+    ----------
+    command : str
+        The command that creates a set and resumes its run.
+    choices, planner : str
+        In the package, the model of its settings and the function that turns these into its plan.
+    """
+
+    command: str
+    choices: str
+    planner: str
+
+
+SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
+    {
+        "ImageNet-C": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
+        "ImageNet-C, mixed": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
+        "ImageNet-P": SetKind("make-p", "settings.config:Config", "sets.dataset.plan:plan_p"),
+        "AugMix": SetKind(
+            "make-augmix",
+            "settings.related:AugMixChoices",
+            "lab.related.augmentation.training_copies:plan_copies",
+        ),
+        "icons in the manner of Icons-50": SetKind(
+            "make-icons", "settings.related:IconChoices", "lab.related.icons.icon_set:plan_icons"
+        ),
+        "CLAHE": SetKind(
+            "preprocess clahe", "settings.related:ClaheChoices", "lab.related.clahe_sets:plan_clahe"
+        ),
+    }
+)
+"""Kinds of set by their name in `dataset.json`."""

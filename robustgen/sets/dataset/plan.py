@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,9 @@ def plan_benchmark(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
     return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
+
+
+plan_c, plan_p = partial(plan_benchmark, kind="c"), partial(plan_benchmark, kind="p")
 
 
 def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe[Any]:

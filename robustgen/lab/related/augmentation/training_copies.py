@@ -6,7 +6,6 @@ from typing import Any
 
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import open_store
-from robustgen.lab.related.augmentation import TITLE
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
@@ -49,7 +48,7 @@ class AugMixRecipe(Recipe[Rgb]):
     edition: str = "folder"
     seed: int = 0
 
-    title = TITLE
+    title = "AugMix"
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """Return the image as the edition prepares it."""
