@@ -311,9 +311,9 @@ def _list_ingredients() -> list[Ingredient]:
 
 
 def _ingredient(ingredient: Ingredient) -> tuple[str, str, str, str]:
-    absent = {"refused": "an error", "installed": "the installed ones", "own": "the images of the set"}
+    defaults = {"refused": "an error", "installed": "the installed ones", "own": "the images of the set"}
     settings = ", ".join(f"`{each}`" for each in ingredient.settings)
-    return f"`{ingredient.name}`", ingredient.sentence, absent[ingredient.absent], settings
+    return f"`{ingredient.name}`", ingredient.sentence, defaults[ingredient.default], settings
 
 
 def _first_comment(name: str) -> str:

@@ -17,10 +17,10 @@ from robustgen.errors import ArgumentError, name_error
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Row = TypeVar("Row")
+AnyRow = TypeVar("AnyRow")
 
 
-class Registry(Mapping[str, Row]):
+class Registry(Mapping[str, AnyRow]):
     """Rows by name: the built-in ones in their order, then those of plug-ins in alphabetical order.
 
     Looking up the row of a plug-in that cannot be used raises an ArgumentError with the reason.
@@ -44,9 +44,9 @@ class Registry(Mapping[str, Row]):
     ) -> None:
         self.noun, self.group, self.kind = noun, group, kind
         self._built_in, self._reserved = built_in, reserved
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, AnyRow] = {}
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> AnyRow:
         if name not in self._rows:
             if name in self._built_in:
                 self._rows[name] = load_row(self._built_in[name])
@@ -74,7 +74,7 @@ class Registry(Mapping[str, Row]):
         first = {entry.name: entry for entry in reversed(self._entries) if entry.name not in taken}
         return dict(sorted(first.items()))
 
-    def _load(self, entry: "EntryPoint") -> Row:
+    def _load(self, entry: "EntryPoint") -> AnyRow:
         try:
             # Only robustgen prints to standard output: `robustgen list --format json` must stay JSON.
             with redirect_stdout(sys.stderr):
@@ -86,12 +86,12 @@ class Registry(Mapping[str, Row]):
                 f"{self.noun} {entry.name!r} of package {_name_package(entry)} cannot be used: {reason}"
             ) from error
 
-    def check(self, row: Any, name: str) -> Row:
+    def check(self, row: Any, name: str) -> AnyRow:
         """Return the `row` of the plug-in called `name`; raise an ArgumentError if it is no row."""
         if not isinstance(row, self.kind):
             wanted = f"{self.kind.__module__}.{self.kind.__name__}"
             raise ArgumentError(f"its entry point must name a {wanted}, not {row!r}")
-        checked: Row = row
+        checked: AnyRow = row
         return checked
 
     def list_usable(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
-from robustgen.pixels.benchmarks.kinds import USUAL_SCALE
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C, USUAL_SCALE
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
@@ -31,7 +31,6 @@ from robustgen.settings.fields import (
     Options,
     Seed,
     SetName,
-    Whole,
     Words,
     expand_variables,
     known,
@@ -61,7 +60,7 @@ def _expand_groups(known_operations: "Callable[[], Mapping[str, Operation]]") ->
         if part not in catalogue.GROUPS:
             return [part]
         every = known_operations().items()
-        if part in catalogue.CATEGORIES:
+        if part in IMAGENET_C.categories:
             return [name for name, o in every if o.common and o.category == part]
         return [name for name, o in every if part == "all" or o.common == (part == "common")]
 
@@ -144,8 +143,10 @@ def _parse_ingredients(value: Any) -> Any:
     return found
 
 
-Ingredient = Annotated[dict[str, Any], BeforeValidator(_read_ingredient)]
-Ingredients = Annotated[dict[str, Ingredient], BeforeValidator(_parse_ingredients)]
+Ingredients = Annotated[
+    dict[str, Annotated[dict[str, Any], BeforeValidator(_read_ingredient)]],
+    BeforeValidator(_parse_ingredients),
+]
 Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
@@ -170,9 +171,6 @@ def _check_quality(value: int, info: ValidationInfo) -> int:
     if value > (most := max(_MOST_QUALITY, edition.quality if edition else 0)):
         raise PydanticKnownError("less_than_equal", {"le": most})
     return value
-
-
-Quality = Annotated[Whole, Field(ge=1), AfterValidator(_check_quality)]
 
 
 class Video(Options):
@@ -275,7 +273,7 @@ class Config(Choices):
         "1", validate_default=True
     )
     """difficulties of the noise sequences, 1 to 3, such as 1,3 or all"""
-    quality: Annotated[Quality, Flag(OUTPUT, "N", kinds="c")] = 85
+    quality: Annotated[Count, AfterValidator(_check_quality), Flag(OUTPUT, "N", kinds="c")] = 85
     """quality of the JPEG files, at most 95; for edition laion-c 100"""
     libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT)] = "turbo"
     """decoder and encoder of JPEG; ijg: libjpeg 9c, as in the published files"""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 MODEL, INPUT, OUTPUT, RUNNING = Group.MODEL, Group.INPUT, Group.OUTPUT, Group.RUNNING
-Layout = Literal["NCHW", "NHWC"]
+Axes = Literal["NCHW", "NHWC"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _NAMES: Final = "a file (model.onnx, model.pt2), timm:NAME[@FILE], torchvision:NAME@FILE, module:function"
 
@@ -85,7 +85,7 @@ class InputKeys(Options):
     """standard deviation, see --mean"""
     pixel_scale: Annotated[Positive | None, Flag(INPUT, "X")] = None
     """factor for pixels from 0 to 255; default 1/255"""
-    layout: Annotated[Layout | None, BeforeValidator(_upper), Flag(INPUT)] = None
+    layout: Annotated[Axes | None, BeforeValidator(_upper), Flag(INPUT)] = None
     """axes of the model input; default from the model"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""

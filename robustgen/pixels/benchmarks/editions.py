@@ -40,7 +40,6 @@ from robustgen.pixels.imaging.geometry import (
 from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
-Format = Literal["jpeg", "npy", "npz"]
 _KEEP: Final = Keep()
 
 
@@ -90,7 +89,7 @@ class Edition:
     resized: PreparationStep = _KEEP
     cropped: PreparationStep = _KEEP
     finished: PreparationStep = _KEEP
-    format: Format = "jpeg"
+    format: Literal["jpeg", "npy", "npz"] = "jpeg"
     implementation: str | None = None
     preparation: str = "as they are"
     side: int | None = None

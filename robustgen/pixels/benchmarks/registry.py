@@ -40,9 +40,7 @@ SMALLEST_SIDE = 32
 Stage = Literal["raw", "resized", "cropped"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 AnyOperation = TypeVar("AnyOperation", bound="Operation")
-Row = tuple[Any, ...]
 Scale = int | str
-Table = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Operation:
     common: bool
     random: bool
     function: Callable[..., Any]
-    table: Mapping[Scale, Row]
+    table: Mapping[Scale, tuple[Any, ...]]
     shares: Callable[[Any], Any] | None
 
     kind = "operation"
@@ -133,7 +131,7 @@ class Operation:
         """
         return self.rows(scale)[int(self.check_level(level)) - 1]
 
-    def rows(self, scale: Scale) -> Row:
+    def rows(self, scale: Scale) -> tuple[Any, ...]:
         """Return the parameters of all levels at `scale`.
 
         Raises
@@ -247,7 +245,7 @@ class Corruption(Operation):
     def _list_more(self, image: Any, shared: dict[str, Any] | None, given: Any) -> tuple[Any, ...]:
         """Return the further arguments of `function`."""
         more = self._share(image, shared)
-        return (*more, self.needs.take(given, image, self.name)) if self.needs else more
+        return (*more, self.needs.validate(given, image, self.name)) if self.needs else more
 
     def _guard(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, given: Any) -> Any:
         try:
@@ -273,7 +271,7 @@ class Corruption(Operation):
         """Return whether `level` is between the lowest and the highest severity."""
         return self.severities[0] <= level <= self.severities[-1]
 
-    def rows(self, scale: Scale) -> Row:
+    def rows(self, scale: Scale) -> tuple[Any, ...]:
         """Return the parameters of all severities at `scale`: published ones, or robustgen's own."""
         if scale in CALIBRATED_SCALES and self.family == BENCHMARK_FAMILY.name:
             return _read_calibrated(self.name, int(scale))
@@ -436,7 +434,7 @@ _repeatable: dict[tuple[str, str], bool] = {}
 
 
 @lru_cache(maxsize=128)
-def _read_calibrated(name: str, scale: int) -> Row:
+def _read_calibrated(name: str, scale: int) -> tuple[Any, ...]:
     constants = read_calibrated_constants()[str(scale)][name]
     published = BENCHMARK_FAMILY.corruptions[name].table[224]
     return tuple(replace(row, **constants[str(i)]) for i, row in enumerate(published, 1))
@@ -445,7 +443,7 @@ def _read_calibrated(name: str, scale: int) -> Row:
 def corruption(
     category: str,
     parameters: type,
-    table: Table,
+    table: Mapping[Any, Any],
     *,
     family: Family = BENCHMARK_FAMILY,
     common: bool = True,
@@ -521,7 +519,7 @@ def corruption(
 def perturbation(
     category: str,
     parameters: type,
-    table: Table,
+    table: Mapping[Any, Any],
     *,
     common: bool = True,
     random: bool = True,
@@ -548,7 +546,7 @@ def perturbation(
     return register
 
 
-def _rows(name: str, parameters: type, table: Table) -> Mapping[Scale, Row]:
+def _rows(name: str, parameters: type, table: Mapping[Any, Any]) -> Mapping[Scale, tuple[Any, ...]]:
     if not (isinstance(parameters, type) and is_dataclass(parameters)):
         raise ArgumentTypeError(f"parameters of {name} must be a dataclass, not {parameters!r}")
     if not isinstance(table, Mapping) or not table:
@@ -561,7 +559,7 @@ def _rows(name: str, parameters: type, table: Table) -> Mapping[Scale, Row]:
     return MappingProxyType({scale: _rows_at(name, parameters, table, scale) for scale in table})
 
 
-def _rows_at(name: str, parameters: type, table: Table, scale: Scale) -> Row:
+def _rows_at(name: str, parameters: type, table: Mapping[Any, Any], scale: Scale) -> tuple[Any, ...]:
     rows = table[scale]
     if isinstance(rows, int | str):
         if isinstance(table.get(rows), int | str) or rows not in table:

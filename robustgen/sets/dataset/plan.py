@@ -301,7 +301,7 @@ def _try_out(config: Config) -> None:
         for level in levels:
             variant = Variant(name, level, f"{name}/{level}")
             operation = recipe.bind(variant).operation
-            if operation.requires or (operation.needs and operation.needs.absent != "installed"):
+            if operation.requires or (operation.needs and operation.needs.default != "installed"):
                 continue
             try:
                 recipe.make(variant, "trial", image)

@@ -62,7 +62,7 @@ class Tiles(Ingredient):
 
     name = "tiles"
     sentence = "pictures for tiles, in any source of images"
-    absent = "own"
+    default = "own"
 
 
 TILES = Tiles()
