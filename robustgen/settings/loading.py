@@ -115,7 +115,6 @@ def convert(model: type[BaseModel], key: str, value: Any) -> Any:
 
 
 def _list_types(annotation: Any) -> Iterable[type]:
-    """Yield the classes that a type combines."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _list_types(get_args(annotation)[0])

@@ -46,10 +46,6 @@ def _read_size(value: Any) -> Any:
     return int(sides[0]), int(sides[-1])
 
 
-def _upper(value: Any) -> Any:
-    return value.upper() if isinstance(value, str) else value
-
-
 Colour = tuple[float, float, float]
 ClipLimit = Annotated[float, Field(gt=0, le=256, allow_inf_nan=False)]
 Tiles = Annotated[Count, Field(le=64)]
@@ -85,7 +81,9 @@ class InputKeys(Options):
     """standard deviation, see --mean"""
     pixel_scale: Annotated[Positive | None, Flag(INPUT, "X")] = None
     """factor for pixels from 0 to 255; default 1/255"""
-    layout: Annotated[Axes | None, BeforeValidator(_upper), Flag(INPUT)] = None
+    layout: Annotated[
+        Axes | None, BeforeValidator(lambda it: it.upper() if isinstance(it, str) else it), Flag(INPUT)
+    ] = None
     """axes of the model input; default from the model"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""

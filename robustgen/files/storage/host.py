@@ -73,7 +73,6 @@ def return_freed_memory() -> None:
 
 
 def _set_parameters(values: dict[int, int]) -> None:
-    """Set the thresholds of glibc for memory mappings and for kept memory."""
     with suppress(OSError, AttributeError):
         for parameter, value in values.items():
             _load_libc().mallopt(parameter, value)

@@ -305,7 +305,6 @@ def _claim(temporary: str, target: str) -> None:
 
 
 def _remove_file(temporary: str) -> None:
-    """Remove a file, if it still exists."""
     with suppress(OSError):
         os.unlink(temporary)
 

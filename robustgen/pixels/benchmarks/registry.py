@@ -6,7 +6,6 @@ for: 224, 299, 64 or 32; or the data set, for instance ``"pathmnist"``. A level 
 noises, else 1). A family is a set of corruptions that were published together.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
@@ -224,37 +223,25 @@ class Corruption(Operation):
         Raises
         ------
         ArgumentError
-            A plug-in did not return an image of the same shape, drew from another generator than `rng`, or
-            ended the program; or `given` is missing, or does not fit the image.
+            A plug-in did not return an image of the same shape, or ended the program; or `given` is missing,
+            or does not fit the image.
         """
         if self.function.__module__.startswith("robustgen."):
             return self.function(image, parameters, rng, *self._list_more(image, shared, given))
         seen = np.asarray(image).view()
         seen.flags.writeable = False
-        case = self.name, repr(parameters)
-        if case not in _repeatable:
-            # Another generator, such as NumPy's global one, gives different values in each call.
-            twice = [self._guard(seen, parameters, copy.deepcopy(rng), shared, given) for _ in range(2)]
-            _repeatable[case] = np.array_equal(*twice)
-        result = self._guard(seen, parameters, rng, shared, given)
-        if not _repeatable[case]:
-            raise ArgumentError(f"{self.name} gave two images from the same rng: it may draw only from rng")
-        # The result may be the image itself.
-        return result if result.flags.writeable else result.copy()
-
-    def _list_more(self, image: Any, shared: dict[str, Any] | None, given: Any) -> tuple[Any, ...]:
-        """Return the further arguments of `function`."""
-        more = self._share(image, shared)
-        return (*more, self.needs.validate(given, image, self.name)) if self.needs else more
-
-    def _guard(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, given: Any) -> Any:
         try:
             result = self.function(seen, parameters, rng, *self._list_more(seen, shared, given))
         except SystemExit as error:
             raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
         if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):
             raise ArgumentError(f"{self.name} gave {_describe(result)}, not {_describe(seen)}")
-        return result
+        # The result may be the image itself.
+        return result if result.flags.writeable else result.copy()
+
+    def _list_more(self, image: Any, shared: dict[str, Any] | None, given: Any) -> tuple[Any, ...]:
+        more = self._share(image, shared)
+        return (*more, self.needs.validate(given, image, self.name)) if self.needs else more
 
     def check_level(self, level: Any) -> float:
         """Return `level`, from the lowest to the highest, as an int if it is whole, otherwise as a float."""
@@ -429,8 +416,6 @@ def _describe(result: Any) -> str:
 
 
 _perturbations: dict[str, Perturbation] = {}
-# Corruption of a plug-in and its parameters, to whether it returns the same image twice.
-_repeatable: dict[tuple[str, str], bool] = {}
 
 
 @lru_cache(maxsize=128)
