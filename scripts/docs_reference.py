@@ -1,4 +1,4 @@
-"""Writes docs/reference/config.md, commands.md and files.md from models and schemas.
+"""Writes the pages of docs/reference and the types of keywords from models and schemas.
 
 Usage: .venv/bin/python scripts/docs_reference.py [--check]
 """
@@ -7,9 +7,10 @@ import dataclasses
 import inspect
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 import click
 from pydantic_core import PydanticUndefined
@@ -20,11 +21,13 @@ from robustgen.cli.flags import FieldOption
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, LATER
 from robustgen.pixels.benchmarks.ingredients import Ingredient
 from robustgen.settings.config import Config
-from robustgen.settings.fields import Group, Options, flag_of
+from robustgen.settings.fields import Flag, Group, Options, expand_variables, flag_of
+from robustgen.settings.models import ModelInput, Outputs, Runtime
+from robustgen.settings.running import Running
 from robustgen.settings.schema import make_schema
 from robustgen.settings.yaml_files import dataset_file, dataset_names
 
-FOLDER = Path(__file__).parent.parent / "docs" / "reference"
+ROOT = Path(__file__).parent.parent
 SCHEMAS = Path(inspect.getfile(files)).parent / "schemas"
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 WRITTEN = "<!-- Written by scripts/docs_reference.py from robustgen/settings; run `make docs`. -->"
@@ -183,6 +186,25 @@ it is.
 """
 DESCRIBED = ("dataset", "errors", "predictions", "arrays", "settings", "plan", "record")
 
+KEYWORDS = '''\
+"""Types of the keywords of `make_c`, `make_p` and `evaluate` in Python, for editors and type checkers.
+
+Written by scripts/docs_reference.py from the fields of the models; run `make docs`.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+_Path = str | os.PathLike[str]
+'''
+# Classes of keywords: the models of each, and the fields that only commands have.
+TYPED: dict[str, tuple[tuple[type[Options], ...], set[str]]] = {
+    "ConfigKeys(TypedDict, total=False)": ((Config,), {"dataset", "output"}),
+    "MakeKeys(ConfigKeys, total=False)": ((Running,), {"allow_failures", "dry_run", "plan"}),
+    "EvaluateKeys(ConfigKeys, total=False)": ((ModelInput, Runtime, Outputs), set()),
+}
+
 
 class Row(NamedTuple):
     """A flag or an argument of a command."""
@@ -240,9 +262,10 @@ def make_pages() -> dict[str, str]:
     )
     sections = (_describe_command(name, command) for name, command in commands.items())
     return {
-        "config.md": "\n".join(config),
-        "commands.md": "\n".join((COMMANDS, *sections)),
-        "files.md": make_files_page(),
+        "docs/reference/config.md": "\n".join(config),
+        "docs/reference/commands.md": "\n".join((COMMANDS, *sections)),
+        "docs/reference/files.md": make_files_page(),
+        "robustgen/settings/keywords.py": make_keywords(),
     }
 
 
@@ -288,13 +311,62 @@ def _list_ingredients() -> list[Ingredient]:
 
 
 def _ingredient(ingredient: Ingredient) -> tuple[str, str, str, str]:
-    absent = {"refused": "an error", "installed": "the installed ones", "own": "the images of the set"}
+    defaults = {"refused": "an error", "installed": "the installed ones", "own": "the images of the set"}
     settings = ", ".join(f"`{each}`" for each in ingredient.settings)
-    return f"`{ingredient.name}`", ingredient.sentence, absent[ingredient.absent], settings
+    return f"`{ingredient.name}`", ingredient.sentence, defaults[ingredient.default], settings
 
 
 def _first_comment(name: str) -> str:
     return dataset_file(name).read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+
+
+# --- keywords ------------------------------------------------------------------------------------
+
+
+def make_keywords() -> str:
+    """Return the module with the types of keywords."""
+    parts = [KEYWORDS]
+    for head, (models, only_commands) in TYPED.items():
+        parts.append(
+            f'\n\nclass {head}:\n    """Keys of {", ".join(each.__name__ for each in models)}."""\n\n'
+        )
+        parts += ["    output: _Path\n"] * (models == (Running,))
+        for model in models:
+            schema = make_schema(model)["properties"]
+            for name, field in model.model_fields.items():
+                if name not in only_commands:
+                    kinds = schema[field.alias or name].get("anyOf", ())
+                    words = [f"Literal[{kind['const']!r}]" for kind in kinds if "const" in kind]
+                    types = " | ".join([*words, *_list_types(field.annotation, field.metadata)])
+                    parts.append(f"    {name}: {types}\n".replace("'", '"'))
+    return "".join(parts)
+
+
+def _list_types(kind: Any, metadata: Sequence[Any] = ()) -> list[str]:
+    """Return the types that a field of type `kind` takes before its validators, None last."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if metadata:
+        flag = next((each for each in metadata if isinstance(each, Flag)), Flag(Group.SOURCE))
+        is_path = flag.metavar == "FILE" or any(
+            getattr(e, "func", None) is expand_variables for e in metadata
+        )
+        types = ["_Path" if each == "str" and is_path else each for each in _list_types(kind)]
+        return ["bool"] * flag.switch + types
+    if origin is Annotated:
+        return _list_types(parts[0], parts[1:])
+    if origin is Literal:
+        return [f"Literal[{', '.join(map(repr, parts))}]"]
+    types = list(dict.fromkeys(each for part in parts if part is not ... for each in _list_types(part)))
+    if origin is tuple:
+        # A text with commas or a single value stands for a list, in which paths are texts.
+        inner = [each.replace("_Path", "str") for each in types]
+        return [*dict.fromkeys(["str", *inner]), f"Sequence[{' | '.join(inner)}]"]
+    if origin in (Union, UnionType):
+        return sorted(types, key="None".__eq__)
+    if kind is Any:
+        return ["str", "float"]
+    names = {type(None): "None"} | {each: each.__name__ for each in (bool, int, float, str)}
+    return [names.get(kind, "Mapping[str, Any]")]
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -372,7 +444,7 @@ def _table(heads: str, rows: Iterable[tuple[str, ...]]) -> str:
 
 if __name__ == "__main__":
     for name, text in make_pages().items():
-        page = FOLDER / name
+        page = ROOT / name
         if "--check" not in sys.argv:
             page.write_text(text, encoding="utf-8")
         elif page.read_text(encoding="utf-8") != text:

@@ -91,7 +91,7 @@ def main() -> None:
         family = FAMILIES[name]
         lines += [f"## {family.title}", "", family.citation, ""]
         for row in family.corruptions.values():
-            if not (row.needs and row.needs.absent != "installed"):
+            if not (row.needs and row.needs.default != "installed"):
                 lines += describe_corruption(row, photo)
     lines += ["## ImageNet-P", ""]
     for name in IMAGENET_P.names:

@@ -3,8 +3,6 @@
 import inspect
 import json
 import os
-import types
-from typing import Annotated, Literal, Union, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -13,12 +11,9 @@ import robustgen
 from robustgen.errors import ConfigError, OutputError, SourceError, UnknownNameError
 from robustgen.lab.evaluation.predictions import write
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
-from robustgen.settings.config import Config
 from robustgen.settings.fields import Group, flag_of
 from robustgen.settings.inspecting import Verifying
-from robustgen.settings.keywords import ConfigKeys, EvaluateKeys, MakeKeys
-from robustgen.settings.models import ModelInput, Outputs, Runtime
-from robustgen.settings.running import Running
+from robustgen.settings.keywords import EvaluateKeys, MakeKeys
 from robustgen.settings.scoring import Scoring
 from tests.digits import classifier, expected_logits, put_cifar, put_model
 from tests.helpers import cli, put_photo, tree
@@ -47,41 +42,6 @@ def predictions(folder):
 
 
 # --- keywords ------------------------------------------------------------------------------------
-
-
-def parts(annotation):
-    """Classes and words that an annotation combines."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return parts(get_args(annotation)[0])
-    if origin in (Union, types.UnionType):
-        return {part for each in get_args(annotation) for part in parts(each)}
-    return {*get_args(annotation)} if origin is Literal else {origin or annotation}
-
-
-def fields(*models):
-    return {name: field for model in models for name, field in model.model_fields.items()}
-
-
-@pytest.mark.parametrize(
-    ("keys", "models", "only_commands"),
-    [
-        (ConfigKeys, [Config], {"dataset", "output"}),
-        (MakeKeys, [Config, Running], {"dataset", "allow_failures", "dry_run", "plan"}),
-        (EvaluateKeys, [Config, ModelInput, Runtime, Outputs], {"dataset", "output"}),
-    ],
-)
-def test_keywords_are_the_fields_of_the_models(keys, models, only_commands):
-    known, hints = fields(*models), keys.__annotations__
-    assert {*hints} == known.keys() - only_commands
-    simple = {bool, int, float, str, type(None)}
-    for name, hint in hints.items():
-        wanted = {
-            part for part in parts(known[name].annotation) if part in simple or isinstance(part, (str, int))
-        }
-        allowed = parts(hint) | ({int} if float in parts(hint) else set())
-        assert wanted <= allowed, f"{name}: {wanted - allowed}"
-        assert (bool in wanted) <= (parts(hint) == {bool}), name
 
 
 def test_the_signatures_have_every_keyword_and_default():

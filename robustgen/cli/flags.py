@@ -11,7 +11,7 @@ import click
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from robustgen.settings.config import Choices, are_laion_c
+from robustgen.settings.config import Choices, find_published_edition
 from robustgen.settings.fields import Flag, Group, Options, flag_of, keys_of
 from robustgen.settings.loading import load, load_config
 from robustgen.settings.yaml_files import dataset_names
@@ -112,7 +112,7 @@ def _load(
     dataset, file = own.get("_dataset"), own.get("_config")
     if demo and not (dataset or file or flags.get("source")):
         dataset = "demo"
-        if replaced and are_laion_c(flags.get("corruptions")):
+        if replaced and find_published_edition(flags.get("corruptions")):
             # The photographs' edition is not that of another image.
             replaced = replaced | {"edition", "quality"}
     settings = own.get("_set") or ()

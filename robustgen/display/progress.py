@@ -114,11 +114,6 @@ class Meter:
         print_line(line)
 
 
-def open_bar(total: int, unit: str) -> Meter:
-    """Return a meter, as a context manager with the method ``update(n)``."""
-    return Meter(total, unit)
-
-
 def track(items: Iterable[_Item], total: int, unit: str) -> Iterator[_Item]:
     """Yield `items`, and count them with a bar."""
     with Meter(total, unit) as meter:

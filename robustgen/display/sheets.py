@@ -218,17 +218,14 @@ class _Layout:
 
     @property
     def text(self) -> int:
-        """Return the size of the letters."""
         return min(max(round(self.cell / 8), 11), 16)
 
     @property
     def line(self) -> int:
-        """Return the height of a line of text."""
         return round(1.5 * self.text)
 
     @property
     def gap(self) -> int:
-        """Return the gap between pictures."""
         return max(2, round(self.cell / 28))
 
     @property
@@ -270,7 +267,6 @@ class _Layout:
 
     @cached_property
     def boxes(self) -> list[_Box]:
-        """Return the rows, from top to bottom."""
         boxes: list[_Box] = []
         top = self.margin + (self.line if self.heads else 0)
         numbers = iter(range(len(self.rows)))
@@ -292,7 +288,6 @@ class _Layout:
 
     @cached_property
     def groups(self) -> list[tuple[str, int, int]]:
-        """Return the name, top and bottom of each group."""
         found = []
         for group, members in groupby(
             zip(self.rows, self.boxes, strict=True), key=lambda pair: pair[0].group
@@ -304,13 +299,11 @@ class _Layout:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return width and height of the sheet."""
         width = self.left + self.across * (self.column + self.gap) - self.gap + self.margin
         bottom = max(self.boxes[-1].bottom, self.groups[-1][2] if self.groups_width else 0)
         return width, bottom + (self.line if self.note else 0) + self.margin
 
     def middle(self, column: int) -> int:
-        """Return the x of the middle of a column."""
         return self.left + column * (self.column + self.gap) + self.column // 2
 
     def drawn(self) -> Image.Image:

@@ -226,7 +226,6 @@ def _cut(text: str, room: int) -> str:
 
 
 def _span(widths: Sequence[int], gap: int = 2) -> int:
-    """Return the width of columns together, with `gap` between them."""
     return sum(widths) + gap * (len(widths) - 1)
 
 
@@ -236,7 +235,10 @@ def format_tables(tables: Sequence[Table], form: str = "table", width: int = 0) 
         parts = [part for table in tables for part in (table.fit(width) if width else [table])]
         return "\n\n".join("\n".join(_list_lines(part, width)) for part in parts)
     if form == "latex":
-        parts = [part for table in tables for part in table.divide(_PAGE, _latex_widths(table), _GAP)]
+        parts = []
+        for table in tables:
+            columns = zip(*table.format("--", " ± "), strict=True)
+            parts += table.divide(_PAGE, [_CHARACTER * max(map(len, column)) for column in columns], _GAP)
         return "\n\n".join(map(_latex, parts))
     return "\n\n".join(map({"markdown": _markdown, "html": _html}[form], tables))
 
@@ -289,12 +291,6 @@ _LATEX: Final[Mapping[str, str]] = {
 
 def _escape(text: str) -> str:
     return re.sub(r"[\\~^<>|&%$#_{}]", lambda found: _LATEX[found[0]], text)
-
-
-def _latex_widths(table: Table) -> list[int]:
-    """Return the approximate widths of the columns in points."""
-    columns = zip(*table.format("--", " ± "), strict=True)
-    return [_CHARACTER * max(map(len, column)) for column in columns]
 
 
 def _latex(table: Table) -> str:

@@ -10,17 +10,17 @@ from contextlib import redirect_stdout
 from functools import cached_property, lru_cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from robustgen.errors import ArgumentError, name_error
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-Row = TypeVar("Row")
+AnyRow = TypeVar("AnyRow")
 
 
-class Registry(Mapping[str, Row]):
+class Registry(Mapping[str, AnyRow]):
     """Rows by name: the built-in ones in their order, then those of plug-ins in alphabetical order.
 
     Looking up the row of a plug-in that cannot be used raises an ArgumentError with the reason.
@@ -44,13 +44,12 @@ class Registry(Mapping[str, Row]):
     ) -> None:
         self.noun, self.group, self.kind = noun, group, kind
         self._built_in, self._reserved = built_in, reserved
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, AnyRow] = {}
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> AnyRow:
         if name not in self._rows:
             if name in self._built_in:
-                module, _, attribute = self._built_in[name].partition(":")
-                self._rows[name] = getattr(import_module(module), attribute)
+                self._rows[name] = load_row(self._built_in[name])
             else:
                 self._rows[name] = self._load(self._plugins[name])
         return self._rows[name]
@@ -75,7 +74,7 @@ class Registry(Mapping[str, Row]):
         first = {entry.name: entry for entry in reversed(self._entries) if entry.name not in taken}
         return dict(sorted(first.items()))
 
-    def _load(self, entry: "EntryPoint") -> Row:
+    def _load(self, entry: "EntryPoint") -> AnyRow:
         try:
             # Only robustgen prints to standard output: `robustgen list --format json` must stay JSON.
             with redirect_stdout(sys.stderr):
@@ -87,12 +86,12 @@ class Registry(Mapping[str, Row]):
                 f"{self.noun} {entry.name!r} of package {_name_package(entry)} cannot be used: {reason}"
             ) from error
 
-    def check(self, row: Any, name: str) -> Row:
+    def check(self, row: Any, name: str) -> AnyRow:
         """Return the `row` of the plug-in called `name`; raise an ArgumentError if it is no row."""
         if not isinstance(row, self.kind):
             wanted = f"{self.kind.__module__}.{self.kind.__name__}"
             raise ArgumentError(f"its entry point must name a {wanted}, not {row!r}")
-        checked: Row = row
+        checked: AnyRow = row
         return checked
 
     def list_usable(self) -> Iterator[str]:
@@ -124,6 +123,12 @@ class Registry(Mapping[str, Row]):
         return None
 
 
+def load_row(name: str) -> Any:
+    """Return the object called ``"package.module:NAME"``."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
 @lru_cache(maxsize=1)
 def _read_installed() -> Any:
     # The import takes longer than most commands need to print their help.
@@ -136,7 +141,7 @@ def _name_package(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
 
 
-# --- names of the formats and of the kinds of source, and where in their packages the rows stand ---
+# --- names of formats, kinds of source and kinds of set, and where in their packages the rows stand ---
 
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -170,3 +175,40 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
+
+
+class SetKind(NamedTuple):
+    """A kind of set.
+
+    Attributes
+    ----------
+    command : str
+        The command that creates a set and resumes its run.
+    choices, planner : str
+        In the package, the model of its settings and the function that turns these into its plan.
+    """
+
+    command: str
+    choices: str
+    planner: str
+
+
+SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
+    {
+        "ImageNet-C": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
+        "ImageNet-C, mixed": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
+        "ImageNet-P": SetKind("make-p", "settings.config:Config", "sets.dataset.plan:plan_p"),
+        "AugMix": SetKind(
+            "make-augmix",
+            "settings.related:AugMixChoices",
+            "lab.related.training_copies:plan_copies",
+        ),
+        "icons in the manner of Icons-50": SetKind(
+            "make-icons", "settings.related:IconChoices", "lab.related.icons.icon_set:plan_icons"
+        ),
+        "CLAHE": SetKind(
+            "preprocess clahe", "settings.related:ClaheChoices", "lab.related.clahe_sets:plan_clahe"
+        ),
+    }
+)
+"""Kinds of set by their name in `dataset.json`."""

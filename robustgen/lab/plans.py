@@ -7,18 +7,12 @@ from typing import Any
 
 from robustgen import __version__
 from robustgen.errors import ConfigError
+from robustgen.files.registry import SETS, load_row
 from robustgen.files.storage import locate
 from robustgen.files.text_files import parse_object
-from robustgen.lab.related.icons import TITLE as ICONS
-from robustgen.lab.related.training_copies import TITLE as AUGMIX
-from robustgen.pixels.benchmarks.kinds import TITLES
-from robustgen.sets.dataset.mixed import TITLE as MIXED
-from robustgen.sets.dataset.opening import EQUALISED
-from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.settings.config import Config
+from robustgen.sets.dataset.plan import Plan
 from robustgen.settings.fields import make_absolute
 from robustgen.settings.loading import check
-from robustgen.settings.related import AugMixChoices, ClaheChoices, IconChoices
 
 
 def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
@@ -29,23 +23,13 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
     ConfigError, SourceError, OutputError
         The kind does not exist, or the settings are invalid here.
     """
-    if kind in TITLES:
-        return plan_benchmark(check(Config, choices, name), TITLES[kind].kind)
-    if kind == MIXED:
-        return plan_benchmark(check(Config, choices, name), "c")
-    if kind == EQUALISED:
-        from robustgen.lab.related import clahe_sets
-
-        return clahe_sets.plan_clahe(check(ClaheChoices, choices, name))
-    if kind == ICONS:
-        from robustgen.lab.related.icons import icon_set
-
-        return icon_set.plan_icons(check(IconChoices, choices, name))
-    if kind == AUGMIX:
-        from robustgen.lab.related import training_copies
-
-        return training_copies.plan_copies(check(AugMixChoices, choices, name))
-    raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")
+    if kind not in SETS:
+        raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")
+    row = SETS[kind]
+    plan: Plan = load_row(f"robustgen.{row.planner}")(
+        check(load_row(f"robustgen.{row.choices}"), choices, name)
+    )
+    return plan
 
 
 def to_bytes(plan: Plan) -> bytes:

@@ -25,6 +25,7 @@ from robustgen.metrics.classification import (
     labels_of,
     number,
 )
+from robustgen.pixels.benchmarks.kinds import CLEAN
 
 # --- formulas: weighted sums of errors, flips or distances, divided by a baseline's ----------------
 
@@ -384,8 +385,6 @@ def _baseline_clean(baseline: Mapping[str, ArrayLike], given: float | None) -> f
 # --- medMNIST-C: balanced errors of a model, raw and relative to AlexNet's -------------------------
 
 # Di Salvo, Doerrich and Ledig, "MedMNIST-C" (2024), and its code.
-
-CLEAN = "clean"
 
 
 @lru_cache(maxsize=1)

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from robustgen.files import registry
 from robustgen.files.registry import Registry
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.corruptions import Families
     from robustgen.pixels.benchmarks.editions import Edition
     from robustgen.pixels.benchmarks.registry import Operation
 
-CATEGORIES = ("noise", "blur", "weather", "digital")
-GROUPS = ("common", "extra", "all", *CATEGORIES)
+GROUPS = ("common", "extra", "all", *IMAGENET_C.categories)
 
 
 def families() -> "Families":

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
-from robustgen.pixels.benchmarks.kinds import USUAL_SCALE
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C, USUAL_SCALE
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
@@ -31,7 +31,6 @@ from robustgen.settings.fields import (
     Options,
     Seed,
     SetName,
-    Whole,
     Words,
     expand_variables,
     known,
@@ -61,7 +60,7 @@ def _expand_groups(known_operations: "Callable[[], Mapping[str, Operation]]") ->
         if part not in catalogue.GROUPS:
             return [part]
         every = known_operations().items()
-        if part in catalogue.CATEGORIES:
+        if part in IMAGENET_C.categories:
             return [name for name, o in every if o.common and o.category == part]
         return [name for name, o in every if part == "all" or o.common == (part == "common")]
 
@@ -79,11 +78,15 @@ def _check_corruption(name: str) -> str:
     return name
 
 
-def are_laion_c(corruptions: Any) -> bool:
-    """Return whether all named `corruptions` belong to LAION-C."""
+def find_published_edition(corruptions: Any) -> str:
+    """Return the edition in which the families of all named `corruptions` were published; empty if none."""
     names = split_list(corruptions)
-    families = {str(name).partition(":")[0] for name in names} if isinstance(names, (list, tuple)) else set()
-    return families == {"laion-c"}
+    if not isinstance(names, (list, tuple)):
+        return ""
+    from robustgen.pixels.benchmarks.corruptions import find_family
+
+    editions = {family.edition if (family := find_family(str(name))) else "" for name in names}
+    return editions.pop() if len(editions) == 1 else ""
 
 
 # --- values --------------------------------------------------------------------------------------
@@ -140,8 +143,10 @@ def _parse_ingredients(value: Any) -> Any:
     return found
 
 
-Ingredient = Annotated[dict[str, Any], BeforeValidator(_read_ingredient)]
-Ingredients = Annotated[dict[str, Ingredient], BeforeValidator(_parse_ingredients)]
+Ingredients = Annotated[
+    dict[str, Annotated[dict[str, Any], BeforeValidator(_read_ingredient)]],
+    BeforeValidator(_parse_ingredients),
+]
 Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
@@ -166,9 +171,6 @@ def _check_quality(value: int, info: ValidationInfo) -> int:
     if value > (most := max(_MOST_QUALITY, edition.quality if edition else 0)):
         raise PydanticKnownError("less_than_equal", {"le": most})
     return value
-
-
-Quality = Annotated[Whole, Field(ge=1), AfterValidator(_check_quality)]
 
 
 class Video(Options):
@@ -271,7 +273,7 @@ class Config(Choices):
         "1", validate_default=True
     )
     """difficulties of the noise sequences, 1 to 3, such as 1,3 or all"""
-    quality: Annotated[Quality, Flag(OUTPUT, "N", kinds="c")] = 85
+    quality: Annotated[Count, AfterValidator(_check_quality), Flag(OUTPUT, "N", kinds="c")] = 85
     """quality of the JPEG files, at most 95; for edition laion-c 100"""
     libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT)] = "turbo"
     """decoder and encoder of JPEG; ijg: libjpeg 9c, as in the published files"""
@@ -313,12 +315,12 @@ class Config(Choices):
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, content: Any) -> Any:
-        """Replace families by their members, and set edition and quality as published for LAION-C."""
+        """Replace families by their members, and set the edition in which they were published."""
         if not isinstance(content, Mapping):
             return content
         content = dict(content)
-        if are_laion_c(content.get("corruptions")):
-            content.setdefault("edition", "laion-c")
+        if published := find_published_edition(content.get("corruptions")):
+            content.setdefault("edition", published)
         edition = catalogue.find_edition(str(content.get("edition", cls.model_fields["edition"].default)))
         if edition:
             content.setdefault("quality", edition.quality)

@@ -96,7 +96,6 @@ class Reporting(Options):
 
 
 def _read_margins(texts: Any) -> dict[str, float]:
-    """Return ``psnr=0.2`` as {"psnr": 0.2}."""
     margins = dict[str, float]()
     for text in texts:
         name, sign, value = text.partition("=")

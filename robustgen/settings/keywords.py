@@ -1,59 +1,54 @@
 """Types of the keywords of `make_c`, `make_p` and `evaluate` in Python, for editors and type checkers.
 
-A field of a model remains the description of a choice; a test compares these names and types with the fields.
+Written by scripts/docs_reference.py from the fields of the models; run `make docs`.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from robustgen.settings.models import Layout
-
 _Path = str | os.PathLike[str]
-_Levels = str | float | Sequence[str | float]
-_Words = str | Sequence[str]
-_Numbers = str | float | Sequence[float]
 
 
 class ConfigKeys(TypedDict, total=False):
-    """Keys of `Config`."""
+    """Keys of Config."""
 
     source: _Path | None
     source_kind: str
     split: str | None
     labels: _Path | None
     labels_are_classes: bool
-    image_columns: _Words | None
+    image_columns: str | Sequence[str] | None
     image_root: _Path | None
-    follow_links: _Words
-    levels: str | Sequence[float] | None
+    follow_links: str | Sequence[str]
+    levels: str | float | Sequence[float] | None
     limit: int | None
     sample: int | None
     subset: str | None
     seed: int
-    jobs: int | Literal["all"] | None
+    jobs: Literal["all"] | int | None
     edition: str
-    corruptions: _Words
-    severities: _Levels
+    corruptions: str | Sequence[str]
+    severities: str | float | Sequence[str | float]
     one_per_image: bool
-    perturbations: _Words
-    difficulty: _Levels
+    perturbations: str | Sequence[str]
+    difficulty: str | float | Sequence[str | float]
     quality: int
     libjpeg: Literal["turbo", "ijg"]
     require_classes: bool
     clean: bool
     format: str | None
     shard_size: int
-    mirror: Literal["link", "copy", "none"] | None
+    mirror: Literal["none"] | Literal["link", "copy"] | None
     video: Mapping[str, Any]
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None
     motion_blur: Literal["exact", "imagemagick"]
-    ingredients: Mapping[str, str | Mapping[str, Any]]
-    parameters: Mapping[str, Mapping[Any, Any]]
+    ingredients: Mapping[str, Any]
+    parameters: Mapping[str, Any]
 
 
 class MakeKeys(ConfigKeys, total=False):
-    """Keys of `Config` and of `Running` that change no result."""
+    """Keys of Running."""
 
     output: _Path
     overwrite: bool
@@ -64,16 +59,16 @@ class MakeKeys(ConfigKeys, total=False):
 
 
 class EvaluateKeys(ConfigKeys, total=False):
-    """Keys of `Config`, `ModelInput`, `Runtime` and `Outputs`."""
+    """Keys of ModelInput, Runtime, Outputs."""
 
-    mean: _Numbers | None
-    std: _Numbers | None
+    mean: str | float | Sequence[float] | None
+    std: str | float | Sequence[float] | None
     pixel_scale: float | None
-    layout: Layout | None
-    input_size: int | Sequence[int] | str | None
-    clahe: bool | Mapping[str, float] | None
+    layout: Literal["NCHW", "NHWC"] | None
+    input_size: str | int | Sequence[int] | None
+    clahe: bool | Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]
-    classes: _Words | None
+    classes: str | Sequence[str] | None
     preprocessing: _Path | None
     device: str
     mixed_precision: bool

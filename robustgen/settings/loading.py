@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, quote
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Options, flag_of, keys_of, spell
-from robustgen.settings.yaml_files import Document, Place, dataset_file, parse_yaml, read_document
+from robustgen.settings.yaml_files import Document, KeyPath, dataset_file, parse_yaml, read_document
 
 Loaded = TypeVar("Loaded", bound=Options)
 
@@ -81,7 +81,7 @@ def check(
     content: Mapping[str, Any],
     name: str,
     origins: Mapping[str, str] | None = None,
-    lines: Mapping[Place, int] | None = None,
+    lines: Mapping[KeyPath, int] | None = None,
 ) -> Loaded:
     """Return the model with the keys in `content`, which come from the file `name` unless `origins` differ.
 
@@ -115,7 +115,6 @@ def convert(model: type[BaseModel], key: str, value: Any) -> Any:
 
 
 def _list_types(annotation: Any) -> Iterable[type]:
-    """Yield the classes that a type combines."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _list_types(get_args(annotation)[0])
@@ -166,7 +165,7 @@ def _explain(
     model: type[Options],
     name: str,
     origins: Mapping[str, str],
-    lines: Mapping[Place, int],
+    lines: Mapping[KeyPath, int],
 ) -> str:
     first = error.errors()[0]
     # Pydantic marks an invalid key with an extra step, and repeats the alternatives of a union.
@@ -189,7 +188,7 @@ def _explain(
     return f"{where}: {first['msg'].replace('Input should be', 'must be')}, not {quote(first['input'])}"
 
 
-def _format_unknown(model: type[BaseModel], place: Place) -> str:
+def _format_unknown(model: type[BaseModel], place: KeyPath) -> str:
     section: Any = model
     for part in place[:-1]:
         section = next(iter(_list_types(keys_of(section)[str(part)].annotation)))
@@ -197,6 +196,6 @@ def _format_unknown(model: type[BaseModel], place: Place) -> str:
     return f"{within}{UnknownNameError('key', str(place[-1]), keys_of(section))}"
 
 
-def _format_place(place: Place) -> str:
+def _format_place(place: KeyPath) -> str:
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return path.removeprefix(".")

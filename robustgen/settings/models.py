@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 MODEL, INPUT, OUTPUT, RUNNING = Group.MODEL, Group.INPUT, Group.OUTPUT, Group.RUNNING
-Layout = Literal["NCHW", "NHWC"]
+Axes = Literal["NCHW", "NHWC"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _NAMES: Final = "a file (model.onnx, model.pt2), timm:NAME[@FILE], torchvision:NAME@FILE, module:function"
 
@@ -44,10 +44,6 @@ def _read_size(value: Any) -> Any:
     if len(sides) > 2 or any(side != int(side) or side < 1 for side in sides):
         raise ArgumentError(f"must be a number of pixels, or height and width, not {quote(value)}")
     return int(sides[0]), int(sides[-1])
-
-
-def _upper(value: Any) -> Any:
-    return value.upper() if isinstance(value, str) else value
 
 
 Colour = tuple[float, float, float]
@@ -85,7 +81,9 @@ class InputKeys(Options):
     """standard deviation, see --mean"""
     pixel_scale: Annotated[Positive | None, Flag(INPUT, "X")] = None
     """factor for pixels from 0 to 255; default 1/255"""
-    layout: Annotated[Layout | None, BeforeValidator(_upper), Flag(INPUT)] = None
+    layout: Annotated[
+        Axes | None, BeforeValidator(lambda it: it.upper() if isinstance(it, str) else it), Flag(INPUT)
+    ] = None
     """axes of the model input; default from the model"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""

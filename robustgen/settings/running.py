@@ -41,11 +41,6 @@ def read_shard(text: str | None) -> tuple[int, int]:
     return index + 1, count
 
 
-def _check_shard(text: str | None) -> str | None:
-    read_shard(text)
-    return text
-
-
 class Running(Options):
     """Execution of a plan."""
 
@@ -66,7 +61,9 @@ class Running(Options):
         description="executor of the work: dask:ADDRESS, ray[:ADDRESS], or "
         "slurm:partition=cpu,shards=N[,wait] with further options of sbatch; default this machine",
     )
-    shard: Annotated[str | None, AfterValidator(_check_shard), Flag(RUNNING, "I/N")] = None
+    shard: Annotated[
+        str | None, AfterValidator(lambda text: read_shard(text) and text), Flag(RUNNING, "I/N")
+    ] = None
     """process only part I of N; auto reads both from a SLURM array"""
 
 

@@ -11,7 +11,7 @@ from robustgen.errors import ArgumentError, quote
 from robustgen.settings.fields import Count, Flag, Group, Jobs, Location, NewFile, Options, Whole, split_list
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
-Layout = Literal["table", "markdown", "csv", "json", "latex"]
+TextForm = Literal["table", "markdown", "csv", "json", "latex"]
 ScoreLayout = Literal["table", "markdown", "csv", "json", "latex", "model-index"]
 Columns = Literal["means", "noise", "blur", "weather", "digital", "extra"]
 _COMPARISONS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
@@ -42,7 +42,7 @@ Condition = Annotated[Threshold, BeforeValidator(_read_threshold)]
 class Tables(Options):
     """Form of the tables."""
 
-    format: Annotated[Layout, Flag(OUTPUT, usual=True)] = "table"
+    format: Annotated[TextForm, Flag(OUTPUT, usual=True)] = "table"
     """form of the tables"""
 
 

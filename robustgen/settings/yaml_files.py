@@ -10,7 +10,7 @@ import yaml
 from robustgen.errors import ConfigError, UnknownNameError, quote
 from robustgen.files.storage.host import read_regular
 
-Place = tuple[int | str, ...]
+KeyPath = tuple[int | str, ...]
 """Keys and positions that lead to a value."""
 
 # A config has a few lines; a larger file was named by mistake.
@@ -25,11 +25,11 @@ class Document(NamedTuple):
     ----------
     content : dict
     lines : dict
-        Place of a value to its line, from 1.
+        Path of a value to its line, from 1.
     """
 
     content: dict[str, Any]
-    lines: dict[Place, int]
+    lines: dict[KeyPath, int]
 
 
 class _Loader(yaml.SafeLoader):
@@ -145,7 +145,7 @@ def format_yaml(content: object) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000).rstrip("\n")
 
 
-def parse_yaml(text: str) -> tuple[Any, dict[Place, int]]:
+def parse_yaml(text: str) -> tuple[Any, dict[KeyPath, int]]:
     """Return the value of a YAML text, and the lines of the values in it.
 
     Raises
@@ -163,7 +163,7 @@ def parse_yaml(text: str) -> tuple[Any, dict[Place, int]]:
         loader.dispose()
 
 
-def _list_lines(node: yaml.Node, place: Place) -> Iterator[tuple[Place, int]]:
+def _list_lines(node: yaml.Node, place: KeyPath) -> Iterator[tuple[KeyPath, int]]:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             yield (*place, str(key.value)), key.start_mark.line + 1

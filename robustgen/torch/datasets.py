@@ -295,7 +295,6 @@ class PerturbedDataset:
 
 
 def _stack(frames: Iterable[Any]) -> Any:
-    """Stack tensors to a tensor, and arrays to an array."""
     each = list(frames)
     if isinstance(each[0], np.ndarray):
         return np.stack(each)

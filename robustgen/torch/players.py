@@ -56,19 +56,16 @@ class DomainPlayer:
                 raise ArgumentError(f"{name}: was drawn for the edition {row.edition!r}, not for {own!r}")
             what = row.corruption, row.severity
             if what not in variants:
-                variants[what] = len(variants), self._find_variant(*what, f"{name}, line {number}")
+                try:
+                    variants[what] = len(variants), find_variant(self._corrupter.recipe, *what)
+                except ValueError as error:
+                    raise ArgumentError(f"{name}, line {number}: {error}") from error
             self._places.append(places[row.key])
             self._numbers.append(variants[what][0])
             self._labels.append(row.label)
             self._visits.append(row.visit)
             self._resets.append(row.reset)
         return tuple(variant for _, variant in variants.values())
-
-    def _find_variant(self, corruption: str, severity: float, place: str) -> Variant:
-        try:
-            return find_variant(self._corrupter.recipe, corruption, severity)
-        except ValueError as error:
-            raise ArgumentError(f"{place}: {error}") from error
 
     def variant(self, index: int) -> Variant:
         """Return corruption and severity."""
@@ -116,7 +113,6 @@ class CccPlayer:
         self._find(0)
 
     def _find(self, index: int) -> int:
-        """Return the index of the source image of a row."""
         key = self._rows[index].key
         if key not in self._places:
             raise ArgumentError(f"{self._rows.name}, line {index + 1}: the data set has no image {key!r}")

@@ -160,7 +160,6 @@ def _is_batch(image: Any) -> bool:
 
 
 def _draw(count: int) -> int:
-    """Return a random whole number from 0 to `count` - 1."""
     return int(torch.randint(count, ()).item())
 
 

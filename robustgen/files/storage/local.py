@@ -6,7 +6,6 @@ import os
 import secrets
 import shutil
 import stat
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,24 +16,15 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from robustgen.errors import OutputError
 from robustgen.files.storage.base import Entry, Store
-from robustgen.files.storage.host import (
-    HOST_ID,
-    IS_WINDOWS,
-    check_for_windows,
-    is_left_over,
-    open_regular,
-    private_folder,
-)
+from robustgen.files.storage.host import HOST_ID, is_left_over, open_regular, private_folder
 
 # --- store in a folder of this machine -------------------------------------------------------------
 
-_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL
 _PIECE: Final = 1 << 18
 _MOST_KNOWN: Final = 10_000
 # Number of times that a missing folder is created again.
 _ATTEMPTS: Final = 100
-# Windows cannot replace a file while another process reads it.
-_PAUSES: Final = (0.01, 0.1, 0.5, 2.0) if os.name == "nt" else ()
 _Result = TypeVar("_Result")
 _numbers = itertools.count()
 # Two machines may have the same name.
@@ -153,7 +143,7 @@ class LocalStore(Store):
                     done += os.write(file, memoryview(data)[done:])
             finally:
                 os.close(file)
-            self._in_folder(target.rpartition("/")[0], _claim if exclusive else _replace, temporary, target)
+            self._in_folder(target.rpartition("/")[0], _claim if exclusive else os.replace, temporary, target)
         except BaseException:
             _remove_file(temporary)
             raise
@@ -166,7 +156,7 @@ class LocalStore(Store):
             number = self._in_folder(self._temporary, os.open, temporary, _NEW, 0o666)
             with os.fdopen(number, "w+b", _PIECE) as file:
                 yield file
-            self._in_folder(target.rpartition("/")[0], _replace, temporary, target)
+            self._in_folder(target.rpartition("/")[0], os.replace, temporary, target)
         except BaseException:
             _remove_file(temporary)
             raise
@@ -262,9 +252,7 @@ class LocalStore(Store):
         self._expected = location
 
     def measure_free_space(self) -> int | None:
-        """Return the free bytes of the file system; None if Python cannot ask this system."""
-        if not hasattr(shutil, "disk_usage"):
-            return None
+        """Return the free bytes of the file system."""
         above = (Path(self.location), *Path(self.location).parents)
         return shutil.disk_usage(next(place for place in above if place.exists())).free
 
@@ -288,30 +276,19 @@ class LocalStore(Store):
     def _full(self, path: str) -> str:
         if path[:1] == "/" or (".." in path and ".." in path.split("/")):
             raise OSError(errno.EINVAL, f"{path!r} is not below the folder", self.location)
-        if IS_WINDOWS:
-            check_for_windows(self.location, path)
         return f"{self.location}/{path}" if path else self.location
 
     def _check_real(self, place: str) -> None:
         """Raise an OutputError if a link is on the path of a folder, because it may lead anywhere."""
         if place in self._real:
             return
-        if os.path.normcase(os.path.realpath(place)) != os.path.normcase(place):
+        if os.path.realpath(place) != place:
             parts = (*reversed(Path(place).parents), Path(place))
             linked = next((part for part in parts if part.is_symlink()), place)
             raise OutputError(f"{linked}: is a link; an output needs real folders")
         if len(self._real) >= _MOST_KNOWN:
             self._real.clear()
         self._real.add(place)
-
-
-def _replace(temporary: str, target: str) -> None:
-    """Rename a file, and replace an existing one."""
-    for seconds in _PAUSES:
-        with suppress(PermissionError):
-            return os.replace(temporary, target)
-        time.sleep(seconds)
-    os.replace(temporary, target)
 
 
 def _claim(temporary: str, target: str) -> None:
@@ -328,7 +305,6 @@ def _claim(temporary: str, target: str) -> None:
 
 
 def _remove_file(temporary: str) -> None:
-    """Remove a file, if it still exists."""
     with suppress(OSError):
         os.unlink(temporary)
 

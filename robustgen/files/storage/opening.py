@@ -63,9 +63,7 @@ def _text_of(location: str | os.PathLike[str]) -> str:
         text = re.sub(r"^([A-Za-z][\w+.-]+):/(?=[^/])", r"\1://", text)
     if not text.lower().startswith("file://"):
         return text
-    path = unquote(text[len("file://") :])
-    # file:///C:/data names C:/data.
-    return path[1:] if re.match(r"/[A-Za-z]:/", path) else path.removeprefix("localhost")
+    return unquote(text[len("file://") :]).removeprefix("localhost")
 
 
 @contextmanager

@@ -224,8 +224,7 @@ def _leave_connections() -> None:
         sys.modules["fsspec.asyn"].reset_lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_connections)
+os.register_at_fork(after_in_child=_leave_connections)
 
 
 def _translate(error: Exception, url: str) -> OSError:

@@ -1,4 +1,4 @@
-"""Conformance tests of formats, sources and executors: those of robustgen, and those of plug-ins.
+"""Conformance tests of families, formats, sources and executors: those of robustgen, and those of plug-ins.
 
     from robustgen.lab.inspection.conformance import check_format
 
@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -28,8 +29,9 @@ from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.inspection.verify import verify
 from robustgen.pixels.benchmarks.kinds import Kind
+from robustgen.pixels.benchmarks.registry import Family
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.decode import as_grey, as_rgb
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.run import run_plan
@@ -92,6 +94,31 @@ def _differ(one: Any, other: Any) -> float:
     """Return the mean difference of two images; infinity if their shapes differ."""
     same = one.shape == other.shape
     return float(np.abs(np.subtract(one, other, dtype=np.int64)).mean()) if same else float("inf")
+
+
+# --- families ------------------------------------------------------------------------------------
+
+
+def check_family(family: Family) -> None:
+    """Check the corruptions of a family: the same image and stream must always give the same result.
+
+    Corruptions that need an ingredient without installed files are not checked.
+    """
+    (image,) = draw_images(1, (224, 224))
+    for each in family.corruptions.values():
+        if each.needs and each.needs.default != "installed":
+            continue
+        for scale, severity in product(each.table, each.levels):
+            with _forbid_errors(each.name):
+                one, other = (
+                    each.apply(
+                        as_grey(image) if each.grey else image,
+                        each.parameters(severity, scale),
+                        np.random.default_rng(1) if each.random else None,
+                    )
+                    for _ in range(2)
+                )
+            _require(np.array_equal(one, other), f"{each.name} must draw from rng alone")
 
 
 # --- formats -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
-from robustgen.settings.models import Layout
+from robustgen.settings.models import Axes
 
 
 class OutOfDeviceMemoryError(Exception):
@@ -75,21 +75,21 @@ class Model(ABC):
             The model fails; the caller names it.
         """
 
-    def layout(self, wanted: Layout | None) -> Layout:
+    def layout(self, wanted: Axes | None) -> Axes:
         """Return the model's layout, or else `wanted`; raise a ConfigError if they disagree."""
         first, last = self.shape[1] == 3, self.shape[3] == 3
-        own: Layout | None = None if first == last else "NCHW" if first else "NHWC"
+        own: Axes | None = None if first == last else "NCHW" if first else "NHWC"
         if own and wanted and own != wanted:
             shape = " x ".join("any" if axis is None else str(axis) for axis in self.shape)
             raise ConfigError(f"{self.name}: takes {own} ({shape}), not {wanted}")
         return own or wanted or "NCHW"
 
-    def sides(self, layout: Layout) -> tuple[int | None, int | None]:
+    def sides(self, layout: Axes) -> tuple[int | None, int | None]:
         """Return height and width of the images that the model takes; None for any size."""
         height, width = self.shape[2:4] if layout == "NCHW" else self.shape[1:3]
         return height, width
 
-    def check_size(self, height: int, width: int, layout: Layout) -> None:
+    def check_size(self, height: int, width: int, layout: Axes) -> None:
         """Raise a ConfigError if the model does not take images of this size."""
         axes = self.sides(layout)
         for side, wanted in zip((height, width), axes, strict=True):

@@ -22,7 +22,7 @@ from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.pixels.imaging.colour import Clahe, clahe, look_up_channels
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.settings.loading import check, load
-from robustgen.settings.models import Colour, InputKeys, Layout
+from robustgen.settings.models import Axes, Colour, InputKeys
 from robustgen.settings.yaml_files import read_yaml
 
 Pixels = NDArray[np.uint8]
@@ -57,7 +57,7 @@ class Preprocessing:
     mean: Colour
     std: Colour
     pixel_scale: float = 1 / 255
-    layout: Layout | None = None
+    layout: Axes | None = None
     input_size: tuple[int, int] | None = None
     classes: tuple[str, ...] | None = None
     clahe: Clahe | None = None
@@ -69,7 +69,7 @@ class Preprocessing:
         """Return mean, standard deviation and factor of the pixels."""
         return self.mean, self.std, self.pixel_scale
 
-    def normalise(self, pixels: Pixels, layout: Layout, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def normalise(self, pixels: Pixels, layout: Axes, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the model input of uint8 (n, H, W, 3): (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
         first = layout == "NCHW"
         n, height, width, _ = pixels.shape

@@ -50,7 +50,7 @@ class AugMixRecipe(Recipe[Rgb]):
     edition: str = "folder"
     seed: int = 0
 
-    title = TITLE
+    title = "AugMix"
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """Return the image as the edition prepares it."""

@@ -11,7 +11,7 @@ from robustgen import metrics
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics.corruption_errors import balance_mistakes
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
-from robustgen.pixels.benchmarks.registry import MEDMNIST
+from robustgen.pixels.benchmarks.registry import BALANCED_ERRORS, MEDMNIST, SUPERCLASS_ACCURACY
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], editi
                 for model in models
             )
             published = {name: family.means[name] for name in names if name in family.means}
-            scores, notes = _SCORES.get(family.name, _score_nothing)(names, models, edition)
+            scores, notes = _MEASURES[family.measure](names, models, edition)
             yield FamilyMean(
                 family.name,
                 family.title,
@@ -134,11 +134,7 @@ def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], editi
 _Found = tuple[list[FamilyScore], list[str]]
 
 
-def _score_nothing(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
-    return [], []
-
-
-def _score_medmnist(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
+def _score_balanced_errors(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     """Return BE and rBE, and the clean balanced error."""
     if edition not in MEDMNIST:
         return [], ["BE and rBE need the edition of the images, such as pathmnist, which is unknown"]
@@ -169,7 +165,7 @@ def _score_medmnist(names: Sequence[str], models: Sequence[ModelScores], edition
     ], []
 
 
-def _score_laion(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
+def _score_superclasses(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
     """Return the accuracy over sixteen superclasses, averaged over severities and distortions."""
     values = list[float | None]()
     for model in models:
@@ -192,8 +188,9 @@ def _score_laion(names: Sequence[str], models: Sequence[ModelScores], edition: s
 
 
 _MULTI_LABEL: Final = "chestmnist"
-_SCORES: Final[Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str], _Found]]] = {
-    "medmnist-c": _score_medmnist,
-    "laion-c": _score_laion,
+_MEASURES: Final[Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str], _Found]]] = {
+    "": lambda names, models, edition: ([], []),
+    BALANCED_ERRORS: _score_balanced_errors,
+    SUPERCLASS_ACCURACY: _score_superclasses,
 }
-"""Families to the scores that their papers define."""
+"""The measures that families name."""

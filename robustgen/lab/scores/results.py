@@ -37,7 +37,8 @@ class ModelScores:
     labels : ndarray, optional
         True classes of the images, (count,), in the same order.
     superclass_mistakes : dict
-        For LAION-C, folder of a variant to whether each image of a superclass is mistaken for another one.
+        For families with a superclass accuracy, folder of a variant to whether each image of a superclass is
+        mistaken for another one.
     """
 
     model: str
@@ -143,7 +144,7 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> ModelScor
     superclass_mistakes = {
         folder: _find_superclass_mistakes(file)
         for folder, file in files.items()
-        if file.variant.name.startswith("laion-c:") and file.has_logits and file.classes == IMAGENET_CLASSES
+        if _has_superclass_accuracy(file) and file.has_logits and file.classes == IMAGENET_CLASSES
     }
     return ModelScores(
         model,
@@ -184,6 +185,16 @@ def _list_wanted(predictions: Predictions, difficulty: int) -> list[str]:
         known = {name: ALL_CORRUPTIONS[name].severities for name in names if name in ALL_CORRUPTIONS}
         pairs = [(name, level) for name, levels in known.items() for level in levels if level]
     return [IMAGENET_C.variant(name, level).folder for name, level in pairs]
+
+
+def _has_superclass_accuracy(file: PredictionFile) -> bool:
+    if ":" not in file.variant.name:
+        return False
+    from robustgen.pixels.benchmarks.corruptions import find_family
+    from robustgen.pixels.benchmarks.registry import SUPERCLASS_ACCURACY
+
+    family = find_family(file.variant.name)
+    return family is not None and family.measure == SUPERCLASS_ACCURACY
 
 
 def _find_superclass_mistakes(file: PredictionFile) -> NDArray[np.bool_]:

@@ -40,7 +40,6 @@ from robustgen.pixels.imaging.geometry import (
 from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
-Format = Literal["jpeg", "npy", "npz"]
 _KEEP: Final = Keep()
 
 
@@ -90,7 +89,7 @@ class Edition:
     resized: PreparationStep = _KEEP
     cropped: PreparationStep = _KEEP
     finished: PreparationStep = _KEEP
-    format: Format = "jpeg"
+    format: Literal["jpeg", "npy", "npz"] = "jpeg"
     implementation: str | None = None
     preparation: str = "as they are"
     side: int | None = None
@@ -243,23 +242,6 @@ def _medmnist(name: str) -> Edition:
     )
 
 
-def _mnist() -> Edition:
-    whole, words = CheckSide("MNIST", 28), "as they are, 28 x 28 pixels"
-    return Edition(
-        "mnist", 32, prepared=whole, format="npy", preparation=words, side=28, data_set="mnist", grey=True
-    )
-
-
-def _laion_c() -> Edition:
-    return replace(
-        _imagenet("laion-c", 224),
-        preparation="shorter side to 256 pixels, of mosaics to a multiple of the tile, then the middle 224",
-        by_corruption=True,
-        quality=100,
-        subsampling="4:4:4",
-    )
-
-
 _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "imagenet": _imagenet,
     "imagenet-inception": _imagenet_inception,
@@ -274,8 +256,23 @@ _ROWS = (
     Edition("folder", None),
     # With the constants for 224 pixels at every size.
     Edition("coco-c", 224, implementation="imagecorruptions"),
-    _laion_c(),
-    _mnist(),
+    replace(
+        _imagenet("laion-c", 224),
+        preparation="shorter side to 256 pixels, of mosaics to a multiple of the tile, then the middle 224",
+        by_corruption=True,
+        quality=100,
+        subsampling="4:4:4",
+    ),
+    Edition(
+        "mnist",
+        32,
+        prepared=CheckSide("MNIST", 28),
+        format="npy",
+        preparation="as they are, 28 x 28 pixels",
+        side=28,
+        data_set="mnist",
+        grey=True,
+    ),
     *map(_medmnist, MEDMNIST),
 )
 

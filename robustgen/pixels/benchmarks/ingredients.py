@@ -79,7 +79,7 @@ class OpenedIngredient(ABC):
         """Raise a ConfigError if one of the images `keys` has nothing; called before the run."""
 
     def make_ready(self) -> None:  # noqa: B027
-        """Store what `give` needs where worker processes find it; called before the work begins."""
+        """Store what `provide` needs where worker processes find it; called before the work begins."""
 
     def describe(self, parameters: Any) -> str:
         """Return what decides the pixels of a variant with these `parameters`, in one line.
@@ -90,7 +90,7 @@ class OpenedIngredient(ABC):
         return ""
 
     @abstractmethod
-    def give(self, key: str, preparation: "PreparationStep") -> Any:
+    def provide(self, key: str, preparation: "PreparationStep") -> Any:
         """Return the last argument of the function for the image `key`, which got this `preparation`.
 
         Raises
@@ -111,7 +111,7 @@ class Ingredient(ABC):
         What it is and where it may be, for messages and lists.
     settings : mapping of str to callable
         Setting to the function that turns a text or a number into its value, or raises a ValueError.
-    absent : {"refused", "installed", "own"}
+    default : {"refused", "installed", "own"}
         What is used if the user names no place: nothing, installed files, or the images of the set.
     fits_image : bool
         Whether what it gives fits one image pixel by pixel, and neither another nor a part of it.
@@ -120,7 +120,7 @@ class Ingredient(ABC):
     name: ClassVar[str]
     sentence: ClassVar[str]
     settings: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
-    absent: ClassVar[Literal["refused", "installed", "own"]] = "refused"
+    default: ClassVar[Literal["refused", "installed", "own"]] = "refused"
     fits_image: ClassVar[bool] = False
 
     def open(self, spec: IngredientSpec) -> OpenedIngredient:
@@ -133,13 +133,13 @@ class Ingredient(ABC):
         """
         raise NotImplementedError(f"no function opens {self.name}")
 
-    def take(self, value: Any, image: Any, corruption: str) -> Any:
+    def validate(self, value: Any, image: Any, corruption: str) -> Any:
         """Return the last argument of the function of `corruption`, from the `value` for an `image`.
 
         Parameters
         ----------
         value : object
-            What `OpenedIngredient.give` returned, or what a user passed in Python; None for nothing.
+            What `OpenedIngredient.provide` returned, or what a user passed in Python; None for nothing.
         image : uint8 ndarray
         corruption : str
             Name, for messages.
@@ -149,7 +149,7 @@ class Ingredient(ABC):
         ArgumentError
             The value is missing, or does not fit the image.
         """
-        if value is None and self.absent != "installed":
+        if value is None and self.default != "installed":
             raise ArgumentError(f'{corruption} needs {self.sentence}: parameters={{"{self.name}": ...}}')
         return value
 
@@ -157,7 +157,7 @@ class Ingredient(ABC):
 class InstalledFiles(Ingredient):
     """Published files in an installed package, or in another folder."""
 
-    absent = "installed"
+    default = "installed"
     licence: ClassVar[str]
 
     @abstractmethod
@@ -178,6 +178,6 @@ class _Folder(OpenedIngredient):
     folder: str | None
     licence: str
 
-    def give(self, key: str, preparation: "PreparationStep") -> str | None:
+    def provide(self, key: str, preparation: "PreparationStep") -> str | None:
         """Return the folder."""
         return self.folder

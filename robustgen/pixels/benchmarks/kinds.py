@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["c", "p"]
 CLEAN: Final = "clean"
-# Separator of distortion and level in the folders of the published LAION-C.
-_LAION_C_LEVEL: Final = "/intensity_level_"
 
 
 @dataclass(frozen=True, order=True)
@@ -146,11 +144,14 @@ class Benchmark:
         return (*[CLEAN_VARIANT] * clean, *variants)
 
     def published_variant(self, variant: Variant) -> Variant:
-        """Return the variant in the published folder; for LAION-C ``glitched/intensity_level_3``."""
-        family, _, name = variant.name.partition(":")
-        if family != "laion-c":
+        """Return the variant in the folder that its family published: ``glitched/intensity_level_3``."""
+        from robustgen.pixels.benchmarks.corruptions import find_family
+
+        family = find_family(variant.name)
+        if not (family and family.level_mark):
             return variant
-        return Variant(variant.name, variant.level, f"{name}{_LAION_C_LEVEL}{variant.level}")
+        folder = f"{variant.name.rpartition(':')[2]}{family.level_mark}{variant.level}"
+        return Variant(variant.name, variant.level, folder)
 
     def usual_folder(self, variant: Variant) -> str:
         """Return the folder of `variant` in layouts other than that of a published set."""
@@ -160,14 +161,21 @@ class Benchmark:
         """Return the variant of `folder`: ``fog/3``, ``tilt``, ``shot_noise_2``; None if it is not one."""
         if folder == CLEAN:
             return CLEAN_VARIANT
-        name, published, level = folder.partition(_LAION_C_LEVEL)
-        if published and self.finer and (number := self.read_level(level)):
-            return Variant(f"laion-c:{name}", number, folder)
         name, mark, level = folder.rpartition(self.level_mark)
         number = self.read_level(level) if mark else None
         if number is not None and number != self.bare_level:
             return Variant(name.replace(".", ":"), number, folder)
-        return Variant(folder, self.bare_level, folder) if self.bare_level else None
+        return Variant(folder, self.bare_level, folder) if self.bare_level else self._find_published(folder)
+
+    def _find_published(self, folder: str) -> Variant | None:
+        """Return the variant of a `folder` with the name that its family published."""
+        from robustgen.pixels.benchmarks.corruptions import FAMILIES
+
+        for family in (each for each in FAMILIES.values() if each.level_mark):
+            name, _, level = folder.partition(family.level_mark)
+            if number := self.read_level(level):
+                return Variant(family.full_name(name), number, folder)
+        return None
 
     def read_level(self, text: str) -> float | None:
         """Return the level of the folder name `text`: ``3``, or ``2.5`` for a severity; else None."""

@@ -6,7 +6,6 @@ for: 224, 299, 64 or 32; or the data set, for instance ``"pathmnist"``. A level 
 noises, else 1). A family is a set of corruptions that were published together.
 """
 
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import lru_cache
@@ -40,9 +39,7 @@ SMALLEST_SIDE = 32
 Stage = Literal["raw", "resized", "cropped"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 AnyOperation = TypeVar("AnyOperation", bound="Operation")
-Row = tuple[Any, ...]
 Scale = int | str
-Table = Mapping[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class Operation:
     common: bool
     random: bool
     function: Callable[..., Any]
-    table: Mapping[Scale, Row]
+    table: Mapping[Scale, tuple[Any, ...]]
     shares: Callable[[Any], Any] | None
 
     kind = "operation"
@@ -133,7 +130,7 @@ class Operation:
         """
         return self.rows(scale)[int(self.check_level(level)) - 1]
 
-    def rows(self, scale: Scale) -> Row:
+    def rows(self, scale: Scale) -> tuple[Any, ...]:
         """Return the parameters of all levels at `scale`.
 
         Raises
@@ -226,37 +223,25 @@ class Corruption(Operation):
         Raises
         ------
         ArgumentError
-            A plug-in did not return an image of the same shape, drew from another generator than `rng`, or
-            ended the program; or `given` is missing, or does not fit the image.
+            A plug-in did not return an image of the same shape, or ended the program; or `given` is missing,
+            or does not fit the image.
         """
         if self.function.__module__.startswith("robustgen."):
             return self.function(image, parameters, rng, *self._list_more(image, shared, given))
         seen = np.asarray(image).view()
         seen.flags.writeable = False
-        case = self.name, repr(parameters)
-        if case not in _repeatable:
-            # Another generator, such as NumPy's global one, gives different values in each call.
-            twice = [self._guard(seen, parameters, copy.deepcopy(rng), shared, given) for _ in range(2)]
-            _repeatable[case] = np.array_equal(*twice)
-        result = self._guard(seen, parameters, rng, shared, given)
-        if not _repeatable[case]:
-            raise ArgumentError(f"{self.name} gave two images from the same rng: it may draw only from rng")
-        # The result may be the image itself.
-        return result if result.flags.writeable else result.copy()
-
-    def _list_more(self, image: Any, shared: dict[str, Any] | None, given: Any) -> tuple[Any, ...]:
-        """Return the further arguments of `function`."""
-        more = self._share(image, shared)
-        return (*more, self.needs.take(given, image, self.name)) if self.needs else more
-
-    def _guard(self, seen: Any, parameters: Any, rng: Any, shared: dict[str, Any] | None, given: Any) -> Any:
         try:
             result = self.function(seen, parameters, rng, *self._list_more(seen, shared, given))
         except SystemExit as error:
             raise ArgumentError(f"{self.name} ended the program (SystemExit: {error})") from error
         if not isinstance(result, np.ndarray) or (result.dtype, result.shape) != (seen.dtype, seen.shape):
             raise ArgumentError(f"{self.name} gave {_describe(result)}, not {_describe(seen)}")
-        return result
+        # The result may be the image itself.
+        return result if result.flags.writeable else result.copy()
+
+    def _list_more(self, image: Any, shared: dict[str, Any] | None, given: Any) -> tuple[Any, ...]:
+        more = self._share(image, shared)
+        return (*more, self.needs.validate(given, image, self.name)) if self.needs else more
 
     def check_level(self, level: Any) -> float:
         """Return `level`, from the lowest to the highest, as an int if it is whole, otherwise as a float."""
@@ -273,7 +258,7 @@ class Corruption(Operation):
         """Return whether `level` is between the lowest and the highest severity."""
         return self.severities[0] <= level <= self.severities[-1]
 
-    def rows(self, scale: Scale) -> Row:
+    def rows(self, scale: Scale) -> tuple[Any, ...]:
         """Return the parameters of all severities at `scale`: published ones, or robustgen's own."""
         if scale in CALIBRATED_SCALES and self.family == BENCHMARK_FAMILY.name:
             return _read_calibrated(self.name, int(scale))
@@ -297,6 +282,9 @@ class Corruption(Operation):
         if below in self.breaks.get(224 if scale in CALIBRATED_SCALES else scale, ()):
             fraction = float(fraction >= 0.5)
         return interpolate_parameters(rows[row], rows[row + 1], fraction, linear=self.linear)
+
+
+BALANCED_ERRORS, SUPERCLASS_ACCURACY = "balanced errors", "superclass accuracy"
 
 
 @dataclass(frozen=True)
@@ -326,6 +314,12 @@ class Family:
         Name of the reference network.
     qualified : bool
         Whether its corruptions are called ``family:corruption``; those of built-in families are not.
+    edition : str
+        Edition in which it was published, the default if only its corruptions are chosen; empty for none.
+    level_mark : str
+        Separator of corruption and severity in the folders of the published set, if they differ from ours.
+    measure : str
+        Further measure of its paper that `score` prints: `BALANCED_ERRORS`, `SUPERCLASS_ACCURACY` or empty.
     """
 
     name: str
@@ -338,6 +332,9 @@ class Family:
     severities: tuple[int, ...] = SEVERITIES
     linear: bool = False
     not_made: Mapping[str, str] = field(default_factory=dict)
+    edition: str = ""
+    level_mark: str = ""
+    measure: str = ""
     _registered: dict[str, Corruption] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -419,12 +416,10 @@ def _describe(result: Any) -> str:
 
 
 _perturbations: dict[str, Perturbation] = {}
-# Corruption of a plug-in and its parameters, to whether it returns the same image twice.
-_repeatable: dict[tuple[str, str], bool] = {}
 
 
 @lru_cache(maxsize=128)
-def _read_calibrated(name: str, scale: int) -> Row:
+def _read_calibrated(name: str, scale: int) -> tuple[Any, ...]:
     constants = read_calibrated_constants()[str(scale)][name]
     published = BENCHMARK_FAMILY.corruptions[name].table[224]
     return tuple(replace(row, **constants[str(i)]) for i, row in enumerate(published, 1))
@@ -433,7 +428,7 @@ def _read_calibrated(name: str, scale: int) -> Row:
 def corruption(
     category: str,
     parameters: type,
-    table: Table,
+    table: Mapping[Any, Any],
     *,
     family: Family = BENCHMARK_FAMILY,
     common: bool = True,
@@ -509,7 +504,7 @@ def corruption(
 def perturbation(
     category: str,
     parameters: type,
-    table: Table,
+    table: Mapping[Any, Any],
     *,
     common: bool = True,
     random: bool = True,
@@ -536,7 +531,7 @@ def perturbation(
     return register
 
 
-def _rows(name: str, parameters: type, table: Table) -> Mapping[Scale, Row]:
+def _rows(name: str, parameters: type, table: Mapping[Any, Any]) -> Mapping[Scale, tuple[Any, ...]]:
     if not (isinstance(parameters, type) and is_dataclass(parameters)):
         raise ArgumentTypeError(f"parameters of {name} must be a dataclass, not {parameters!r}")
     if not isinstance(table, Mapping) or not table:
@@ -549,7 +544,7 @@ def _rows(name: str, parameters: type, table: Table) -> Mapping[Scale, Row]:
     return MappingProxyType({scale: _rows_at(name, parameters, table, scale) for scale in table})
 
 
-def _rows_at(name: str, parameters: type, table: Table, scale: Scale) -> Row:
+def _rows_at(name: str, parameters: type, table: Mapping[Any, Any], scale: Scale) -> tuple[Any, ...]:
     rows = table[scale]
     if isinstance(rows, int | str):
         if isinstance(table.get(rows), int | str) or rows not in table:

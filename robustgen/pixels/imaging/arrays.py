@@ -24,7 +24,7 @@ Rgb = npt.NDArray[np.uint8]
 Decoded = Rgb | Image.Image
 """An image, or a decoded Pillow image of any mode, which is faster to resize than an array."""
 
-Floats = npt.NDArray[np.floating[Any]]
+AnyFloats = npt.NDArray[np.floating[Any]]
 """float32 or float64; a *unit* image is one of shape (H, W, 3) with values in [0, 1]."""
 
 Doubles = npt.NDArray[np.float64]
@@ -69,17 +69,17 @@ def cut_strips(image: npt.NDArray[Value], pixels: int | None = None) -> list[npt
     return [image[top : top + rows] for top in range(0, len(image), rows)]
 
 
-def unit(image: Rgb, dtype: npt.DTypeLike = np.float64) -> Floats:
+def unit(image: Rgb, dtype: npt.DTypeLike = np.float64) -> AnyFloats:
     """Return `image` divided by 255, as float64 or float32."""
     if np.dtype(dtype) == np.float64:
         out = np.empty(image.shape)
         kernels.widen(np.ascontiguousarray(image).reshape(-1), UNITS, out.reshape(-1))
         return out
-    divided: Floats = np.divide(image, np.float32(255), dtype=np.float32)
+    divided: AnyFloats = np.divide(image, np.float32(255), dtype=np.float32)
     return divided
 
 
-def to_uint8(values: Floats) -> Rgb:
+def to_uint8(values: AnyFloats) -> Rgb:
     """Clip unit `values` to [0, 1], multiply by 255 in their own precision, and truncate."""
     flat = np.ascontiguousarray(values)
     out = np.empty(flat.shape, np.uint8)

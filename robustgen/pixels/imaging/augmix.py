@@ -8,6 +8,7 @@ give the pixels of Pillow, which it used.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from numbers import Integral
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -271,18 +272,16 @@ def _draw_step(name: str, parameters: AugMix, rng: Rng) -> MixStep:
 
 def mix(image: Rgb, mixture: Mixture) -> Rgb:
     """Apply a `mixture` to uint8 `image` (H, W, 3), C-contiguous, which is not modified."""
-    images = np.stack([image, *(_apply_chain(image, chain) for chain in mixture.chains)])
+    images = [image]
+    for chain in mixture.chains:
+        images.append(reduce(lambda made, step: OPERATIONS[step.operation](made, step.level), chain, image))
     weights = [1.0 - mixture.share, *(mixture.share * weight for weight in mixture.weights)]
     out = np.empty_like(image)
     # Rounded to nearest: the published mix stays in floating point, and truncation would darken it.
-    elementwise.weighted_mean(images.reshape(len(images), -1), np.array(weights, np.float32), out.reshape(-1))
+    elementwise.weighted_mean(
+        np.stack(images).reshape(len(images), -1), np.array(weights, np.float32), out.reshape(-1)
+    )
     return out
-
-
-def _apply_chain(image: Rgb, chain: tuple[MixStep, ...]) -> Rgb:
-    for step in chain:
-        image = OPERATIONS[step.operation](image, step.level)
-    return image
 
 
 def augmix(image: Rgb, parameters: AugMix, rng: Rng) -> Rgb:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import MissingDependencyError
-from robustgen.pixels.imaging.arrays import UNITS, Floats, Rgb
+from robustgen.pixels.imaging.arrays import UNITS, AnyFloats, Rgb
 from robustgen.pixels.imaging.kernels import blur as blur_loops
 from robustgen.pixels.imaging.kernels import elementwise, exact, intrinsics
 
@@ -46,7 +46,7 @@ def gaussian(
     sigma: float | tuple[float, float],
     truncate: float = 4.0,
     mode: str = "nearest",
-) -> Floats:
+) -> AnyFloats:
     """Filter `values` with a Gaussian along rows and columns, without mixing channels.
 
     Bit-identical to ``scipy.ndimage.gaussian_filter`` of 2018.
@@ -338,7 +338,7 @@ class _ZoomPlan:
     parts: npt.NDArray[np.float64]
     left: int
 
-    def arguments(self, image: Floats) -> tuple[Any, ...]:
+    def arguments(self, image: AnyFloats) -> tuple[Any, ...]:
         """Return the first arguments of `zoom.add_zoomed`: `image`, its channels, and the plan."""
         flat = image.reshape(len(image), -1)
         plan = (
@@ -416,7 +416,7 @@ def zoom_crop(shape: tuple[int, ...], factor: float) -> tuple[slice, slice]:
     )
 
 
-def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
+def enlarge(crop: AnyFloats, shape: tuple[int, int], factor: float) -> AnyFloats:
     """Enlarge the `zoom_crop` of an image of `shape` (H, W) to `shape` by linear interpolation."""
     if factor == 1:
         return crop
@@ -428,7 +428,7 @@ def enlarge(crop: Floats, shape: tuple[int, int], factor: float) -> Floats:
 
 
 def average_zooms(
-    image: Floats, factors: Sequence[float], total: Floats, added: int, black_outside: bool = False
+    image: AnyFloats, factors: Sequence[float], total: AnyFloats, added: int, black_outside: bool = False
 ) -> Rgb:
     """Return the mean of `image` and its zooms, its centre enlarged by each of `factors`.
 
@@ -461,14 +461,14 @@ def average_zooms(
     return out
 
 
-def average(image: Floats, total: Floats, count: int) -> Rgb:
+def average(image: AnyFloats, total: AnyFloats, count: int) -> Rgb:
     """Return (`image` + `total`) / `count` of float32 unit images, truncated to uint8."""
     out = np.empty(image.shape, np.uint8)
     elementwise.average(image.reshape(-1), total.reshape(-1), np.float32(count), out.reshape(-1))
     return out
 
 
-def take_in(image: Rgb, total: Floats, count: int) -> Rgb:
+def take_in(image: Rgb, total: AnyFloats, count: int) -> Rgb:
     """Replace `image` by the mean of it and the `count` - 1 images with the sum `total`, and return it.
 
     `image` is also added to `total`, float32 (H, W, 3) in [0, 1].
@@ -548,7 +548,7 @@ def _map_slabs(blur: Callable[[Rgb], Rgb], flat: Rgb, reach: int) -> Rgb:
     return out
 
 
-def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) -> Floats:
+def sum_along_line(values: AnyFloats, radius: float, sigma: float, angle: float) -> AnyFloats:
     """Blur along a line in float64 without intermediate rounding, like the package imagecorruptions.
 
     Parameters

@@ -124,7 +124,6 @@ def collect_complaints() -> Iterator[list[Complaint]]:
 
 
 def _complain(name: str, messages: Iterable[str]) -> None:
-    """Report the `messages` of a decoder about the image called `name`."""
     if distinct := [*dict.fromkeys(messages)]:
         text = distinct[0] + (f"; and {len(distinct) - 1} more" if distinct[1:] else "")
         found = _complaints.get()
@@ -157,7 +156,6 @@ def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Leve
 
 
 def _is_deep(image: Image.Image) -> bool:
-    """Return whether an image consists of greys of more than 8 bits."""
     return image.mode[0] in "IF"
 
 

@@ -108,7 +108,6 @@ def paint_shapes(image: Rgb, shapes: npt.NDArray[np.int64]) -> Rgb:
 
 
 def _star(x: int, y: int, size: int, rotation: int) -> list[tuple[float, float]]:
-    """Return the ten points of a star about (`x`, `y`)."""
     sines, cosines = _turn()
     outer = size / 1.2
     angles = range(rotation, rotation + 360, 36)

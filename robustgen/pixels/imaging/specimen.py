@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from robustgen.errors import ArgumentError
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.third_party import INK, cv2
+from robustgen.pixels.imaging.third_party import INK_FILES, cv2
 
 # Letters look alike at scales .14 to .16, and up to .18; there are no tables for others.
 _SMALL_LETTERS, _LARGEST_LETTERS = 0.165, 0.185
@@ -34,7 +34,7 @@ def read_masks(size: int, folder: str | None = None) -> Rgb:
     ArgumentError
         The size does not exist.
     """
-    with np.load(io.BytesIO(INK.read("inks.npz", folder)), allow_pickle=False) as masks:
+    with np.load(io.BytesIO(INK_FILES.read("inks.npz", folder)), allow_pickle=False) as masks:
         if str(size) not in masks.files:
             raise ArgumentError(f"masks of ink have the sizes {', '.join(masks.files)}, not {size}")
         found: Rgb = masks[str(size)].astype(np.uint8)

@@ -173,7 +173,7 @@ def _list_places() -> list[Path]:
 
 
 # The sixth photograph is never used: the published scripts draw from [0, 5).
-FROST = ThirdPartyFiles(
+FROST_FILES = ThirdPartyFiles(
     "frost",
     "imagecorruptions",
     "1.1.2",
@@ -187,11 +187,11 @@ FROST = ThirdPartyFiles(
         "frost6.jpg": "1f92b2f48408748085b68dd81d816ef239f42cef3029c25d041fcb6760fb4f25",
     },
 )
-INK = ThirdPartyFiles(
+INK_FILES = ThirdPartyFiles(
     "ink",
     "medmnistc",
     "0.1.0",
     "assets",
     {"inks.npz": "76a895e8f4ba6f98cc13fffd6060e1b2ef037e7baee6c5393732346a40eecf0f"},
 )
-EVERYTHING = {each.name: each for each in (FROST, INK)}
+EVERYTHING = {each.name: each for each in (FROST_FILES, INK_FILES)}

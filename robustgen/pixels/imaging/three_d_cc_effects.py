@@ -143,10 +143,8 @@ def _blur_weights(
 
 # --- camera sensor noise: photon counts, then circuit noise ----------------------------------------
 
-Levels = tuple[float, ...]
 
-
-def expose(image: Rgb, levels: Levels, photons: float, sigma: float, rng: Rng) -> Rgb:
+def expose(image: Rgb, levels: tuple[float, ...], photons: float, sigma: float, rng: Rng) -> Rgb:
     """Draw Poisson(y * `photons`) / `photons`, clipped, plus N(0, `sigma`), clipped, truncated.
 
     Parameters
@@ -162,7 +160,7 @@ def expose(image: Rgb, levels: Levels, photons: float, sigma: float, rng: Rng) -
     return to_uint8(counted + rng.normal(size=image.shape, scale=sigma))
 
 
-def darken(image: Rgb, factor: float) -> Levels:
+def darken(image: Rgb, factor: float) -> tuple[float, ...]:
     """Return the light of each value: stretched to the range of `image`, squared, times `factor`."""
     low, high = UNITS[image.min()], UNITS[image.max()]
     if low == high:
@@ -173,7 +171,7 @@ def darken(image: Rgb, factor: float) -> Levels:
 
 
 @lru_cache(maxsize=64)
-def _alias_table(levels: Levels, photons: float, sigma: float) -> AliasTable:
+def _alias_table(levels: tuple[float, ...], photons: float, sigma: float) -> AliasTable:
     """Return the alias table from which `expose` draws for each value."""
     counts, shares = _circuit(photons, sigma)
     below = np.empty((256, counts.size))

@@ -29,7 +29,7 @@ from robustgen.errors import (
     MissingDependencyError,
     WriteError,
 )
-from robustgen.files.storage.host import open_regular
+from robustgen.files.storage.host import read_regular
 from robustgen.pixels.imaging.decode import reason_of
 from robustgen.pixels.imaging.third_party import cv2
 
@@ -314,8 +314,7 @@ def _options(encoding: Encoding, pixels: int) -> dict[str, str]:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        with open_regular(path) as file:
-            return file.read()
+        return read_regular(path)
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror}") from error
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.arrays import Floats, Rgb, unit
+from robustgen.pixels.imaging.arrays import AnyFloats, Rgb, unit
 from robustgen.pixels.imaging.blur import gaussian, gaussian_weights
 from robustgen.pixels.imaging.kernels import exact, fourier, warps
 from robustgen.pixels.imaging.noise_fields import plan_transform, unit_circle
@@ -157,8 +157,8 @@ def smooth_fields(
 
     Borders are reflected; the Gaussian is cut at 3 sigma.
     """
-    first: Floats = uniform(rng, -1, 1, shape)
-    second: Floats = uniform(rng, -1, 1, shape)
+    first: AnyFloats = uniform(rng, -1, 1, shape)
+    second: AnyFloats = uniform(rng, -1, 1, shape)
     if sigma:
         weights = gaussian_weights(float(sigma), 3.0)
         if weights.size <= _LONGEST_KERNEL:
@@ -170,7 +170,7 @@ def smooth_fields(
     return first.astype(np.float32), second.astype(np.float32)
 
 
-def _filter_by_cosines(first: Floats, second: Floats, weights: npt.NDArray[np.float64]) -> None:
+def _filter_by_cosines(first: AnyFloats, second: AnyFloats, weights: npt.NDArray[np.float64]) -> None:
     """Filter both fields in place with a symmetric kernel and reflected borders."""
     height, width = first.shape
     flat, other, packed = first.reshape(-1), second.reshape(-1), weights.tobytes()
@@ -233,7 +233,7 @@ def blur_by_turning(spline: Spline, angle: float) -> Rgb:
 
 
 @lru_cache(maxsize=256)
-def _powers(size: int) -> Floats:
+def _powers(size: int) -> AnyFloats:
     """Return the powers 0 to `size` - 1 of the pole of a cubic B-spline."""
     return np.multiply.accumulate(np.append(1.0, np.full(size - 1, warps.POLE)))
 

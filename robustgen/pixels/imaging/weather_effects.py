@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ImageError
-from robustgen.pixels.imaging.arrays import UNITS, Floats, Rgb, cut_strips
+from robustgen.pixels.imaging.arrays import UNITS, AnyFloats, Rgb, cut_strips
 from robustgen.pixels.imaging.blur import enlarge, gaussian, zoom_crop
 from robustgen.pixels.imaging.kernels import drawing, elementwise, warps, weather
 from robustgen.pixels.imaging.rng import Rng, integers, normal, uniform
-from robustgen.pixels.imaging.third_party import FROST, cv2
+from robustgen.pixels.imaging.third_party import FROST_FILES, cv2
 
 # --- plasma fractals, and haze made of them --------------------------------------------------------
 
@@ -26,7 +26,7 @@ _DRAWS: Final = 1 << 20
 class Haze(NamedTuple):
     """A plasma fractal, float64 (H, W); its values `lowest` to `lowest` + `span` represent 0 to 1."""
 
-    field: Floats
+    field: AnyFloats
     lowest: float
     span: float
 
@@ -70,7 +70,7 @@ def draw_plasma(shape: tuple[int, int], decay: float, rng: Rng, side: int | None
     return Haze(field, ends[0], ends[1] - ends[0])
 
 
-def _refine(field: Floats, wobble: float, rng: Rng, finer: Floats, ends: Floats) -> None:
+def _refine(field: AnyFloats, wobble: float, rng: Rng, finer: AnyFloats, ends: AnyFloats) -> None:
     """Double the points of a large `field`; draw for a few rows at once, in the order of the whole."""
     side = len(field)
     centres = uniform(rng, 0, 1, field.shape)
@@ -109,7 +109,7 @@ def frost_photograph(index: int, shrink: float = 1.0, directory: str | None = No
     MissingDependencyError
         The file is missing, or not the published one.
     """
-    data = FROST.read(list(FROST.digests)[index], directory)
+    data = FROST_FILES.read(list(FROST_FILES.digests)[index], directory)
     bgr = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
     if shrink != 1.0:
         bgr = np.asarray(cv2.resize(bgr, (0, 0), fx=shrink, fy=shrink))
@@ -257,7 +257,7 @@ _EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
 
 def draw_drops(
     shape: tuple[int, int], loc: float, scale: float, sigma: float, threshold: float, rng: Rng
-) -> Floats:
+) -> AnyFloats:
     """Return the layer of drops, smoothed noise above `threshold`, float64 of `shape` (H, W)."""
     layer = gaussian(normal(rng, loc, scale, shape), sigma)
     layer *= layer >= threshold
@@ -265,7 +265,7 @@ def draw_drops(
 
 
 def splash_water(
-    image: Rgb, layer: Floats, strength: float, costs: npt.NDArray[Any] = FIXED_POINT_COSTS
+    image: Rgb, layer: AnyFloats, strength: float, costs: npt.NDArray[Any] = FIXED_POINT_COSTS
 ) -> Rgb | None:
     """Add the light on the drops of a thresholded `layer` (H, W) to `image`.
 
@@ -301,7 +301,7 @@ def splash_mud(image: Rgb, spots: npt.NDArray[np.bool_], strength: float) -> Rgb
     return out
 
 
-def draw_cover(spots: npt.NDArray[np.bool_], strength: float, dtype: npt.DTypeLike) -> Floats:
+def draw_cover(spots: npt.NDArray[np.bool_], strength: float, dtype: npt.DTypeLike) -> AnyFloats:
     """Return the cover of the lens by mud, (H, W, 1): `spots`, softened in `dtype`, above 0.8."""
     cover = gaussian(spots.astype(dtype), strength)
     cover *= cover >= 0.8

@@ -11,8 +11,6 @@ from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.sets.dataset.recipes import CorruptionRecipe, Recipe, item_rng
 from robustgen.sets.formats.base import SetListing, Writer
 
-TITLE: Final = "ImageNet-C, mixed"
-"""Name of this kind of set in `dataset.json`."""
 MIXED: Final = Variant("mixed", 0, "mixed")
 """The variant of the corrupted copies."""
 
@@ -32,7 +30,7 @@ class MixedRecipe(Recipe[Rgb]):
     whole: CorruptionRecipe
     drawn: tuple[Variant, ...]
 
-    title = TITLE
+    title = "ImageNet-C, mixed"
 
     @property
     def keeps_size(self) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robustgen.errors import OutputError, SourceError
+from robustgen.files.registry import SETS
 from robustgen.files.set_files import MANIFEST, STATE, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, parse_variant
@@ -103,18 +104,9 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
     return manifest
 
 
-_COMMANDS = {
-    "ImageNet-C": "robustgen make-c",
-    "ImageNet-C, mixed": "robustgen make-c",
-    "ImageNet-P": "robustgen make-p",
-    EQUALISED: "robustgen preprocess clahe",
-    "AugMix": "robustgen make-augmix",
-}
-
-
 def name_command(kind: str) -> str:
     """Return the command that creates or resumes a set of this `kind`."""
-    return f"the same '{_COMMANDS.get(kind, 'robustgen make-...')} ...' command"
+    return f"the same 'robustgen {SETS[kind].command if kind in SETS else 'make-...'} ...' command"
 
 
 def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,9 @@ def plan_benchmark(
     return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
 
 
+plan_c, plan_p = partial(plan_benchmark, kind="c"), partial(plan_benchmark, kind="p")
+
+
 def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe[Any]:
     """Return the recipe of a set, and check now rather than at the first image that it can make `variants`.
 
@@ -297,7 +301,7 @@ def _try_out(config: Config) -> None:
         for level in levels:
             variant = Variant(name, level, f"{name}/{level}")
             operation = recipe.bind(variant).operation
-            if operation.requires or (operation.needs and operation.needs.absent != "installed"):
+            if operation.requires or (operation.needs and operation.needs.default != "installed"):
                 continue
             try:
                 recipe.make(variant, "trial", image)

@@ -268,7 +268,7 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
             return None
         name = operation.needs.name
         if (place := f"{name} for {preparation}") not in shared:
-            shared[place] = self.ingredients[name].give(key, preparation)
+            shared[place] = self.ingredients[name].provide(key, preparation)
         return shared[place]
 
     def _describe(self, bound: BoundCorruption, parameters: Any) -> dict[str, Any]:

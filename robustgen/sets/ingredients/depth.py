@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.ingredients import Images, IngredientSpec, OpenedIngredient
-from robustgen.pixels.benchmarks.registry import Scale
 from robustgen.pixels.imaging.decode import reason_of
 from robustgen.pixels.imaging.geometry import PreparationStep
 from robustgen.pixels.imaging.three_d_cc_effects import Depth, depth_from_midas, read_depth_picture
@@ -59,7 +58,7 @@ class SetDepth(OpenedIngredient):
 
     location: str
     images: Images
-    scale: Scale
+    scale: float | Literal["midas"]
     trees: tuple[tuple[FileTree, str], ...]
 
     @cached_property
@@ -93,7 +92,7 @@ class SetDepth(OpenedIngredient):
             f"{missing[0]!r} (looked for {stem}{', '.join(SUFFIXES)})"
         )
 
-    def give(self, key: str, preparation: PreparationStep) -> Depth:
+    def provide(self, key: str, preparation: PreparationStep) -> Depth:
         """Return the depth of the image `key` after its `preparation`, float32 (H, W).
 
         Raises

@@ -42,7 +42,7 @@ def open_ingredients(
     opened = {}
     for ingredient, users in needing.items():
         place, settings = _read(ingredient, config.ingredients.get(ingredient.name, {}))
-        if place is None and ingredient.absent == "refused":
+        if place is None and ingredient.default == "refused":
             raise ConfigError(
                 f"{users[0].operation.name} needs {ingredient.sentence}: "
                 f"give --with {ingredient.name}=PLACE, or leave it out"

@@ -103,7 +103,7 @@ class SetTiles(Reusable, OpenedIngredient):
         whose = "of the set itself" if self.own else "of another source"
         return f"{self.count} {whose}, {self.digests[_find_side(parameters)][:16]}"
 
-    def give(self, key: str, preparation: PreparationStep) -> TileBank:
+    def provide(self, key: str, preparation: PreparationStep) -> TileBank:
         """Return the bank, without the image `key` if the pictures are those of the set."""
         bank, numbers = self.content
         return bank.without(numbers[key]) if self.own and key in numbers else bank

@@ -13,6 +13,7 @@ from PIL import Image
 
 import robustgen
 from robustgen.errors import ArgumentError, ArgumentTypeError
+from robustgen.lab.inspection import conformance
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family, corruption
 from tests.helpers import cifar_folder, install, photo, pictures, put_photo
 from tests.helpers import run_with as run
@@ -283,26 +284,19 @@ def test_what_a_plugin_makes_is_checked(function, complaint):
 
 
 @pytest.mark.parametrize("draw", [np.random.rand, lambda: np.random.default_rng().random()])
-def test_a_plugin_that_draws_from_another_generator_is_found(draw):
+def test_a_plugin_that_draws_from_another_generator_does_not_conform(draw):
     def drawn(image, parameters, rng):
-        rng.random()
         return (image * draw()).astype(np.uint8)
 
-    entry = register(drawn, f"trial{id(draw)}")
-    for rng in (np.random.default_rng(1), np.random.RandomState(1)):
-        for _ in range(2):
-            with pytest.raises(ArgumentError, match="gave two images from the same rng: it may"):
-                entry.apply(photo(40, 48), None, rng)
-
-
-def test_a_plugin_is_given_the_stream_as_it_was():
-    def noise(image, parameters, rng):
+    def made(image, parameters, rng):
         return (image * rng.random()).astype(np.uint8)
 
-    entry, rng, plain = register(noise), np.random.default_rng(1), np.random.default_rng(1)
-    for _ in range(3):
-        given = entry.apply(photo(40, 48), None, rng)
-        assert np.array_equal(given, (photo(40, 48) * plain.random()).astype(np.uint8))
+    family = Family("trial", "Trial")
+    corruption("noise", NOTHING, TABLE, family=family)(made)
+    conformance.check_family(family)
+    corruption("noise", NOTHING, TABLE, family=family)(drawn)
+    with pytest.raises(AssertionError, match="trial:drawn must draw from rng alone"):
+        conformance.check_family(family)
 
 
 def same(image, parameters, rng):

@@ -26,7 +26,7 @@ from robustgen.pixels.imaging.blur import (
 )
 from robustgen.pixels.imaging.colour import Hsv, raise_value
 from robustgen.pixels.imaging.geometry import resize_by_box
-from robustgen.pixels.imaging.third_party import FROST
+from robustgen.pixels.imaging.third_party import FROST_FILES
 from robustgen.pixels.imaging.warps import displace, sample_affine, smooth_fields
 from robustgen.pixels.imaging.weather_effects import draw_plasma, frost_crop, frost_photograph
 from tests import reference
@@ -218,8 +218,8 @@ def test_the_last_window_of_a_photograph_is_never_taken(monkeypatch):
 
 
 def test_photographs_of_another_folder_are_the_published_ones(tmp_path):
-    for name in FROST.digests:
-        shutil.copy(FROST.find() / name, tmp_path / name)
+    for name in FROST_FILES.digests:
+        shutil.copy(FROST_FILES.find() / name, tmp_path / name)
     for i in range(5):
         assert np.array_equal(frost_photograph(i, 0.3, str(tmp_path)), frost_photograph(i, 0.3))
     with (tmp_path / "frost2.png").open("ab") as file:

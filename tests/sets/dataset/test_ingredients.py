@@ -9,7 +9,7 @@ import pytest
 from robustgen.pixels.benchmarks.corruptions.three_d_cc import DEPTH
 from robustgen.pixels.benchmarks.ingredients import OpenedIngredient
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
-from robustgen.pixels.imaging.third_party import FROST
+from robustgen.pixels.imaging.third_party import FROST_FILES
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from tests.helpers import cli, cli_error, make_c, manifest, photo, put_photo, tree
 
@@ -59,7 +59,7 @@ def test_perturbations_and_copies_derive_from_the_source_alone(source, tmp_path)
 
 def test_another_folder_of_frost_gives_the_same_set_and_is_checked(source, tmp_path):
     folder = tmp_path / "photographs"
-    shutil.copytree(FROST.find(), folder)
+    shutil.copytree(FROST_FILES.find(), folder)
     make_c(source, tmp_path / "out", "--corruptions", "frost", *FEW)
     config = tmp_path / "my.yaml"
     config.write_text(f"with:\n  frost: {folder}\n")
@@ -81,7 +81,7 @@ class Ramp(OpenedIngredient):
     def __init__(self):
         self.count = 0
 
-    def give(self, key, preparation):
+    def provide(self, key, preparation):
         self.count += 1
         return preparation.follow(np.linspace(0.1, 0.5, 300 * 260, dtype=np.float32).reshape(300, 260))
 

@@ -175,7 +175,7 @@ def _measure_variants(
     pool = ThreadPoolExecutor(jobs)
     try:
         done = pool.map(lambda each: sides.measure(*each), plan.items())
-        with progress.open_bar(sum(map(len, plan.values())), "pairs") as bar:
+        with progress.Meter(sum(map(len, plan.values())), "pairs") as bar:
             for image in done:
                 bar.update(len(image))
                 for folder, result in image:

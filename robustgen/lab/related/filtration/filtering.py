@@ -220,7 +220,7 @@ class _FilterRun:
             self._ask(name, units[name])
 
         total = sum(len(batch) for batches in units.values() for batch in batches)
-        with progress.open_bar(total, "images") as bar:
+        with progress.Meter(total, "images") as bar:
             for name in self._state.share_one_by_one(units, make, self._is_done):
                 bar.update(sum(map(len, units[name])))
         self.failures |= self._answers.failures

@@ -3,6 +3,3 @@
 Source: Hendrycks and Dietterich, "Benchmarks for Neural Network Robustness to Common Distortions and
 Styles", 2018, section 5 and appendix C.
 """
-
-TITLE = "icons in the manner of Icons-50"
-"""Name of this kind of set in ``dataset.json``."""

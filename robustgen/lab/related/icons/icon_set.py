@@ -21,7 +21,6 @@ from robustgen.errors import (
 )
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.host import read_regular
-from robustgen.lab.related.icons import TITLE
 from robustgen.lab.related.icons.choosing import (
     Choice,
     Sifted,
@@ -177,7 +176,7 @@ class IconRecipe(Recipe[Rgb]):
     size: int
     chosen: dict[str, Any] = field(default_factory=dict)
 
-    title = TITLE
+    title = "icons in the manner of Icons-50"
     noun = "icon"
     # An icon takes milliseconds, and each job contains the list of all pictures.
     images_at_once = 16

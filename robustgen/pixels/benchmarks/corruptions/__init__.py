@@ -126,6 +126,14 @@ def get_family(corruption: Corruption) -> Family:
     return _IMPLEMENTATIONS.get(corruption.family) or FAMILIES[corruption.family]
 
 
+def find_family(name: str) -> Family | None:
+    """Return the family that is called `name`, or of the corruption ``family:corruption``; None without."""
+    try:
+        return FAMILIES[name.partition(":")[0]]
+    except (KeyError, ArgumentError):  # The lookup of the corruption reports it.
+        return None
+
+
 def expand_families(names: Iterable[Any], scales: Collection[Scale | None]) -> list[Any]:
     """Return `names` with ``family``, ``family:all`` and ``family:name`` replaced by corruption names.
 
@@ -135,10 +143,8 @@ def expand_families(names: Iterable[Any], scales: Collection[Scale | None]) -> l
 
 
 def _expand_family(part: Any, scales: Collection[Scale | None]) -> Iterable[Any]:
-    name, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
-    try:
-        family = FAMILIES[name]
-    except (KeyError, ArgumentError):  # The lookup of each name reports it.
+    _, colon, member = part.partition(":") if isinstance(part, str) else ("", "", "")
+    if not (isinstance(part, str) and (family := find_family(part))):
         return [part]
     every = [each for each in family.corruptions.values() if each.common or colon]
     if member in ("", "all"):

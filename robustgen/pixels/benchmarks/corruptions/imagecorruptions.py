@@ -15,7 +15,7 @@ from PIL import Image
 from robustgen.pixels.benchmarks.corruptions import blur, digital, weather
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family, corruption
 from robustgen.pixels.imaging import weather_effects
-from robustgen.pixels.imaging.arrays import Floats, Rgb, to_uint8, unit
+from robustgen.pixels.imaging.arrays import AnyFloats, Rgb, to_uint8, unit
 from robustgen.pixels.imaging.blur import gaussian, sum_along_line
 from robustgen.pixels.imaging.geometry import resize_by_box
 from robustgen.pixels.imaging.rng import Rng, integers, normal
@@ -99,7 +99,7 @@ def snow(image: Rgb, parameters: SnowFall, rng: Rng) -> Rgb:
     return weather_effects.add_snow(image, weather_effects.luma_of(image), p.mix, np.ascontiguousarray(layer))
 
 
-def _enlarge(layer: Floats, factor: float) -> Floats:
+def _enlarge(layer: AnyFloats, factor: float) -> AnyFloats:
     """Return the middle ceil(side / factor) of `layer`, enlarged linearly by `factor` and not trimmed."""
     from scipy import ndimage
 
@@ -108,7 +108,7 @@ def _enlarge(layer: Floats, factor: float) -> Floats:
         slice((side - crop) // 2, (side - crop) // 2 + crop)
         for side, crop in zip(layer.shape, crops, strict=True)
     )
-    enlarged: Floats = ndimage.zoom(layer[middle], factor, order=1)
+    enlarged: AnyFloats = ndimage.zoom(layer[middle], factor, order=1)
     return enlarged
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.ingredients import Ingredient
 from robustgen.pixels.benchmarks.parameters import within
-from robustgen.pixels.benchmarks.registry import Family, corruption
+from robustgen.pixels.benchmarks.registry import SUPERCLASS_ACCURACY, Family, corruption
 from robustgen.pixels.imaging.arrays import Rgb, to_uint8, unit
 from robustgen.pixels.imaging.decode import as_grey
 from robustgen.pixels.imaging.geometry import Preparation, resize
@@ -41,6 +41,9 @@ LAION_C = Family(
     "Out-of-Distribution Benchmark for Web-Scale Vision Models. International Conference on Machine "
     "Learning, 2025.",
     licence="MIT",
+    edition="laion-c",
+    level_mark="/intensity_level_",
+    measure=SUPERCLASS_ACCURACY,
 )
 """The six distortions."""
 
@@ -59,7 +62,7 @@ class Tiles(Ingredient):
 
     name = "tiles"
     sentence = "pictures for tiles, in any source of images"
-    absent = "own"
+    default = "own"
 
 
 TILES = Tiles()

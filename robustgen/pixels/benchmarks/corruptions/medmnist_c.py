@@ -12,7 +12,7 @@ from robustgen.pixels.benchmarks.corruptions.blur import DefocusBlur, MotionBlur
 from robustgen.pixels.benchmarks.corruptions.digital import JpegCompression, Pixelate
 from robustgen.pixels.benchmarks.corruptions.noise import ImpulseNoise, Noise, ShotNoise
 from robustgen.pixels.benchmarks.ingredients import InstalledFiles
-from robustgen.pixels.benchmarks.registry import MEDMNIST, Family, corruption
+from robustgen.pixels.benchmarks.registry import BALANCED_ERRORS, MEDMNIST, Family, corruption
 from robustgen.pixels.imaging import specimen
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.blur import blur_by_taps, filter_with_disk
@@ -27,6 +27,7 @@ MEDMNIST_C = Family(
     "Francesco Di Salvo, Sebastian Doerrich and Christian Ledig: MedMNIST-C: Comprehensive Benchmark and "
     "Improved Classifier Robustness by Simulating Realistic Image Corruptions. arXiv:2406.17536, 2024.",
     licence="Apache-2.0",
+    measure=BALANCED_ERRORS,
 )
 """The corruptions of the twelve sets; a set has those with constants for it."""
 

@@ -41,10 +41,8 @@ THREE_D_CC = Family(
 
 # --- depth maps with the same keys as the images of a set ------------------------------------------
 
-Scale = float | Literal["midas"]
 
-
-def _parse_scale(value: Any) -> Scale:
+def _parse_scale(value: Any) -> float | Literal["midas"]:
     if value == "midas":
         return "midas"
     try:
@@ -67,7 +65,7 @@ class DepthMaps(Ingredient):
     settings: ClassVar = {"scale": _parse_scale}
     fits_image = True
 
-    def take(self, value: Any, image: Any, corruption: str) -> Depth:
+    def validate(self, value: Any, image: Any, corruption: str) -> Depth:
         """Return a depth map as float32 (H, W)."""
         if value is None:
             raise ArgumentError(f"{corruption} needs a depth map: corrupt(..., depth=array of shape (H, W))")
