@@ -48,9 +48,9 @@ MUTANTS = (
     Mutant("files/storage/local.py", "memoryview(data)[done:]", "memoryview(data)[:done]"),
     Mutant("sets/formats/arrays.py", "labels.max(initial=0) < 256", "labels.max(initial=0) <= 256"),
     Mutant("sets/formats/shards.py", 'kind="c" if stem == encoded.name else "p"', 'kind="c"'),
-    Mutant("sets/formats/units.py", "-(-len(keys) // _MOST_UNITS)", "len(keys) // _MOST_UNITS"),
-    Mutant("sets/sources/walk.py", "elif not refusal and (name", "elif (name"),
-    Mutant("sets/sources/cifar.py", "<= max(labels) < classes", "<= max(labels) <= classes"),
+    Mutant("sets/formats/base.py", "-(-len(keys) // _MOST_UNITS)", "len(keys) // _MOST_UNITS"),
+    Mutant("sets/sources/trees.py", "elif not refusal and (name", "elif (name"),
+    Mutant("sets/sources/published.py", "<= max(labels) < classes", "<= max(labels) <= classes"),
     Mutant(
         "sets/sources/webdataset.py", r're.fullmatch(r"-?\d{1,9}", label)', r're.match(r"-?\d{1,9}", label)'
     ),

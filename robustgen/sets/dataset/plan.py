@@ -48,9 +48,8 @@ from robustgen.sets.dataset.selection import (
 )
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
-from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer, list_versions
-from robustgen.sets.formats.units import WorkUnit
-from robustgen.sets.ingredients.opening import open_ingredients
+from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
+from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
 from robustgen.sets.sources.folder import FileSource
 from robustgen.sets.sources.table import Table

@@ -43,9 +43,8 @@ from robustgen.sets.dataset.unit_jobs import (
 )
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
-from robustgen.sets.formats.base import SetListing
-from robustgen.sets.formats.units import WorkUnit
-from robustgen.sets.sources.walk import describe_complaints
+from robustgen.sets.formats.base import SetListing, WorkUnit
+from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.running import DEFAULTS, Running, read_shard
 
 UnitLog = Callable[[WorkUnit, Outcome], None]

@@ -14,13 +14,11 @@ from robustgen.files.containers.tables import ParquetTable, RowPlace, import_pya
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.formats import Format
-from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, Writer, WrittenSet
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, WorkUnit, Writer, WrittenSet
 from robustgen.sets.formats.shards import AddSample, SampleWriter
 from robustgen.sets.formats.trees import TreeWriter
-from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Options
-from robustgen.sets.sources.cells import Result, replace_images
-from robustgen.sets.sources.table import Table, find_layout, name_images
+from robustgen.sets.sources.table import Result, Table, find_layout, name_images, replace_images
 
 FindResult = Callable[[str], Result | None]
 """Function from the key of an image to its result; None if it failed."""

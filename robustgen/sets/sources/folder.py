@@ -14,12 +14,10 @@ from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, class_of
-from robustgen.sets.sources.files import EncodedSource
-from robustgen.sets.sources.index import SourceListing
+from robustgen.sets.sources.files import EncodedSource, SourceListing
 from robustgen.sets.sources.labels import read_labels
 from robustgen.sets.sources.places import PARQUET, Place, find_place
-from robustgen.sets.sources.trees import FolderTree, open_tree
-from robustgen.sets.sources.walk import UNREAD, describe_unread, is_image
+from robustgen.sets.sources.trees import UNREAD, FolderTree, describe_unread, is_image, open_tree
 
 _SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
 _RECORD: Final = "dataset.json"

@@ -9,8 +9,7 @@ from robustgen.errors import SourceError
 from robustgen.files.containers import tables
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.classes import is_folder_name, name_folders
-from robustgen.sets.sources.files import IndexedSource
-from robustgen.sets.sources.index import SourceListing
+from robustgen.sets.sources.files import IndexedSource, SourceListing
 from robustgen.sets.sources.places import PARQUET, Place, SourceFile
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
@@ -80,7 +79,7 @@ def is_parquet(place: Place) -> bool:
     return place.has_suffix(PARQUET)
 
 
-KIND: Final = SourceKind(is_parquet, Parquet, has_split_folders=True)
+PARQUET_FILES: Final = SourceKind(is_parquet, Parquet, has_split_folders=True)
 
 
 # Consecutive rows share a row group.

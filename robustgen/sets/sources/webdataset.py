@@ -10,13 +10,18 @@ from robustgen.files.text_files import parse_object, split_names
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import class_of
-from robustgen.sets.sources.classes import is_folder_name, list_numbers, name_folders
-from robustgen.sets.sources.files import IndexedSource
-from robustgen.sets.sources.index import SourceListing
+from robustgen.sets.sources.classes import (
+    CLASS_NAMES,
+    KEYS,
+    is_folder_name,
+    list_numbers,
+    name_folders,
+    sample_key,
+    sample_name,
+)
+from robustgen.sets.sources.files import IndexedSource, SourceListing
 from robustgen.sets.sources.places import ARCHIVES, SHARDS, Place, SourceFile
-from robustgen.sets.sources.sample_names import CLASS_NAMES, KEYS, sample_key, sample_name
-from robustgen.sets.sources.trees import list_archive, read_member
-from robustgen.sets.sources.walk import check_name, is_image
+from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
 
 _LABELS_IN_JSON: Final = ("cls", "label", "class", "class_id")
 _MOST_LABEL_BYTES: Final = 1 << 20
@@ -134,7 +139,7 @@ def is_webdataset(place: Place) -> bool:
     return any(stem in images and suffix in ("cls", "json") for (stem, _, suffix), _ in stems)
 
 
-KIND: Final = SourceKind(is_webdataset, WebDataset, has_split_folders=True)
+WEBDATASET: Final = SourceKind(is_webdataset, WebDataset, has_split_folders=True)
 
 
 # --- listing -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import webdataset as wds
 from PIL import Image
 
 from robustgen.sets.dataset.opening import open_set
-from robustgen.sets.sources.sample_names import sample_key, sample_name
+from robustgen.sets.sources.classes import sample_key, sample_name
 from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
 from tests.sets.sources.test_archives import put_tar
 from tests.sets.sources.test_shard_sources import put_parquet
