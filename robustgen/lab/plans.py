@@ -12,9 +12,9 @@ from robustgen.files.text_files import parse_object
 from robustgen.lab.related.augmentation import TITLE as AUGMIX
 from robustgen.lab.related.icons import TITLE as ICONS
 from robustgen.pixels.benchmarks.kinds import TITLES
-from robustgen.sets.dataset.mixed import TITLE as MIXED
 from robustgen.sets.dataset.opening import EQUALISED
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.recipes import MIXED_TITLE as MIXED
 from robustgen.settings.config import Config
 from robustgen.settings.fields import make_absolute
 from robustgen.settings.loading import check

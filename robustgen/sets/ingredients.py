@@ -35,7 +35,7 @@ from robustgen.sets.sources.places import ARCHIVES, Place, find_place
 from robustgen.sets.sources.trees import ArchiveTree, FileTree, FolderTree
 from robustgen.settings.config import Config
 
-# --- depth maps -----------------------------------------------------------------------------------
+# --- depth maps ----------------------------------------------------------------------------------
 
 
 def open_depth(spec: IngredientSpec) -> "SetDepth":
@@ -175,7 +175,7 @@ def _decode_map(name: str, data: bytes) -> Any:
     return values.squeeze() if values.ndim == 3 and 1 in (values.shape[0], values.shape[2]) else values
 
 
-# --- tiles of stickers and mosaics ----------------------------------------------------------------
+# --- tiles of stickers and mosaics ---------------------------------------------------------------
 
 
 def open_tiles(spec: IngredientSpec) -> "SetTiles":
@@ -275,7 +275,7 @@ def _join(keys: Iterable[str]) -> bytes:
     return "\0".join(keys).encode("utf-8", "surrogateescape")
 
 
-# --- opening --------------------------------------------------------------------------------------
+# --- opening -------------------------------------------------------------------------------------
 
 
 OPENERS: Final[Mapping[str, Callable[[IngredientSpec], OpenedIngredient]]] = MappingProxyType(

@@ -36,9 +36,8 @@ from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
-from robustgen.sets.dataset.mixed import mix
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,

@@ -31,8 +31,7 @@ from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_s
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, name_mirror
-from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.dataset.state import COMPANIONS, SetLedger, name_mirror
 from robustgen.sets.dataset.unit_jobs import (
     Outcome,
     UnitJob,

@@ -28,7 +28,7 @@ from robustgen.pixels.imaging.kernels import call_before_compiling
 from robustgen.sets.executors.base import Executor, Job, Result, WorkersLostError, run_job, wait_for_any
 from robustgen.sets.executors.progress import NOBODY, Progress, Reporter
 
-# --- in a worker ----------------------------------------------------------------------------------
+# --- in a worker ---------------------------------------------------------------------------------
 
 
 _SECONDS_IDLE: Final = 300

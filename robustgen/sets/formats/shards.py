@@ -29,8 +29,7 @@ from robustgen.sets.formats.base import (
 )
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, sample_key
 from robustgen.sets.sources.files import IndexedSource
-from robustgen.sets.sources.parquet import Parquet
-from robustgen.sets.sources.webdataset import WebDataset
+from robustgen.sets.sources.shards import Parquet, WebDataset
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
@@ -167,7 +166,7 @@ class Shards(WrittenSet):
         return self.reader(f"{self.root}/{self.places[variant]}", kind=self.kind)
 
 
-# --- WebDataset -----------------------------------------------------------------------------------
+# --- WebDataset ----------------------------------------------------------------------------------
 
 
 # Suffixes that readers of WebDatasets expect.
@@ -175,9 +174,6 @@ _SUFFIXES: Final = {"jpeg": "jpg"}
 
 INFO: Final = "_info.json"
 """File that describes a set for timm."""
-
-
-# --- writing -------------------------------------------------------------------------------------
 
 
 class WebDatasetWriter(ShardWriter):
@@ -235,9 +231,6 @@ def _pack(sample: Encoded, label: int) -> bytes:
     return image + member_bytes(f"{stem}.cls", b"%d" % label)
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 class WebDatasetShards(Shards):
     """Set of tar archives of samples: `<key>.jpg` (or another image, or `.mp4`) and `<key>.cls`."""
 
@@ -249,7 +242,7 @@ class WebDatasetShards(Shards):
 WEBDATASET: Final = Format("WebDataset", DEFAULTS, WebDatasetWriter, WebDatasetShards)
 
 
-# --- Parquet --------------------------------------------------------------------------------------
+# --- Parquet -------------------------------------------------------------------------------------
 
 
 # Readers fetch complete row groups; viewers of hubs need small ones.
@@ -260,9 +253,6 @@ SAMPLE_COLUMNS: Final[Mapping[Kind, str]] = {"c": "image", "p": "video"}
 
 FOLDER: Final = "data"
 """Parent of the variant folders; contains only tables, as pandas, Polars and Dask read whole folders."""
-
-
-# --- writing -------------------------------------------------------------------------------------
 
 
 class ParquetWriter(ShardWriter):
@@ -355,9 +345,6 @@ class ParquetWriter(ShardWriter):
 def _as_text(name: str) -> str:
     """Return `name` with characters invalid in UTF-8 replaced."""
     return name.encode("utf-8", "replace").decode()
-
-
-# --- reading -------------------------------------------------------------------------------------
 
 
 class ParquetShards(Shards):

@@ -196,7 +196,7 @@ def number_rows(count: int) -> tuple[str, ...]:
     return tuple(f"{row:0{digits}d}" for row in range(count))
 
 
-# --- files of arrays ------------------------------------------------------------------------------
+# --- files of arrays -----------------------------------------------------------------------------
 
 
 Shape = tuple[int, ...]
@@ -396,7 +396,7 @@ def _order_axes(name: str, shape: Shape) -> tuple[int, ...]:
     return tuple(range(len(shape)))
 
 
-# --- sources of named arrays ----------------------------------------------------------------------
+# --- sources of named arrays ---------------------------------------------------------------------
 
 
 # Names of images and labels: of a split, and without splits. The last ones are those of our own sets.

@@ -100,7 +100,7 @@ def place_classes(
     return {label: places[name] for label, name in named.items()}
 
 
-# --- names in sets with many images per file ------------------------------------------------------
+# --- names in sets with many images per file -----------------------------------------------------
 
 
 CLASS_NAMES: Final = "classnames.txt"

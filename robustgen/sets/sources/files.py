@@ -252,7 +252,7 @@ def _digest(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
 
 
-# --- sources --------------------------------------------------------------------------------------
+# --- sources -------------------------------------------------------------------------------------
 
 
 class EncodedSource(Source):

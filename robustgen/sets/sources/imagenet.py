@@ -73,7 +73,7 @@ def find_folders_of_classes(keys: Iterable[str]) -> list[str]:
     return sorted(folders)
 
 
-# --- Tiny ImageNet --------------------------------------------------------------------------------
+# --- Tiny ImageNet -------------------------------------------------------------------------------
 
 
 _ANNOTATIONS, _TINY_CLASSES = "val_annotations.txt", 200

@@ -79,7 +79,7 @@ def _fields(line: str) -> list[str]:
     return [field.strip() for field in line.rsplit("," if "," in line else None, 1)]
 
 
-# --- ImageNet's development kit -------------------------------------------------------------------
+# --- ImageNet's development kit ------------------------------------------------------------------
 
 
 _GROUND_TRUTH, _META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"

@@ -152,7 +152,7 @@ def _expand_braces(text: str) -> Iterator[str]:
         yield from _expand_braces(f"{text[: braces.start()]}{choice}{text[braces.end() :]}")
 
 
-# --- files of known names -------------------------------------------------------------------------
+# --- files of known names ------------------------------------------------------------------------
 
 
 # CIFAR unpacks to 186 MB; skipping the rest of a larger archive would only take time.
@@ -191,7 +191,7 @@ def read_named_files(
     return found
 
 
-# --- formats of other libraries -------------------------------------------------------------------
+# --- formats of other libraries ------------------------------------------------------------------
 
 
 _EXPORT: Final = "write its images into class folders, or as WebDataset shards or Parquet"

@@ -135,7 +135,7 @@ def _check_labels(labels: list[Any], images: int, classes: int) -> npt.NDArray[n
     return np.array(labels, np.int64)
 
 
-# --- MNIST ----------------------------------------------------------------------------------------
+# --- MNIST ---------------------------------------------------------------------------------------
 
 
 _IDX_IMAGES: Final = re.compile(r"(?:.*-)?(t10k|test|train)-images[-.]idx3-ubyte(?:\.gz)?")
@@ -223,7 +223,7 @@ def _read_idx(store: Store, name: str, magic: int) -> Rgb:
         return np.frombuffer(data, np.uint8, offset=start).reshape(shape)
 
 
-# --- MedMNIST -------------------------------------------------------------------------------------
+# --- MedMNIST ------------------------------------------------------------------------------------
 
 
 _MOST_CLASSES: Final = 1000

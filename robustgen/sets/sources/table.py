@@ -19,8 +19,8 @@ from robustgen.pixels.imaging.decode import EXTENSIONS, Location
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, name_source_in_errors
 from robustgen.sets.sources.files import IndexedSource, SourceListing
-from robustgen.sets.sources.parquet import read_rows
 from robustgen.sets.sources.places import TEXT_TABLES, Place, SourceFile
+from robustgen.sets.sources.shards import read_rows
 from robustgen.sets.sources.trees import FolderTree
 
 _MOST_OF_REFERENCE: Final = 64
@@ -166,7 +166,7 @@ def rename(path: str, suffix: str) -> str:
     return path if len(pair) == 1 or pair == {".jpg", ".jpeg"} else f"{path.removesuffix(own)}{suffix}"
 
 
-# --- tables ---------------------------------------------------------------------------------------
+# --- tables --------------------------------------------------------------------------------------
 
 
 Layout = ParquetTable | JsonLines | TabSeparated

@@ -128,7 +128,7 @@ def is_image(name: str) -> bool:
     return name.lower().endswith(EXTENSIONS)
 
 
-# --- folders and archives -------------------------------------------------------------------------
+# --- folders and archives ------------------------------------------------------------------------
 
 
 # No image is larger; larger sizes in headers are refused.

@@ -16,8 +16,8 @@ from PIL import Image
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources.classes import sample_key, sample_name
 from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
-from tests.sets.sources.test_archives import put_tar
-from tests.sets.sources.test_shard_sources import put_parquet
+from tests.sets.sources.test_shards import put_parquet
+from tests.sets.sources.test_trees import put_tar
 
 FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
 VARIANTS = ["clean", *(f"{name}/{level}" for name in ("gaussian_noise", "contrast") for level in (1, 4))]

@@ -8,7 +8,7 @@ from robustgen.errors import SourceError
 from robustgen.sets.formats.encoders import encode_lossless
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import cli_error, make_c, photo, pictures, put_photo
-from tests.sets.sources.test_array_sources import put_medmnist
+from tests.sets.sources.test_published import put_medmnist
 from tests.source_writers import write_img2dataset, write_tar
 
 QUICK = ("--corruptions", "contrast", "--severities", "1", "--format", "png", "--jobs", "1", "--quiet")

@@ -17,10 +17,10 @@ from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import photo
 from tests.servers import BUCKET, RangeHandler, Weather
-from tests.sets.sources.test_archives import NAMES as PHOTOS
-from tests.sets.sources.test_archives import PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
-from tests.sets.sources.test_shard_sources import CLASSES, as_rows, labelled, put_parquet, put_shards
+from tests.sets.sources.test_shards import CLASSES, as_rows, labelled, put_parquet, put_shards
 from tests.sets.sources.test_sources import check_cifar10, cifar10, members, tiny
+from tests.sets.sources.test_trees import NAMES as PHOTOS
+from tests.sets.sources.test_trees import PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 from tests.source_writers import write_mat, write_npy, write_npz
 
 

@@ -37,7 +37,7 @@ from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.published import Cifar
 from robustgen.sets.sources.trees import describe_complaints
 from tests.helpers import cli, put_photo
-from tests.sets.sources.test_archives import assert_alike, files_of, put_tar, put_zip
+from tests.sets.sources.test_trees import assert_alike, files_of, put_tar, put_zip
 
 IMAGENET = {
     "ILSVRC2012_val_00000293.JPEG": "n01440764",

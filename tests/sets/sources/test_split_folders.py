@@ -8,7 +8,7 @@ from robustgen.sets.sources.base import Options
 from robustgen.sets.sources.opening import open_source
 from robustgen.torch import SourceDataset
 from tests.helpers import cli, cli_error, put_photo
-from tests.sets.sources.test_archives import put_tar, put_zip
+from tests.sets.sources.test_trees import put_tar, put_zip
 
 FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
 

@@ -17,7 +17,7 @@ from robustgen.sets.dataset.recipes import item_rng
 from robustgen.sets.sources.base import Options
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo
-from tests.sets.sources.test_shard_sources import put_parquet
+from tests.sets.sources.test_shards import put_parquet
 
 QUICK = ("--jobs", "1", "--quiet")
 

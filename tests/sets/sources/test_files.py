@@ -17,7 +17,8 @@ from robustgen.files.storage.host import HOST_ID
 from robustgen.sets.sources.base import Options, Source
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
-from tests.sets.sources.test_archives import (
+from tests.sets.sources.test_shards import CLASSES, as_rows, labelled, put_parquet, put_shards
+from tests.sets.sources.test_trees import (
     NAMES,
     PACKERS,
     assert_alike,
@@ -26,7 +27,6 @@ from tests.sets.sources.test_archives import (
     put_tar,
     put_zip,
 )
-from tests.sets.sources.test_shard_sources import CLASSES, as_rows, labelled, put_parquet, put_shards
 
 KINDS = ("tar", "tar.gz", "zip", "webdataset", "webdataset.gz", "parquet")
 
