@@ -62,7 +62,7 @@ def forbid_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("the source is listed again")
 
-    for kind in ("trees.ArchiveTree", "webdataset.WebDataset", "parquet.Parquet"):
+    for kind in ("trees.ArchiveTree", "shards.WebDataset", "shards.Parquet"):
         monkeypatch.setattr(f"robustgen.sets.sources.{kind}.build", fail)
 
 
