@@ -45,11 +45,6 @@ def copied(photos, tmp_path):
     return Path(shutil.copytree(photos, tmp_path / "photos"))
 
 
-def find_shard(root, variant, number=0):
-    """The shard `number` of a variant, in either format."""
-    return sorted(root.glob(f"**/{variant}/0*"))[number]
-
-
 def members(path):
     """Name to content of the members of a tar archive, in order."""
     with tarfile.open(path) as archive:
@@ -177,34 +172,7 @@ def test_timm_reads_the_tars_by_their_list(sets):
     assert len(found) == 5
 
 
-def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
-    """It reads <split>/nshards.txt, classnames.txt and <split>/{0..N-1}.tar, whose numbers have no zeros."""
-    root, split = sets / "webdataset", "contrast/1"
-    count = int((root / split / "nshards.txt").read_text())
-    for number in range(count):
-        (tmp_path / f"{number}.tar").symlink_to(root / split / f"{number:06d}.tar")
-    pattern = str(tmp_path / f"{{0..{count - 1}}}.tar")
-    images = wds.WebDataset(pattern, shardshuffle=False, nodesplitter=lambda shards: shards)
-    images = images.decode(wds.autodecode.ImageHandler("pil", extensions=["webp", "png", "jpg", "jpeg"]))
-    classes = (root / "classnames.txt").read_text().splitlines()
-    labels = [classes[label] for _, label in images.to_tuple(["webp", "png", "jpg", "jpeg"], "cls")]
-    assert labels == ["cat"] * 3 + ["dog"] * 2
-
-
 # --- our own readers -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_shards_have_the_variants_and_classes_of_the_tree(sets, form):
-    shards, files = open_set(sets / form), open_set(sets / "jpeg")
-    assert shards.variants == files.variants and shards.class_count == files.class_count == 2
-    with_list = open_set(sets / form, ["dog", "bird", "cat"])
-    assert with_list.labels(files.variants[0]).tolist() == [2, 2, 2, 0, 0] and with_list.class_count == 3
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_compare_calls_a_tree_and_its_shards_identical(sets, form):
-    assert "identical" in cli("compare", sets / "jpeg", sets / form).output
 
 
 @pytest.mark.parametrize("form", FORMATS)

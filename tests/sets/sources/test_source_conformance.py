@@ -1,7 +1,5 @@
 """Every kind of source passes the conformance test, in each of its layouts."""
 
-from pathlib import Path
-
 import pytest
 
 from robustgen.lab.inspection.conformance import check_source
@@ -17,13 +15,16 @@ def test_every_kind_is_checked():
     assert {*WRITERS} == {*SOURCES}
 
 
+def open_layout(location, kind, layout):
+    if kind == "labelled":
+        labels = f"{str(location).rpartition('/')[0]}/labels.txt"
+        return open_source(location, options=Options(labels=labels))
+    # Parquet files are recognised as a source of their own.
+    return open_source(location, "table" if layout == "table-parquet" else "auto")
+
+
 @pytest.mark.parametrize(("kind", "layout"), LAYOUTS, ids=[layout for _, layout in LAYOUTS])
 def test_a_source_conforms(kind, layout):
-    def open_location(location):
-        if kind == "labelled":
-            return open_source(location, options=Options(labels=Path(location).parent / "labels.txt"))
-        # Parquet files are recognised as a source of their own.
-        return open_source(location, "table" if layout == "table-parquet" else "auto")
-
     shape = (28, 28) if "mnist" in kind else (32, 32)
-    check_source(WRITERS[kind][layout], open_location, shape=shape, grey=kind == "mnist")
+    write = WRITERS[kind][layout]
+    check_source(write, lambda place: open_layout(place, kind, layout), shape=shape, grey=kind == "mnist")
