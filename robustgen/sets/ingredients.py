@@ -91,8 +91,10 @@ class SetDepth(OpenedIngredient):
 
     def find(self, key: str) -> tuple[FileTree, str, str] | None:
         """Return file tree, folder and name of the map of the image `key`; None if there is none."""
+        stems = dict.fromkeys([PurePosixPath(key).with_suffix("").as_posix(), sample_key(key), key])
+        names = [f"{stem}{suffix}" for stem in stems for suffix in DEPTH_SUFFIXES]
         for tree, folder in self.trees:
-            for name in _list_map_names(key):
+            for name in names:
                 if tree.has(folder + name):
                     return tree, folder, name
         return None
@@ -159,14 +161,7 @@ def _open_trees(place: Place, cache: Store) -> tuple[tuple[FileTree, str], ...]:
     return tuple(trees)
 
 
-def _list_map_names(key: str) -> list[str]:
-    """Return the possible names of the map of the image `key`, in a folder and in shards."""
-    stems = dict.fromkeys([PurePosixPath(key).with_suffix("").as_posix(), sample_key(key), key])
-    return [f"{stem}{suffix}" for stem in stems for suffix in DEPTH_SUFFIXES]
-
-
 def _decode_map(name: str, data: bytes) -> Any:
-    """Return the values in the file of a map, of shape (H, W)."""
     if not name.endswith(".npy"):
         return read_depth_picture(data)
     values = np.load(io.BytesIO(data), allow_pickle=False)

@@ -252,7 +252,6 @@ def _from_file(files: str, part: str, regex: str | None = None) -> _Node:
 
 
 def _read_fields(files: str) -> _Fields:
-    """Return the fields common to all images."""
     return {"image": (_IMAGE, _from_file(files, "content")), "path": (_TEXT, _from_file(files, "fullpath"))}
 
 

@@ -187,8 +187,6 @@ def _open_log(path: str | None) -> Iterator[UnitLog]:
 
 
 class _SetRun:
-    """One run over a plan."""
-
     def __init__(
         self,
         plan: Plan,

@@ -55,7 +55,8 @@ class Cluster(ABC):
         """Yield each result as its job finishes; raise a WorkersLostError if a job keeps killing workers."""
         name, task = f"the {self.kind} at {self.address}", make_task()
         with self.connect() as submit:
-            tasks = (submit(task, pack(job, reporter), __version__) for job in jobs)
+            # A worker unpickles a job only after comparing versions.
+            tasks = (submit(task, pickle.dumps((job, reporter)), __version__) for job in jobs)
             for future in wait_for_any(tasks, JOBS_AHEAD):
                 try:
                     answer = future.result()
@@ -68,11 +69,6 @@ class Cluster(ABC):
                 except Exception as error:
                     raise WriteError(f"{name} failed: {name_error(error)}") from error
                 yield take_result(answer, name)
-
-
-def pack(job: Job[Any], reporter: Reporter) -> bytes:
-    """Return a job as bytes, which a worker unpickles only after comparing versions."""
-    return pickle.dumps((job, reporter))
 
 
 def make_task() -> Callable[[bytes, str], tuple[str, Any]]:

@@ -77,8 +77,6 @@ class SampleWriter(Writer):
 
 
 class _OpenShards:
-    """Unit writer of shards."""
-
     def __init__(self, label: Callable[[str], int], shards: ExitStack) -> None:
         self._label, self._shards = label, shards
         self.files: dict[str, BinaryIO] = {}

@@ -384,7 +384,6 @@ def _check_labels(name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
 
 
 def _order_axes(name: str, shape: Shape) -> tuple[int, ...]:
-    """Return the order of axes that puts the images first."""
     if len(shape) == 4 and shape[2] in (1, 3):
         return 3, 0, 1, 2
     if len(shape) == 3 and shape[0] == shape[1]:

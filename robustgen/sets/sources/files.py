@@ -240,7 +240,6 @@ class Index(Reusable, ABC):
         return file
 
     def _fingerprint(self) -> list[Any]:
-        """Return everything that the index depends on."""
         stamps = [
             [f"{each.store.location}/{each.name}", each.size, each.stamp]
             for each in (*self.files, *self.find_companions())

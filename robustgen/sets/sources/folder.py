@@ -220,7 +220,7 @@ def put_into_classes(
             yield name, name, reason or f"no label in {where}"
 
 
-def _has_metadata_of_folders(place: Place) -> bool:
+def is_img2dataset(place: Place) -> bool:
     """Return True for a folder with ``00000`` and the metadata of its images, ``00000.parquet``."""
     found = place.children if place.is_folder else {}
     return any(is_folder and f"{name}{PARQUET}" in found for name, is_folder in found.items())
@@ -231,7 +231,7 @@ def _open_images(place: Place, options: Options) -> FileSource:
 
 
 LABELLED: Final = SourceKind(lambda _: False, LabelledFolder)
-SHARD_FOLDERS: Final = SourceKind(_has_metadata_of_folders, ShardFolders)
+SHARD_FOLDERS: Final = SourceKind(is_img2dataset, ShardFolders)
 FOLDER: Final = SourceKind(lambda _: True, _open_images, has_split_folders=True)
 
 

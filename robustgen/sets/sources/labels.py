@@ -138,7 +138,6 @@ def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None 
 
 
 def _read_wnids(where: str, content: bytes) -> dict[int, str]:
-    """Read the WordNet id of each class, by class number."""
     from scipy.io import loadmat
 
     try:

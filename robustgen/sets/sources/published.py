@@ -184,12 +184,7 @@ class Idx(NumberedSource):
         return Rows(images, labels.astype(np.int64), classes, are_numbers=True)
 
 
-def is_idx(place: Place) -> bool:
-    """Return True for a file of IDX images, or a folder that contains one."""
-    return any(find_images(place, split) for split in ("test", "train"))
-
-
-MNIST: Final = SourceKind(is_idx, Idx)
+MNIST: Final = SourceKind(lambda place: any(find_images(place, split) for split in Idx.splits), Idx)
 
 
 def find_images(place: Place, split: str) -> list[str]:

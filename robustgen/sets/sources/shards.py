@@ -84,7 +84,6 @@ class WebDataset(IndexedSource):
         return []
 
     def _group(self, shard: SourceListing, full_names: Mapping[str, str], samples: SourceListing) -> None:
-        """Add the samples of one shard."""
         wanted = (".mp4",) if self.kind == "p" else EXTENSIONS
         grouped: dict[str, dict[str, str]] = defaultdict(dict)
         for name in shard.places:

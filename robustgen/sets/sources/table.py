@@ -344,9 +344,4 @@ def find_layout(name: str) -> Layout:
     return LAYOUTS[suffix]
 
 
-def is_text_table(place: Place) -> bool:
-    """Return True for a file, or a pattern of files, of JSON lines or tab-separated values."""
-    return not place.is_folder and place.has_suffix(*TEXT_TABLES)
-
-
-TABLES: Final = SourceKind(is_text_table, Table)
+TABLES: Final = SourceKind(lambda place: not place.is_folder and place.has_suffix(*TEXT_TABLES), Table)

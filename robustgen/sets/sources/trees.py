@@ -97,11 +97,6 @@ def describe_unread(names: Sequence[str]) -> str:
     return f"skipped, {UNREAD}: {kinds} ({names[0]!r}, ...){convert}{rename}"
 
 
-def _has_no_suffix(name: str) -> bool:
-    last = name.rpartition("/")[2]
-    return "." not in last and last.lower() not in _NOTES
-
-
 def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
     """Describe the warnings of decoders in one line: the number of images, and the first one; [] if none."""
     texts = dict(sorted(complaints, reverse=True))
@@ -111,9 +106,10 @@ def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
 
 def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
     """Yield the file `name` if it is named like an image, with the reason for refusing it."""
+    last = name.rpartition("/")[2].lower()
     if is_image(name):
         yield check_name(name, refusal)
-    elif not refusal and (name.lower().endswith(_UNREAD_EXTENSIONS) or _has_no_suffix(name)):
+    elif not refusal and (name.lower().endswith(_UNREAD_EXTENSIONS) or not ("." in last or last in _NOTES)):
         yield check_name(name, UNREAD)
 
 

@@ -196,4 +196,4 @@ def test_a_worker_without_the_package_or_with_another_release_refuses(tmp_path, 
 
 def test_a_job_with_the_same_release_is_run():
     task = clusters.make_task()
-    assert task(clusters.pack(Told(), None), robustgen.__version__) == ("", "done")
+    assert task(pickle.dumps((Told(), None)), robustgen.__version__) == ("", "done")
