@@ -10,16 +10,7 @@ from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.running import Running
-from tests.helpers import (
-    FEW,
-    cli,
-    cli_error,
-    findings,
-    make_c,
-    manifest,
-    put_photo,
-    whole,
-)
+from tests.helpers import FEW, cli, cli_error, findings, make_c, manifest, put_photo, whole
 
 # --- shards --------------------------------------------------------------------------------------
 

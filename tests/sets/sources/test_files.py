@@ -18,15 +18,7 @@ from robustgen.sets.sources.base import Options, Source
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from tests.sets.sources.test_shards import CLASSES, as_rows, labelled, put_parquet, put_shards
-from tests.sets.sources.test_trees import (
-    NAMES,
-    PACKERS,
-    assert_alike,
-    files_of,
-    put_photos,
-    put_tar,
-    put_zip,
-)
+from tests.sets.sources.test_trees import NAMES, PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 
 KINDS = ("tar", "tar.gz", "zip", "webdataset", "webdataset.gz", "parquet")
 
