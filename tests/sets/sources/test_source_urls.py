@@ -15,8 +15,8 @@ from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import photo
 from tests.servers import BUCKET, RangeHandler, Weather
+from tests.sets.sources.test_opening import LAYOUTS, open_layout
 from tests.sets.sources.test_shards import labelled, put_shards
-from tests.sets.sources.test_source_conformance import LAYOUTS, open_layout
 from tests.sets.sources.test_trees import NAMES as PHOTOS
 from tests.sets.sources.test_trees import assert_alike, files_of, put_photos, put_tar, put_zip
 from tests.source_writers import WRITERS
