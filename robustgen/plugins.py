@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from robustgen.sets.formats.encoders import LosslessEncoder as LosslessEncoder
     from robustgen.sets.formats.trees import TreeWriter as TreeWriter
     from robustgen.sets.sources import SourceKind as SourceKind
+    from robustgen.sets.sources.arrays import NumberedSource as NumberedSource
+    from robustgen.sets.sources.arrays import Rows as Rows
     from robustgen.sets.sources.base import Options as Options
     from robustgen.sets.sources.base import Source as Source
     from robustgen.sets.sources.files import IndexedSource as IndexedSource
     from robustgen.sets.sources.folder import FileSource as FileSource
-    from robustgen.sets.sources.numbered import NumberedSource as NumberedSource
-    from robustgen.sets.sources.numbered import Rows as Rows
     from robustgen.sets.sources.places import Place as Place
 
 _PUBLIC = {
@@ -65,10 +65,10 @@ _PUBLIC = {
     "integers": "robustgen.pixels.imaging.rng",
     "FileSource": "robustgen.sets.sources.folder",
     "IndexedSource": "robustgen.sets.sources.files",
-    "NumberedSource": "robustgen.sets.sources.numbered",
+    "NumberedSource": "robustgen.sets.sources.arrays",
     "Options": "robustgen.sets.sources.base",
     "Place": "robustgen.sets.sources.places",
-    "Rows": "robustgen.sets.sources.numbered",
+    "Rows": "robustgen.sets.sources.arrays",
     "Source": "robustgen.sets.sources.base",
     "SourceKind": "robustgen.sets.sources",
     "Encoded": "robustgen.sets.formats.base",

@@ -11,7 +11,7 @@ import pytest
 import robustgen
 from tests.digits import put_cifar, put_model
 from tests.helpers import cli, photo, pixels_of, put_photo
-from tests.sets.sources.test_array_sources import put_medmnist
+from tests.sets.sources.test_published import put_medmnist
 
 ROOT = Path(__file__).parent.parent
 KEY = "n01440764/ILSVRC2012_val_00000293.JPEG"

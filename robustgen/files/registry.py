@@ -152,8 +152,8 @@ FORMATS: Final[Mapping[str, str]] = MappingProxyType(
         "mp4": "encoders:MP4",
         "npy": "arrays:NPY",
         "npz": "arrays:NPZ",
-        "webdataset": "webdataset:WEBDATASET",
-        "parquet": "parquet:PARQUET",
+        "webdataset": "shards:WEBDATASET",
+        "parquet": "shards:PARQUET",
         "table": "table:TABLE",
     }
 )
@@ -162,15 +162,15 @@ FORMATS: Final[Mapping[str, str]] = MappingProxyType(
 SOURCES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "labelled": "folder:LABELLED",
-        "table": "table:KIND",
+        "table": "table:TABLES",
         "img2dataset": "folder:SHARD_FOLDERS",
-        "parquet": "parquet:KIND",
-        "webdataset": "webdataset:KIND",
-        "mnist": "mnist:KIND",
-        "medmnist": "medmnist:KIND",
-        "cifar": "cifar:KIND",
-        "tiny-imagenet": "tiny_imagenet:KIND",
-        "arrays": "arrays:KIND",
+        "parquet": "shards:PARQUET_FILES",
+        "webdataset": "shards:WEBDATASET",
+        "mnist": "published:MNIST",
+        "medmnist": "published:MEDMNIST",
+        "cifar": "published:CIFAR",
+        "tiny-imagenet": "imagenet:TINY_IMAGENET",
+        "arrays": "arrays:ARRAY_FILES",
         "folder": "folder:FOLDER",
     }
 )

@@ -126,8 +126,8 @@ SPEAKERS = {
     "settings/models": "evaluate",
     "settings/streams": "stream",
     "sets/sources": _OF_SOURCES,
-    "sets/sources/devkit": f"{_OF_SOURCES} list",
-    "sets/sources/walk": f"{_OF_SOURCES} list filter-a filter-o make-icons preprocess_clahe",
+    "sets/sources/labels": f"{_OF_SOURCES} list",
+    "sets/sources/trees": f"{_OF_SOURCES} list filter-a filter-o make-icons preprocess_clahe",
 }
 
 

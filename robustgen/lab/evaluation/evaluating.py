@@ -43,10 +43,9 @@ from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
-from robustgen.sets.formats.base import prefetch
-from robustgen.sets.formats.units import cut
+from robustgen.sets.formats.base import cut, prefetch
 from robustgen.sets.sources.classes import number_images
-from robustgen.sets.sources.walk import describe_complaints
+from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config
 from robustgen.settings.models import ModelInput, Outputs
 

@@ -29,8 +29,7 @@ from robustgen.lab.models.preprocessing import Pixels
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import EQUALISED, open_set
-from robustgen.sets.formats.base import WrittenSet
-from robustgen.sets.formats.units import WorkUnit, cut
+from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
 from robustgen.settings.models import ModelInput, Predicting, Runtime
 
 # Editions of published sets, which have no manifest, by format.

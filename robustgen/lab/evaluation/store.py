@@ -36,7 +36,7 @@ from robustgen.lab.evaluation import predictions
 from robustgen.lab.evaluation.predictions import ABOUT, Pieces, PredictionFile
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.sets.dataset.outputs import file_digest, open_output
-from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.formats.base import WorkUnit
 from robustgen.settings.fields import check_name
 
 _PARTS: Final = f"{STATE}/parts"

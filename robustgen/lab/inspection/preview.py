@@ -30,7 +30,7 @@ from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
-from robustgen.sets.ingredients.opening import find_fitting
+from robustgen.sets.ingredients import find_fitting
 from robustgen.sets.sources.base import Options, Source
 from robustgen.sets.sources.folder import OneImage
 from robustgen.sets.sources.places import find_place

@@ -12,7 +12,7 @@ from robustgen.sets.dataset.manifest import list_sums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats.base import prefetch
-from robustgen.sets.sources.sample_names import KEYS
+from robustgen.sets.sources.classes import KEYS
 
 _VIDEO = ".mp4"
 

@@ -16,9 +16,9 @@ from robustgen.sets.dataset.selection import open_chosen_source, select_keys
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.sets.formats.trees import TreeWriter
+from robustgen.sets.sources.arrays import NumberedSource
 from robustgen.sets.sources.base import Source
-from robustgen.sets.sources.numbered import NumberedSource
-from robustgen.sets.sources.tiny_imagenet import TinyImageNet
+from robustgen.sets.sources.imagenet import TinyImageNet
 from robustgen.settings.related import AugMixChoices
 from robustgen.settings.yaml_files import config_folder
 

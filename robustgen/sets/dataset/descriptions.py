@@ -19,7 +19,7 @@ from robustgen.files.storage import Store
 from robustgen.files.text_files import read_sums
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.imaging.decode import EXTENSIONS
-from robustgen.sets.formats.parquet import FOLDER
+from robustgen.sets.formats.shards import FOLDER
 from robustgen.sets.formats.trees import find_pattern
 from robustgen.sets.sources.table import LAYOUTS
 
@@ -252,7 +252,6 @@ def _from_file(files: str, part: str, regex: str | None = None) -> _Node:
 
 
 def _read_fields(files: str) -> _Fields:
-    """Return the fields common to all images."""
     return {"image": (_IMAGE, _from_file(files, "content")), "path": (_TEXT, _from_file(files, "fullpath"))}
 
 

@@ -20,7 +20,7 @@ from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
-from robustgen.sets.ingredients.opening import find_fitting
+from robustgen.sets.ingredients import find_fitting
 
 SECONDS = 2.0
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 32, 200

@@ -20,8 +20,15 @@ from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, S
 from robustgen.files.storage import Store
 from robustgen.files.text_files import escape_name, parse_object, read_sums
 from robustgen.sets.dataset.descriptions import CARD, CROISSANT, encode_croissant, make_croissant, write_card
-from robustgen.sets.dataset.records import COMPANIONS, Coverage, find_folder, identify, name_mirror
-from robustgen.sets.dataset.state import SetLedger, find_largest
+from robustgen.sets.dataset.state import (
+    COMPANIONS,
+    Coverage,
+    SetLedger,
+    find_folder,
+    find_largest,
+    identify,
+    name_mirror,
+)
 from robustgen.sets.formats.base import prefetch
 
 _LOOKED_UP_AT_ONCE: Final = 16

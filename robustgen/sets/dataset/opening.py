@@ -15,10 +15,8 @@ from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
 from robustgen.sets.formats.base import WrittenSet
-from robustgen.sets.formats.parquet import FOLDER, ParquetShards
-from robustgen.sets.formats.shards import Shards
+from robustgen.sets.formats.shards import FOLDER, ParquetShards, Shards, WebDatasetShards
 from robustgen.sets.formats.trees import Tree
-from robustgen.sets.formats.webdataset import WebDatasetShards
 
 EQUALISED = "CLAHE"
 """Kind of a set that `robustgen preprocess clahe` created from another set."""

@@ -37,9 +37,8 @@ from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
-from robustgen.sets.dataset.mixed import mix
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
@@ -49,9 +48,8 @@ from robustgen.sets.dataset.selection import (
 )
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
-from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer, list_versions
-from robustgen.sets.formats.units import WorkUnit
-from robustgen.sets.ingredients.opening import open_ingredients
+from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
+from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
 from robustgen.sets.sources.folder import FileSource
 from robustgen.sets.sources.table import Table

@@ -11,8 +11,8 @@ from functools import cached_property
 from robustgen.files.ledger import Failure, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.records import Coverage
-from robustgen.sets.formats.units import WorkUnit, digest_content
+from robustgen.sets.dataset.state import Coverage
+from robustgen.sets.formats.base import WorkUnit, digest_content
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_s
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, name_mirror
-from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.dataset.state import COMPANIONS, SetLedger, name_mirror
 from robustgen.sets.dataset.unit_jobs import (
     Outcome,
     UnitJob,
@@ -43,9 +42,8 @@ from robustgen.sets.dataset.unit_jobs import (
 )
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
-from robustgen.sets.formats.base import SetListing
-from robustgen.sets.formats.units import WorkUnit
-from robustgen.sets.sources.walk import describe_complaints
+from robustgen.sets.formats.base import SetListing, WorkUnit
+from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.running import DEFAULTS, Running, read_shard
 
 UnitLog = Callable[[WorkUnit, Outcome], None]
@@ -189,8 +187,6 @@ def _open_log(path: str | None) -> Iterator[UnitLog]:
 
 
 class _SetRun:
-    """One run over a plan."""
-
     def __init__(
         self,
         plan: Plan,

@@ -15,8 +15,8 @@ from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.sources import imagenet
 from robustgen.sets.sources.base import Items, Options, Source
 from robustgen.sets.sources.folder import ImageFolder
-from robustgen.sets.sources.medmnist import MedMnist
 from robustgen.sets.sources.opening import open_source
+from robustgen.sets.sources.published import MedMnist
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 

@@ -8,14 +8,54 @@ If the folders at the root of an output are classes, a state folder would count 
 the output ``icons`` is then the folder ``.icons.robustgen`` next to it.
 """
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from robustgen.errors import OutputError
-from robustgen.files.ledger import Ledger, digest, find_differences, refuse_differences, to_json
+from robustgen.files.ledger import Failure, Ledger, digest, find_differences, refuse_differences, to_json
 from robustgen.files.set_files import STATE
 from robustgen.files.storage import Store, open_store
+
+COMPANIONS: Final = "companions"
+"""Name of the record of the files about a set as a whole, and of its refused images."""
+
+
+class Coverage(dict[str, frozenset[str]]):
+    """Images to the folders of their attempted variants; images with the same variants share one object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[frozenset[str], frozenset[str]] = {}
+
+    def add(self, keys: Iterable[str], folders: Iterable[str]) -> None:
+        """Add the variants in `folders` to all `keys`."""
+        given = frozenset(folders)
+        for key in keys:
+            every = self.get(key, given) | given
+            self[key] = self._known.setdefault(every, every)
+
+
+def find_folder(path: str, folders: Container[str]) -> str:
+    """Return which of the `folders`, at most two levels deep, contains the file at `path`; else ""."""
+    outer, _, rest = path.partition("/")
+    inner, slash, _ = rest.partition("/")
+    if slash and f"{outer}/{inner}" in folders:
+        return f"{outer}/{inner}"
+    return outer if rest and outer in folders else ""
+
+
+def name_mirror(folder: str) -> str:
+    """Return the name of the record of the mirrored files in the `folder` of a variant."""
+    return f"mirror-{folder.replace('/', '-')}"
+
+
+def identify(keys: Iterable[str], folders: Iterable[str], failures: Iterable[Failure] = ()) -> str:
+    """Return a digest of the images, variants and failures that files about a whole set describe."""
+    failed = (f"{failure['key']}\0{failure.get('variant', '')}" for failure in failures)
+    text = "\0\0".join("\0".join(sorted(part)) for part in (keys, folders, failed))
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 class SetLedger(Ledger):

@@ -29,8 +29,7 @@ from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors.progress import Reporter
-from robustgen.sets.formats.base import UnitWriter, Writer, list_versions
-from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.formats.base import UnitWriter, WorkUnit, Writer, list_versions
 from robustgen.sets.sources.base import Items
 
 # A name is too long or invalid, or a file and a folder have it.

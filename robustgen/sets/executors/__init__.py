@@ -20,8 +20,8 @@ EXECUTORS: Final[Registry[Callable[[str], Executor | Launcher]]] = Registry(
     "robustgen.executors",
     Callable,
     {
-        "dask": "robustgen.sets.executors.dask:DaskCluster",
-        "ray": "robustgen.sets.executors.ray:RayCluster",
+        "dask": "robustgen.sets.executors.clusters:DaskCluster",
+        "ray": "robustgen.sets.executors.clusters:RayCluster",
         "slurm": "robustgen.sets.executors.slurm:SlurmArray",
     },
 )

@@ -27,14 +27,14 @@ from robustgen.sets.formats.base import (
     Labels,
     SetContent,
     SetListing,
+    WorkUnit,
     Writer,
     WrittenSet,
     keep_grey,
 )
-from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Source, name_source_in_errors
-from robustgen.sets.sources.medmnist import MedMnist
-from robustgen.sets.sources.sample_names import KEYS
+from robustgen.sets.sources.classes import KEYS
+from robustgen.sets.sources.published import MedMnist
 
 LABELS: Final = "labels.npy"
 """File next to the arrays with the class of each row."""

@@ -1,5 +1,6 @@
-"""Interfaces of all formats: the `Writer` of a set, and the `WrittenSet` that reads it back."""
+"""Interface of formats: the units that a plan is cut into, encoders, writers, and written sets."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,9 +26,75 @@ from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version, libjpeg_version
 from robustgen.pixels.imaging.third_party import cv2
-from robustgen.sets.formats.units import WorkUnit, cut_by_images
 from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.classes import place_classes
+
+_FEWEST_UNITS, _MOST_UNITS, _MOST_IMAGES = 64, 4096, 16
+
+
+@dataclass(frozen=True)
+class WorkUnit:
+    """Some images of a plan times some variants.
+
+    Attributes
+    ----------
+    number : int
+        Position among the units of the plan.
+    start : int
+        Number of the first image in the plan; images of complete units are consecutive.
+    keys : tuple of str
+    variants : tuple of Variant
+    expected : mapping of str to str
+        Key to the required identity of the source image, if other outputs of it exist.
+    shared : str
+        Properties of the whole set that determine the bytes of its files.
+    """
+
+    number: int
+    start: int
+    keys: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    expected: Mapping[str, str] = field(default_factory=dict)
+    shared: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the name of the record, which depends only on images and variants, whatever the plan."""
+        return digest_content(self.keys, (variant.folder for variant in self.variants), self.shared)
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """Return the folders of the variants."""
+        return frozenset(variant.folder for variant in self.variants)
+
+    def count_outputs(self) -> int:
+        """Return the number of outputs of the unit."""
+        return len(self.keys) * len(self.variants)
+
+
+def digest_content(keys: Iterable[str], folders: Iterable[str], shared: str) -> str:
+    """Return 16 hexadecimal digits that stand for these images and variants, and a unit's `shared`."""
+    parts = [*keys, "", *folders, ""]
+    parts += ["", shared] if shared else []
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def cut_by_images(keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
+    """Cut a plan with separate files for each image: a few images and all variants per unit."""
+    size = max(1, min(_MOST_IMAGES, len(keys) // _FEWEST_UNITS), -(-len(keys) // _MOST_UNITS))
+    return cut(keys, size, [variants])
+
+
+def cut(
+    keys: Sequence[str], size: int, groups: Sequence[tuple[Variant, ...]], shared: str = ""
+) -> Iterator[WorkUnit]:
+    """Cut a plan into units of `size` images and one of the `groups` of variants."""
+    number = 0
+    for start in range(0, len(keys), size):
+        for variants in groups:
+            yield WorkUnit(number, start, tuple(keys[start : start + size]), variants, shared=shared)
+            number += 1
+
 
 FilePer = Literal["image", "shard", "operation"]
 """Content of a file: one image or sequence, many images of a variant, or all images of an operation."""

@@ -184,7 +184,6 @@ class OriginalEncoder(Encoder):
         return self._choose(key).as_read(variant, key, pixels)
 
     def _choose(self, key: str) -> Encoder:
-        """Return the encoder of the suffix of `key`."""
         suffix = PurePosixPath(key).suffix.lower()
         if suffix in (".jpg", ".jpeg", ".jpe"):
             return JpegEncoder(self.quality, self.libjpeg)

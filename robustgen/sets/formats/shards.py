@@ -1,19 +1,35 @@
-"""Shards: files that contain the samples of many images, in the order of the images."""
+"""Shards: WebDataset and Parquet files with many images each."""
 
+import hashlib
+import json
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from typing import Any, BinaryIO, ClassVar
+from dataclasses import replace
+from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import ImageError
+from robustgen.files.containers.archives import END, member_bytes
+from robustgen.files.containers.tables import import_pyarrow
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.text_files import join_names
-from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, Writer, WrittenSet
-from robustgen.sets.formats.units import WorkUnit, cut
+from robustgen.pixels.benchmarks.kinds import Benchmark, Kind, Variant
+from robustgen.sets.formats import DEFAULTS, Format
+from robustgen.sets.formats.base import (
+    Encoded,
+    Encoder,
+    SetContent,
+    SetListing,
+    WorkUnit,
+    Writer,
+    WrittenSet,
+    cut,
+)
+from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, sample_key
 from robustgen.sets.sources.files import IndexedSource
-from robustgen.sets.sources.sample_names import KEYS
+from robustgen.sets.sources.shards import Parquet, WebDataset
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
@@ -61,8 +77,6 @@ class SampleWriter(Writer):
 
 
 class _OpenShards:
-    """Unit writer of shards."""
-
     def __init__(self, label: Callable[[str], int], shards: ExitStack) -> None:
         self._label, self._shards = label, shards
         self.files: dict[str, BinaryIO] = {}
@@ -148,3 +162,195 @@ class Shards(WrittenSet):
     def open(self, variant: Variant) -> IndexedSource:
         """Open the shards of a variant."""
         return self.reader(f"{self.root}/{self.places[variant]}", kind=self.kind)
+
+
+# --- WebDataset ----------------------------------------------------------------------------------
+
+
+# Suffixes that readers of WebDatasets expect.
+_SUFFIXES: Final = {"jpeg": "jpg"}
+
+INFO: Final = "_info.json"
+"""File that describes a set for timm."""
+
+
+class WebDatasetWriter(ShardWriter):
+    """Writer of `<corruption>/<severity>/000000.tar` and `nshards.txt`, with root files for readers."""
+
+    format = "webdataset"
+    reader = WebDataset
+
+    def shard_name(self, number: int) -> str:
+        """Return ``000012.tar``."""
+        return f"{number:06d}.tar"
+
+    @contextmanager
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
+        """Begin an archive with two members per sample: the file, and its label in decimal."""
+
+        def add(key: str, label: int, sample: Encoded) -> None:
+            file.write(_pack(sample, label))
+
+        yield add
+        file.write(END)
+
+    def measure(self, encoded: Encoded) -> int:
+        """Return the number of bytes of both members."""
+        return len(_pack(encoded, 0))
+
+    def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the files that name samples and classes, and that count and describe the shards."""
+        counts = {f"{folder}/nshards.txt": b"%d\n" % self.count for folder in folders}
+        names = {CLASS_NAMES: join_names(listing.classes()), INFO: self._describe(listing, folders)}
+        return {**super().list_companions(listing, folders), **names, **counts}
+
+    def _describe(self, listing: SetListing, folders: Sequence[str]) -> bytes:
+        """Return the content of `_info.json`: shards and sample counts of each variant, as splits."""
+        count, size, splits, lacking = len(listing.keys), self.shard_size, {}, listing.failed()
+        affected = {key for key, _ in lacking}
+        shards = {key: self.shard_number(i, key) for i, key in enumerate(listing.keys) if key in affected}
+        for folder in folders:
+            failed = {key for key, own in lacking if own in ("", folder)}
+            omitted = Counter(shards[key] for key in failed & shards.keys())
+            lengths = [min(size, count - number * size) - omitted[number] for number in range(self.count)]
+            splits[folder] = {
+                "name": folder,
+                "num_samples": sum(lengths),
+                "filenames": [f"{folder}/{self.shard_name(number)}" for number in range(self.count)],
+                "shard_lengths": lengths,
+            }
+        return json.dumps({"splits": splits}, indent=1).encode() + b"\n"
+
+
+def _pack(sample: Encoded, label: int) -> bytes:
+    """Return the members of a sample: the file, and its label."""
+    stem, suffix = sample_key(sample.name), sample.name.rpartition(".")[2].lower()
+    image = member_bytes(f"{stem}.{_SUFFIXES.get(suffix, suffix)}", sample.data)
+    return image + member_bytes(f"{stem}.cls", b"%d" % label)
+
+
+class WebDatasetShards(Shards):
+    """Set of tar archives of samples: `<key>.jpg` (or another image, or `.mp4`) and `<key>.cls`."""
+
+    format = "webdataset"
+    suffix = ".tar"
+    reader = WebDataset
+
+
+WEBDATASET: Final = Format("WebDataset", DEFAULTS, WebDatasetWriter, WebDatasetShards)
+
+
+# --- Parquet -------------------------------------------------------------------------------------
+
+
+# Readers fetch complete row groups; viewers of hubs need small ones.
+_ROWS_PER_GROUP: Final = 100
+
+SAMPLE_COLUMNS: Final[Mapping[Kind, str]] = {"c": "image", "p": "video"}
+"""Names of the sample column, by which the library `datasets` detects its type."""
+
+FOLDER: Final = "data"
+"""Parent of the variant folders; contains only tables, as pandas, Polars and Dask read whole folders."""
+
+
+class ParquetWriter(ShardWriter):
+    """Writer of `data/<corruption>/<severity>/00000-of-00050.parquet`.
+
+    Columns are ``image`` (or ``video``), a struct of ``bytes`` and ``path``; ``label``; the operation,
+    its level, and the key of the source image. The names of all classes are in the metadata of the schema,
+    where the library `datasets` expects them.
+    """
+
+    format = "parquet"
+    reader = Parquet
+
+    def __init__(
+        self, encoder: Encoder, images: int, shard_size: int, benchmark: Benchmark, classes: Iterable[str]
+    ) -> None:
+        super().__init__(encoder, images, shard_size)
+        sample = SAMPLE_COLUMNS[benchmark.kind]
+        self.columns = sample, "label", benchmark.operation, benchmark.level, "key"
+        self.classes = [_as_text(name) for name in classes]
+
+    @classmethod
+    def create(cls, encoder: Encoder, content: SetContent) -> Writer:
+        """Return the writer of a set."""
+        images, classes = len(content.keys), content.source.classes
+        return cls(encoder, images, content.shard_size, content.benchmark, classes)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of samples and shards, and the columns."""
+        return super().settings() | {"columns": [*self.columns]}
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions for the samples, and that of pyarrow."""
+        return super().versions() | {"pyarrow": str(import_pyarrow()[0].__version__)}
+
+    def shard_name(self, number: int) -> str:
+        """Return ``00012-of-00050.parquet``."""
+        return f"{number:05d}-of-{self.count:05d}.parquet"
+
+    def shard_path(self, variant: Variant, number: int) -> str:
+        """Return ``data/fog/3/00012-of-00050.parquet``."""
+        return f"{FOLDER}/{super().shard_path(variant, number)}"
+
+    def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
+        """Yield a unit for the images of each shard; units depend on the classes and the shard count."""
+        shared = hashlib.sha256("\0".join([str(self.count), *self.classes]).encode()).hexdigest()
+        for unit in super().cut(keys, variants):
+            yield replace(unit, shared=shared)
+
+    @contextmanager
+    def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
+        """Begin an uncompressed table; images and videos are already compressed."""
+        pyarrow, parquet = import_pyarrow()
+        cell = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+        text = {"dtype": "string", "_type": "Value"}
+        types: tuple[tuple[Any, dict[str, Any]], ...] = (
+            (cell, {"_type": self.columns[0].capitalize()}),
+            (pyarrow.int64(), {"names": self.classes, "_type": "ClassLabel"}),
+            (pyarrow.string(), text),
+            # Severities may be fractional, and all files share one schema.
+            (pyarrow.float64(), {"dtype": "float64", "_type": "Value"}),
+            (pyarrow.string(), text),
+        )
+        features = {name: feature for name, (_, feature) in zip(self.columns, types, strict=True)}
+        schema = pyarrow.schema(
+            [(name, kind) for name, (kind, _) in zip(self.columns, types, strict=True)],
+            metadata={"huggingface": json.dumps({"info": {"features": features}})},
+        )
+        with parquet.ParquetWriter(
+            file, schema, compression="none", use_dictionary=False, write_statistics=False, store_schema=True
+        ) as writer:
+            rows: list[dict[str, Any]] = []
+
+            def add(key: str, label: int, sample: Encoded) -> None:
+                content = {"bytes": sample.data, "path": _as_text(sample.name)}
+                values = content, label, variant.name, float(variant.level), _as_text(key)
+                rows.append(dict(zip(self.columns, values, strict=True)))
+                if len(rows) == _ROWS_PER_GROUP:
+                    flush()
+
+            def flush() -> None:
+                writer.write_table(pyarrow.Table.from_pylist(rows, schema))
+                rows.clear()
+
+            yield add
+            if rows:
+                flush()
+
+
+def _as_text(name: str) -> str:
+    """Return `name` with characters invalid in UTF-8 replaced."""
+    return name.encode("utf-8", "replace").decode()
+
+
+class ParquetShards(Shards):
+    """Set of Parquet files with a column of images or videos and one of labels."""
+
+    format = "parquet"
+    suffix = ".parquet"
+    reader = Parquet
+
+
+PARQUET: Final = Format("Parquet", DEFAULTS, ParquetWriter, ParquetShards)

@@ -14,13 +14,11 @@ from robustgen.files.containers.tables import ParquetTable, RowPlace, import_pya
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.formats import Format
-from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, Writer, WrittenSet
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, WorkUnit, Writer, WrittenSet
 from robustgen.sets.formats.shards import AddSample, SampleWriter
 from robustgen.sets.formats.trees import TreeWriter
-from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Options
-from robustgen.sets.sources.cells import Result, replace_images
-from robustgen.sets.sources.table import Table, find_layout, name_images
+from robustgen.sets.sources.table import Result, Table, find_layout, name_images, replace_images
 
 FindResult = Callable[[str], Result | None]
 """Function from the key of an image to its result; None if it failed."""
@@ -188,7 +186,6 @@ class TableWriter(SampleWriter):
 
 
 def _describe(name: str, source: Table, encoder: Encoder) -> dict[str, Any]:
-    """Return the settings of the format called `name`."""
     return {"format": name, "columns": list(source.columns), "sample": encoder.settings()}
 
 
@@ -221,19 +218,19 @@ class FileTableWriter(TreeWriter):
 
     def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables with the rows whose images are created, and the rows without images."""
+
+        def name_result(key: str) -> Result:
+            return Result(b"", PurePosixPath(self.encoder.output_name(key) or key).suffix)
+
         made_all = {*self.source.keys()} <= {*listing.keys}
         chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
         for number, file in enumerate(self.source.files):
             buffer = io.BytesIO()
-            for _ in _copy_table(self.source, number, chosen, self._name_result, buffer):
+            for _ in _copy_table(self.source, number, chosen, name_result, buffer):
                 # Each row is written when the next one is requested.
                 pass
             content[file.name] = buffer.getvalue()
         return {f"{folder}/{name}": data for folder in folders for name, data in content.items()}
-
-    def _name_result(self, key: str) -> Result:
-        """Return the suffix of the output for the image `key`, which the cell names."""
-        return Result(b"", PurePosixPath(self.encoder.output_name(key) or key).suffix)
 
 
 # --- reading -------------------------------------------------------------------------------------

@@ -14,11 +14,10 @@ from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import name_image_in_errors
-from robustgen.sets.formats.base import Encoded, Encoder, SetContent, Writer, WrittenSet
-from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
+from robustgen.sets.sources.arrays import NumberedSource
 from robustgen.sets.sources.base import Items, Options
 from robustgen.sets.sources.folder import ImageFolder, Named
-from robustgen.sets.sources.numbered import NumberedSource
 from robustgen.sets.sources.places import Place
 
 VIDEO = ".mp4"

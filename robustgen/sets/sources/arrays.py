@@ -1,25 +1,402 @@
-"""Arrays of images with their labels."""
+"""Arrays of images with their labels: `.npy` files, `.npz` archives, MATLAB's `.mat` files."""
 
+import hashlib
+import io
+import math
 import re
+import shutil
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.errors import ImageError
+from robustgen.files.containers import array_files
+from robustgen.files.containers.archives import HARMLESS_BYTES, MOST_GROWTH
+from robustgen.files.containers.array_files import StoredArray
+from robustgen.files.storage import Store
 from robustgen.files.text_files import parse_object, split_names
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Location
+from robustgen.pixels.imaging.decode import Location, as_rgb
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.array_files import ArrayFile, NpyFiles, open_array_file
-from robustgen.sets.sources.base import DEFAULTS, Options, class_of, name_source_in_errors
-from robustgen.sets.sources.classes import sort_classes
+from robustgen.sets.sources.base import (
+    DEFAULTS,
+    Options,
+    Source,
+    check_split,
+    class_of,
+    name_source_in_errors,
+)
+from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, name_folders, sort_classes
+from robustgen.sets.sources.copies import Copies
 from robustgen.sets.sources.labels import parse_labels
-from robustgen.sets.sources.numbered import Rows, UnpackedSource, number_rows
 from robustgen.sets.sources.places import ARRAYS, Place, find_place
-from robustgen.sets.sources.sample_names import CLASS_NAMES, KEYS
-from robustgen.sets.sources.walk import is_image
+from robustgen.sets.sources.trees import is_image
+
+_FEWEST_DIGITS = 5
+
+
+class Rows(NamedTuple):
+    """Images of a source.
+
+    Attributes
+    ----------
+    images : uint8 ndarray of shape (N, H, W, 3) or (N, H, W)
+    labels : int64 ndarray of shape (N,)
+    classes : tuple of str
+        Names of the classes, in the order of the labels.
+    are_numbers : bool
+        Whether the classes are bare numbers, of which there may be more.
+    keys : tuple of str
+        Names of the images; () if they are numbered.
+    """
+
+    images: Rgb
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+    are_numbers: bool = False
+    keys: tuple[str, ...] = ()
+
+
+class NumberedSource(Source):
+    """Images in the rows of an array, with one label each; keys are row numbers.
+
+    Parameters
+    ----------
+    path : path or URL
+    options : Options
+    """
+
+    splits: tuple[str, ...] = ("test", "train")
+    """Names of the splits; the first is the default."""
+
+    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+        self._place = find_place(path)
+        super().__init__(self._place.location)
+        self._split = check_split(self.location, options.split or self.splits[0], self.splits)
+
+    @abstractmethod
+    def _read(self) -> Rows:
+        """Read the images and their labels."""
+
+    @cached_property
+    def _rows(self) -> Rows:
+        with name_source_in_errors(self.location):
+            rows = self._read()
+            return rows._replace(classes=tuple(name_folders(rows.classes)))
+
+    @property
+    def images(self) -> Rgb:
+        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
+        return self._rows.images
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of `images`."""
+        return self._rows.images.shape
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Return all labels: int64 ndarray of shape (N,)."""
+        return self._rows.labels
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the class names in the order of the labels; digits if the classes have no names."""
+        return self._rows.classes
+
+    @property
+    def class_count(self) -> int | None:
+        """Return the number of classes; None if they are bare numbers, of which there may be more."""
+        return None if self._rows.are_numbers else len(self.classes)
+
+    def tree_path(self, key: str) -> str:
+        """Return ``<class>/<row number>``; a name that has a folder stays as it is."""
+        return key if "/" in key else f"{self.classes[self.label(key)]}/{key}"
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        return self._rows.keys or number_rows(len(self.labels))
+
+    @cached_property
+    def _indices(self) -> dict[str, int]:
+        return {key: index for index, key in enumerate(self._keys)}
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the names of the rows in order, usually their numbers."""
+        return self._keys
+
+    def load(self, key: str) -> Rgb:
+        """Return a copy of one image: uint8 (H, W, 3); raise an ImageError if `key` is unknown."""
+        return self.read(key)[0]
+
+    def read(self, key: str) -> tuple[Rgb, str]:
+        """Return a copy of one image and the identity of its bytes."""
+        image = self.images[self._index(key)]
+        return as_rgb(image).copy(), hashlib.sha256(image.tobytes()).hexdigest()[:16]
+
+    def label(self, key: str) -> int:
+        """Return the label of one image; raise an ImageError if `key` is unknown."""
+        return int(self.labels[self._index(key)])
+
+    def size(self, key: str) -> int:
+        """Return the size of one image in bytes; raise an ImageError if `key` is unknown."""
+        self._index(key)
+        return int(self._rows.images[0].nbytes)
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image in pixels; raise an ImageError if `key` is unknown."""
+        self._index(key)
+        return self.shape[2], self.shape[1]
+
+    def _index(self, key: str) -> int:
+        try:
+            return self._indices[key]
+        except KeyError:
+            raise ImageError(f"no such image in {self.location}", key) from None
+
+
+class UnpackedSource(NumberedSource):
+    """Images in an array that is unpacked once into a temporary file; worker processes use it too.
+
+    Parameters are those of `NumberedSource`.
+    """
+
+    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+        super().__init__(path, options)
+        self._copies = Copies()
+
+    @abstractmethod
+    def _unpack(self, target: BinaryIO) -> None:
+        """Write the images as an `.npy` file."""
+
+    @cached_property
+    def images(self) -> Rgb:
+        """Return all images: uint8 ndarray of shape (N, H, W, 3) or (N, H, W)."""
+        name = f"{self._split}.npy"
+        with name_source_in_errors(self.location):
+            store = self._copies.find(name, self._unpack, self.location)
+        images: Rgb = np.load(f"{store.location}/{name}", mmap_mode="r")
+        return images
+
+    def make_ready(self) -> None:
+        """Unpack the images, to spare each worker the work."""
+        _ = self.images
+
+
+def number_rows(count: int) -> tuple[str, ...]:
+    """Return the keys of so many images without names: "00000", "00001", ..."""
+    digits = max(_FEWEST_DIGITS, len(str(count - 1)))
+    return tuple(f"{row:0{digits}d}" for row in range(count))
+
+
+# --- files of arrays -----------------------------------------------------------------------------
+
+
+Shape = tuple[int, ...]
+
+_MOST_LABEL_BYTES: Final = 1 << 26
+# Of MATLAB's classes, those of labels and images.
+_DTYPES: Final = {"double": "float64", "single": "float32", "logical": "bool", "char": "U"}
+
+
+class ArrayFile(ABC):
+    """File or folder with named arrays.
+
+    All methods raise an OSError or a ValueError if an array is missing, damaged or too large.
+
+    Attributes
+    ----------
+    store : Store
+    name : str
+        Name of the file in the store; "" for the whole folder.
+    images : str
+        Name of the only array that can be the images; "" if any can.
+    """
+
+    images = ""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.store, self.name = store, name
+
+    @abstractmethod
+    def list_names(self) -> list[str]:
+        """Return the names of the arrays."""
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an array called `name`."""
+        return name in self.list_names()
+
+    @abstractmethod
+    def describe(self, name: str) -> tuple[Shape, np.dtype[Any]]:
+        """Return shape and dtype of an array, in the order of axes of `write_images`."""
+
+    @abstractmethod
+    def read(self, name: str) -> NDArray[Any]:
+        """Read an array of labels."""
+
+    @abstractmethod
+    def write_images(self, name: str, target: BinaryIO) -> None:
+        """Write an array of images, (N, H, W) or (N, H, W, C), as an `.npy` file."""
+
+
+class NpyFiles(ArrayFile):
+    """The `.npy` files of a folder; `name` is the file of the images, or "" if any can be."""
+
+    def __init__(self, store: Store, name: str = "") -> None:
+        super().__init__(store, name)
+        self.images = name[: -len(".npy")]
+
+    def list_names(self) -> list[str]:
+        """Return the names of the files without their suffix."""
+        paths = (entry.path for entry in self.store.list() if "/" not in entry.path)
+        return [path[: -len(".npy")] for path in paths if path.lower().endswith(".npy")]
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of this name."""
+        return self.store.exists(f"{name}.npy")
+
+    def describe(self, name: str) -> tuple[Shape, np.dtype[Any]]:
+        """Return shape and dtype of an array."""
+        with self._open(name) as array:
+            return array.shape, array.dtype
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Read an array of labels."""
+        with self._open(name) as array:
+            _check_labels(name, array.shape, array.dtype)
+            return array.read()
+
+    def write_images(self, name: str, target: BinaryIO) -> None:
+        """Copy the file of an array."""
+        with self.store.open(f"{name}.npy") as file:
+            shutil.copyfileobj(file, target)
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[StoredArray]:
+        with self.store.open(f"{name}.npy") as file:
+            yield StoredArray(file)
+
+
+class NpzFile(ArrayFile):
+    """An archive of arrays."""
+
+    def list_names(self) -> list[str]:
+        """Return the names of the arrays."""
+        with self._open() as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+
+    def describe(self, name: str) -> tuple[Shape, np.dtype[Any]]:
+        """Return shape and dtype of an array."""
+        with self._open() as archive:
+            return array_files.find_array(archive, name)[1:]
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Read an array of labels."""
+        with self._open() as archive:
+            member, shape, dtype = array_files.find_array(archive, name)
+            _check_labels(name, shape, dtype)
+            labels: NDArray[Any] = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
+            return labels
+
+    def write_images(self, name: str, target: BinaryIO) -> None:
+        """Decompress an array."""
+        with self._open() as archive, archive.open(array_files.find_array(archive, name)[0]) as images:
+            shutil.copyfileobj(images, target)
+
+    @contextmanager
+    def _open(self) -> Iterator[zipfile.ZipFile]:
+        with self.store.open(self.name) as file, zipfile.ZipFile(file) as archive:
+            yield archive
+
+
+class MatFile(ArrayFile):
+    """A file of MATLAB, whose last axis is usually that of the images."""
+
+    @cached_property
+    def _listed(self) -> Mapping[str, tuple[Shape, str]]:
+        from scipy.io import whosmat
+
+        try:
+            with self.store.open(self.name) as file:
+                return {name: (shape, kind) for name, shape, kind in whosmat(file)}
+        except NotImplementedError:
+            raise ValueError("is a file of MATLAB 7.3, which SciPy does not read; save it with -v7") from None
+
+    def list_names(self) -> list[str]:
+        """Return the names of the arrays."""
+        return [*self._listed]
+
+    def describe(self, name: str) -> tuple[Shape, np.dtype[Any]]:
+        """Return shape and dtype of an array, with the images on the first axis."""
+        shape, dtype = self._look_up(name)
+        return tuple(shape[axis] for axis in _order_axes(name, shape)), dtype
+
+    def read(self, name: str) -> NDArray[Any]:
+        """Read an array of labels."""
+        _check_labels(name, *self._look_up(name))
+        return self._load(name)
+
+    def write_images(self, name: str, target: BinaryIO) -> None:
+        """Write an array with the images on the first axis."""
+        images = self._load(name)
+        np.save(target, np.ascontiguousarray(images.transpose(_order_axes(name, images.shape))))
+
+    def _look_up(self, name: str) -> tuple[Shape, np.dtype[Any]]:
+        shape, kind = self._listed[name]
+        try:
+            dtype = np.dtype(_DTYPES.get(kind, kind))
+        except TypeError:
+            raise ValueError(f"{name}: is of MATLAB's class {kind}, not an array") from None
+        size = math.prod(shape) * dtype.itemsize
+        if size > max(HARMLESS_BYTES, MOST_GROWTH * self.store.stat(self.name).size):
+            raise ValueError(f"{name}: unpacks to {size} bytes, too large for images")
+        return shape, dtype
+
+    def _load(self, name: str) -> NDArray[Any]:
+        from scipy.io import loadmat
+
+        with self.store.open(self.name) as file:
+            array: NDArray[Any] = loadmat(file, variable_names=[name], chars_as_strings=True)[name]
+        return array
+
+
+def open_array_file(store: Store, name: str) -> ArrayFile:
+    """Open the file `name`, whose suffix tells its kind."""
+    kinds: dict[str, type[ArrayFile]] = {".npy": NpyFiles, ".npz": NpzFile, ".mat": MatFile}
+    if name[-4:].lower() not in kinds:
+        raise ValueError(f"not a file of arrays ({', '.join(kinds)})")
+    return kinds[name[-4:].lower()](store, name)
+
+
+def _check_labels(name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Raise a ValueError for an array that cannot contain a label for each image."""
+    in_line = max(shape, default=0) == math.prod(shape)
+    if not in_line or dtype.kind not in "biufU" or math.prod(shape) * dtype.itemsize > _MOST_LABEL_BYTES:
+        way = "; pass one integer for each image, for instance labels.argmax(1)" if not in_line else ""
+        raise ValueError(f"{name}: {dtype} {shape} is not an array of labels{way}")
+
+
+def _order_axes(name: str, shape: Shape) -> tuple[int, ...]:
+    if len(shape) == 4 and shape[2] in (1, 3):
+        return 3, 0, 1, 2
+    if len(shape) == 3 and shape[0] == shape[1]:
+        if shape[1] == shape[2]:
+            raise ValueError(
+                f"{name}: the axis of the images is unclear in {shape}; save it as .npy (N, H, W)"
+            )
+        return 2, 0, 1
+    return tuple(range(len(shape)))
+
+
+# --- sources of named arrays ---------------------------------------------------------------------
+
 
 # Names of images and labels: of a split, and without splits. The last ones are those of our own sets.
 _OF_SPLIT: Final = (("{}_images", "{}_labels"), ("x_{}", "y_{}"), ("X_{}", "y_{}"))
@@ -166,7 +543,7 @@ def is_arrays(place: Place) -> bool:
     )
 
 
-KIND: Final = SourceKind(is_arrays, Arrays)
+ARRAY_FILES: Final = SourceKind(is_arrays, Arrays)
 
 
 def _list_words(name: str) -> list[str]:

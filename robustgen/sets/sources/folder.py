@@ -14,12 +14,10 @@ from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, class_of
-from robustgen.sets.sources.files import EncodedSource
-from robustgen.sets.sources.index import SourceListing
+from robustgen.sets.sources.files import EncodedSource, SourceListing
 from robustgen.sets.sources.labels import read_labels
 from robustgen.sets.sources.places import PARQUET, Place, find_place
-from robustgen.sets.sources.trees import FolderTree, open_tree
-from robustgen.sets.sources.walk import UNREAD, describe_unread, is_image
+from robustgen.sets.sources.trees import UNREAD, FolderTree, describe_unread, is_image, open_tree
 
 _SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
 _RECORD: Final = "dataset.json"
@@ -222,7 +220,7 @@ def put_into_classes(
             yield name, name, reason or f"no label in {where}"
 
 
-def _has_metadata_of_folders(place: Place) -> bool:
+def is_img2dataset(place: Place) -> bool:
     """Return True for a folder with ``00000`` and the metadata of its images, ``00000.parquet``."""
     found = place.children if place.is_folder else {}
     return any(is_folder and f"{name}{PARQUET}" in found for name, is_folder in found.items())
@@ -233,7 +231,7 @@ def _open_images(place: Place, options: Options) -> FileSource:
 
 
 LABELLED: Final = SourceKind(lambda _: False, LabelledFolder)
-SHARD_FOLDERS: Final = SourceKind(_has_metadata_of_folders, ShardFolders)
+SHARD_FOLDERS: Final = SourceKind(is_img2dataset, ShardFolders)
 FOLDER: Final = SourceKind(lambda _: True, _open_images, has_split_folders=True)
 
 

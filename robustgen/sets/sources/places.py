@@ -4,12 +4,14 @@ import fnmatch
 import itertools
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
+from robustgen.files.containers.archives import open_compressed
 from robustgen.files.storage import Store, locate, open_store
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location
 from robustgen.sets.sources.base import name_source_in_errors
@@ -148,3 +150,95 @@ def _expand_braces(text: str) -> Iterator[str]:
         choices = (f"{number:0{width}d}" for number in range(int(span[1]), int(span[2]) + 1))
     for choice in choices:
         yield from _expand_braces(f"{text[: braces.start()]}{choice}{text[braces.end() :]}")
+
+
+# --- files of known names ------------------------------------------------------------------------
+
+
+# CIFAR unpacks to 186 MB; skipping the rest of a larger archive would only take time.
+_MOST_UNPACKED: Final = 2 << 30
+
+
+def read_named_files(
+    place: Place, names: Collection[str], folders: Collection[str], most: int
+) -> dict[str, bytes]:
+    """Read the files called `names` in a folder or in `folders` below it, or in `folders` of a tar.
+
+    Raises
+    ------
+    OSError
+        `place` cannot be read.
+    ValueError
+        A file has more than `most` bytes, or the tar is far larger than such files.
+    """
+    found: dict[str, bytes] = {}
+    if place.is_folder:
+        for path in (prefix + name for prefix in ("", *(f"{each}/" for each in folders)) for name in names):
+            if place.folder.exists(path):
+                found.setdefault(PurePosixPath(path).name, place.folder.read(path, 0, most + 1))
+    else:
+        with place.store.open(place.name) as packed, open_compressed(packed) as archive:
+            for member in archive:
+                if member.offset_data + member.size > _MOST_UNPACKED:
+                    raise ValueError(f"unpacks to more than {_MOST_UNPACKED} bytes")
+                folder, _, name = member.name.rpartition("/")
+                wanted = name in names and PurePosixPath(folder).name in folders
+                if wanted and member.isreg() and (file := archive.extractfile(member)):
+                    found.setdefault(name, file.read(most + 1))
+    for name, content in found.items():
+        if len(content) > most:
+            raise ValueError(f"{name} has more than {most} bytes")
+    return found
+
+
+# --- formats of other libraries ------------------------------------------------------------------
+
+
+_EXPORT: Final = "write its images into class folders, or as WebDataset shards or Parquet"
+# Pattern of file names, name of the format, and the way to convert it.
+_FOREIGN: Final = (
+    (
+        r"dataset_dict\.json|.+\.arrow",
+        "a folder of `save_to_disk`",
+        "load it with datasets.load_from_disk, and write each split with .to_parquet('test.parquet')",
+    ),
+    (
+        r".+\.tfrecords?(-.*|\.gz)?|\w+-\d{5}-of-\d{5}",
+        "TFRecord",
+        f"{_EXPORT}, for instance with tensorflow_datasets.as_numpy",
+    ),
+    (
+        r"data\.mdb|lock\.mdb|.+\.lmdb",
+        "an LMDB",
+        f"{_EXPORT}, for instance the entries of lmdb.open(...).begin()",
+    ),
+    (r".+\.beton", "FFCV", "name the images that the .beton was written from, or " + _EXPORT),
+    (r".+\.rec", "RecordIO", f"{_EXPORT}, for instance with mxnet.recordio"),
+    (r".+\.(h5|hdf5)", "HDF5", "write its arrays with numpy.savez(file, images=..., labels=...)"),
+    (
+        r".+\.(pt|pth)",
+        "a file of PyTorch",
+        "write its tensors with numpy.savez(file, images=..., labels=...)",
+    ),
+    (r".+\.(pkl|pickle)", "a pickle", "write its arrays with numpy.savez(file, images=..., labels=...)"),
+    (r".+\.(7z|rar|zst)", "a compressed file", "unpack it, or pack it as .zip or .tar"),
+)
+
+
+def explain_foreign(place: Place) -> str:
+    """Return the format of another library that is at `place`, and a way to convert it; "" if unknown."""
+    names = [*_walk_names(place)] if place.is_folder else [place.name]
+    for pattern, kind, way in _FOREIGN:
+        if found := next((name for name in names if re.fullmatch(pattern, name, re.IGNORECASE)), None):
+            there = f"contains {found}: " if place.is_folder else ""
+            return f"{there}{kind}, which is not read; {way}"
+    return ""
+
+
+def _walk_names(place: Place, depth: int = 2) -> Iterator[str]:
+    """Yield the names in a folder, and in folders in it, as some libraries name folders after releases."""
+    for name, is_folder in sorted(place.children.items()):
+        if not is_folder:
+            yield name
+        elif depth:
+            yield from _walk_names(Place(f"{place.location}/{name}"), depth - 1)

@@ -1,19 +1,131 @@
 """Trees of files, in a folder or in an archive that is read in place."""
 
+import os
+import stat
 import tarfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.files.containers import archives
-from robustgen.pixels.imaging.decode import Location
+from robustgen.pixels.imaging.decode import EXTENSIONS, Complaint, Location, reason_of
 from robustgen.sets.sources.base import DEFAULTS, Options, Reusable, name_source_in_errors
-from robustgen.sets.sources.foreign import explain_foreign
-from robustgen.sets.sources.index import Index, SourceListing
-from robustgen.sets.sources.places import ARCHIVES, Place, find_place
-from robustgen.sets.sources.walk import Found, check_name, find_by_name, is_image, walk
+from robustgen.sets.sources.files import Index, SourceListing
+from robustgen.sets.sources.places import ARCHIVES, Place, explain_foreign, find_place
+
+# A key, and the reason for refusing it, or None.
+Found = tuple[str, str | None]
+
+UNREAD = "in an unsupported format"
+"""Reason for skipping an image that does not count as a failure."""
+_UNREAD_EXTENSIONS = (
+    *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
+    *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".dcm", ".dicom", ".nii", ".nii.gz"),
+    *(".jpx", ".jpf", ".j2c", ".jpc", ".pfm", ".pam", ".pcx", ".ico", ".icns", ".sgi", ".ras", ".xbm"),
+    *(".qoi", ".dds", ".fits"),
+)
+# Files without a suffix that are no images.
+_NOTES = {
+    *("readme", "license", "licence", "copying", "notice", "authors", "version", "changelog", "makefile"),
+    *("dockerfile", "sha256sums", "md5sums"),
+}
+# Folders that link to each other have exponentially many paths through them.
+_MOST_LINKS = 3
+
+
+def walk(root: Path, folder: str = "", deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
+    """Yield the images below the `folder` of `root`, or only those directly in it, in any order.
+
+    Links are followed if they lead below `root` or below one of the folders in `follow`.
+    """
+    places = tuple(os.path.realpath(place) for place in (root, *follow))
+    # Prefix of the keys, real path, and the folders whose links lead there.
+    pending: list[tuple[str, str, tuple[str, ...]]] = [("", os.path.realpath(root / folder), ())]
+    while pending:
+        prefix, real, trail = pending.pop()
+        try:
+            with os.scandir(real) as listed:
+                entries = [entry for entry in listed if entry.name[0] != "."]
+        except OSError as error:
+            yield check_name(prefix.rstrip("/"), f"folder cannot be listed: {reason_of(error)}")
+            continue
+        for entry in entries:
+            key, path, links = prefix + entry.name, entry.path, trail
+            if entry.is_symlink():
+                path, links = os.path.realpath(path), (*trail, real)
+                is_folder, refusal = _follow(entry, path, links, places)
+            else:
+                is_folder, refusal = entry.is_dir(), None
+            if is_folder:
+                if refusal:
+                    yield check_name(key, refusal)
+                elif deep:
+                    pending.append((f"{key}/", path, links))
+            else:
+                yield from find_by_name(key, refusal or (None if entry.is_file() else "not a regular file"))
+
+
+def _follow(
+    entry: os.DirEntry[str], real: str, trail: tuple[str, ...], places: tuple[str, ...]
+) -> tuple[bool, str | None]:
+    """Return whether a link to `real` leads to a folder, and the reason for refusing the link, if any."""
+    try:
+        is_folder = stat.S_ISDIR(entry.stat().st_mode)
+    except OSError as error:
+        # A name without extension may be a class folder.
+        return "." not in entry.name, f"symlink that cannot be followed: {reason_of(error)}"
+    refusal = None
+    if not any(Path(real).is_relative_to(place) for place in places):
+        refusal = "symlink that leaves the source (the key follow_links allows its target)"
+    elif is_folder and any(Path(visited).is_relative_to(real) for visited in trail):
+        refusal = "symlink loop"
+    elif is_folder and len(trail) > _MOST_LINKS:
+        refusal = f"more than {_MOST_LINKS} symlinked folders within each other"
+    return is_folder, refusal
+
+
+def describe_unread(names: Sequence[str]) -> str:
+    """Describe images in unsupported formats in one line: the count of each suffix, and the first name."""
+    counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
+    kinds = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in sorted(counts.items()))
+    rename = "; add the suffix of their format to images without one" * ("" in counts)
+    convert = "; convert them, for instance to PNG" * any(counts)
+    return f"skipped, {UNREAD}: {kinds} ({names[0]!r}, ...){convert}{rename}"
+
+
+def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
+    """Describe the warnings of decoders in one line: the number of images, and the first one; [] if none."""
+    texts = dict(sorted(complaints, reverse=True))
+    named = [f"{name!r}: {text}" for name, text in [*texts.items()][-1:]]
+    return [f"decoded with warnings: {format_count(len(texts), 'image')} ({each}, ...)" for each in named]
+
+
+def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
+    """Yield the file `name` if it is named like an image, with the reason for refusing it."""
+    last = name.rpartition("/")[2].lower()
+    if is_image(name):
+        yield check_name(name, refusal)
+    elif not refusal and (name.lower().endswith(_UNREAD_EXTENSIONS) or not ("." in last or last in _NOTES)):
+        yield check_name(name, UNREAD)
+
+
+def check_name(key: str, reason: str | None) -> Found:
+    """Return `key` in printable form; refuse it if it was not printable."""
+    printable = key.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return printable, reason or (None if printable == key else "file name is not valid UTF-8")
+
+
+def is_image(name: str) -> bool:
+    """Return True if a file name has the suffix of an image."""
+    return name.lower().endswith(EXTENSIONS)
+
+
+# --- folders and archives ------------------------------------------------------------------------
+
 
 # No image is larger; larger sizes in headers are refused.
 _MOST_MEMBER_BYTES: Final = 1 << 29
@@ -144,7 +256,7 @@ def list_archive(index: Index, number: int) -> SourceListing:
     with store.open(name) as content:
         if name.lower().endswith(".zip"):
             for raw_name, member in archives.list_members(content):
-                _add(listing, raw_name, member if isinstance(member, str) else (number, *member))
+                _add_member(listing, raw_name, member if isinstance(member, str) else (number, *member))
             return listing
         last, size = "the beginning", store.stat(name).size
         try:
@@ -157,13 +269,13 @@ def list_archive(index: Index, number: int) -> SourceListing:
                     found = "a link" if entry.issym() or entry.islnk() else "not a regular file"
                 elif entry.offset_data + entry.size > size:
                     found = "the archive ends within it"
-                _add(listing, entry.name, found)
+                _add_member(listing, entry.name, found)
         except tarfile.TarError as error:
             listing.refused[index.files[number].name] = f"damaged after {last}: {error}"
     return listing
 
 
-def _add(listing: SourceListing, raw_name: str, found: Any) -> None:
+def _add_member(listing: SourceListing, raw_name: str, found: Any) -> None:
     """Add a member, or the reason for refusing it; skip hidden ones."""
     parts = [part for part in raw_name.split("/") if part not in ("", ".")]
     if not parts or any(part[0] == "." and part != ".." for part in parts):

@@ -16,8 +16,8 @@ from robustgen.lab.models.onnx import OnnxModel
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from tests.digits import interrupt_model, logarithm, put_cifar, put_model
 from tests.helpers import cli, cli_error, make_c, put_photo, records_of, tree, wait_until
-from tests.sets.sources.test_archives import files_of, put_tar
-from tests.sets.sources.test_array_sources import put_medmnist
+from tests.sets.sources.test_published import put_medmnist
+from tests.sets.sources.test_trees import files_of, put_tar
 
 IMAGES = 30
 PLAIN = ("--mean", "0", "--std", "1")

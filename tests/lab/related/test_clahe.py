@@ -274,7 +274,7 @@ def test_any_folder_keeps_names_and_formats(photos, tmp_path):
     assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
 
 
-def test_class_folders_called_like_corruptions_are_a_folder_of_images(tmp_path):
+def test_state_called_like_corruptions_are_a_folder_of_images(tmp_path):
     put_photo(tmp_path / "weather" / "fog" / "a.JPEG")
     put_photo(tmp_path / "weather" / "snow" / "b.JPEG")
     preprocess(tmp_path / "weather", tmp_path / "out")

@@ -209,7 +209,7 @@ def test_superclasses_take_logits(laion):
     )
 
 
-def test_class_folders_may_be_superclasses(tmp_path):
+def test_state_may_be_superclasses(tmp_path):
     # As in the published set, whose labels count them in the order of their names.
     keys, labels = ["bird/a.JPEG", "fish/b.JPEG"], np.array([2, 7])
     for name in FAMILIES["laion-c"].names():

@@ -36,7 +36,6 @@ from tests.helpers import (
     litter,
     make_c,
     pictures,
-    until_open,
     until_under_way,
     wait_until,
     whole,
@@ -87,12 +86,6 @@ def test_another_version_of_a_library_is_refused_with_the_difference(photos, out
     versions = plan.list_versions()
     monkeypatch.setattr(plan, "list_versions", lambda _: versions | {"scipy": "9.9"})
     assert f"versions.scipy was '{versions['scipy']}' and is now '9.9'" in refused(photos, output)
-
-
-def test_corruptions_and_severities_may_be_added(photos, output, tmp_path):
-    make_c(photos, tmp_path / "out", *FEW, "--corruptions", "contrast", "--severities", "4", "--no-clean")
-    make_c(photos, tmp_path / "out", *FEW)
-    assert whole(tmp_path / "out") == whole(output)
 
 
 def test_overwrite_begins_anew_and_leaves_the_user_s_files_alone(photos, copied, tmp_path):
@@ -286,25 +279,6 @@ def test_after_a_power_cut_what_is_not_whole_is_made_again(photos, copied, outpu
     assert all(path.stat().st_ino == inode for path, inode in stamps.items() if path not in lost)
 
 
-def test_after_a_power_cut_arrays_and_shards_that_are_not_whole_are_made_again(
-    cifar, cifar_output, photos, tmp_path
-):
-    root = Path(shutil.copytree(cifar_output, tmp_path / "arrays"))
-    os.truncate(root / "contrast.npy", 1000)
-    (root / "dataset.json").unlink()
-    assert make_c(cifar[0], root, *CIFAR).stdout.startswith("100 images in ")
-    assert whole(root) == whole(cifar_output)
-    for form in ("webdataset", "parquet"):
-        flags = (*FEW, "--format", form, "--set", "shard_size=2")
-        make_c(photos, tmp_path / form, *flags)
-        before = whole(tmp_path / form)
-        shard = next((tmp_path / form).glob("**/contrast/4/*00001*"))
-        os.truncate(shard, 0)
-        said = make_c(photos, tmp_path / form, *flags).stdout
-        assert said.startswith("2 images in ") or said.startswith("10 images in "), said
-        assert whole(tmp_path / form) == before
-
-
 @pytest.mark.parametrize("kept", [None, 0, -20])
 def test_records_that_did_not_reach_the_disk_are_made_again(photos, copied, output, kept):
     (copied / "dataset.json").unlink()
@@ -489,25 +463,6 @@ def test_closed_streams_do_not_matter(many, tmp_path, closed):
 
 
 # --- Dask ----------------------------------------------------------------------------------------
-
-
-def test_a_cluster_gives_the_same_tree_though_a_worker_dies(many, tmp_path, dask, undisturbed_many):
-    """One of two workers is killed midway."""
-    port, output = free_port(), tmp_path / "out"
-    address = f"tcp://127.0.0.1:{port}"
-    dask("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
-    until_open(port)
-    common = ("--nworkers", 1, "--nthreads", 1, "--no-nanny", "--no-dashboard", "--local-directory", tmp_path)
-    workers = [dask("worker", address, "--host", "127.0.0.1", *common) for _ in range(2)]
-    process = start("make-c", "--source", many, "--output", output, *MANY, "--on", f"dask:{address}")
-    until_under_way(process, output, files=1000)
-    assert len([*(output / ".robustgen" / "records").iterdir()]) > 2, "records come in at the end only"
-    workers[0].kill()
-    _, errors = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, errors
-    assert workers[1].poll() is None
-    assert whole(output) == undisturbed_many
-    assert not litter(output)
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:{}", "nowhere", "foo://bar:1"])

@@ -11,12 +11,7 @@ from robustgen.sets.dataset.recipes import CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
-from tests.helpers import (
-    cli,
-    cli_error,
-    photo,
-    put_photo,
-)
+from tests.helpers import cli, cli_error, photo, put_photo
 from tests.source_writers import WRITERS
 
 

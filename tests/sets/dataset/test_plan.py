@@ -4,14 +4,7 @@ import json
 
 import pytest
 
-from tests.helpers import (
-    cli,
-    cli_error,
-    errors_of,
-    make_c,
-    put_photo,
-    tree,
-)
+from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
 
 ONE = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
 

@@ -16,7 +16,7 @@ from robustgen.lab import plans
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.dataset.reconcile import reconcile
 from robustgen.sets.dataset.run import run_plan
-from robustgen.sets.formats.units import WorkUnit
+from robustgen.sets.formats.base import WorkUnit
 from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole
 
 # --- the function --------------------------------------------------------------------------------

@@ -111,12 +111,6 @@ def test_a_source_behind_a_url_gives_the_same_set(photos, tmp_path, place):
     assert findings(f"{place}/out", "--deep", "all", status=0) == []
 
 
-def test_a_set_behind_a_url_is_a_source_again(photos, tmp_path, place):
-    make_c(photos, f"{place}/shards", "--format", "webdataset", "--set", "shard_size=2")
-    make_c(f"{place}/shards/clean/{{000000..000002}}.tar", f"{place}/out", "--limit", "1")
-    assert findings(f"{place}/out", "--deep", "all", status=0) == []
-
-
 # --- resuming, repairing, sharding ---------------------------------------------------------------
 
 
@@ -141,16 +135,6 @@ def test_what_is_lost_or_cut_short_is_made_again(photos, place, form):
     make_c(photos, f"{place}/out", *flags_of(form))
     assert stored(f"{place}/out") == before
     assert findings(f"{place}/out", status=0) == []
-
-
-@pytest.mark.slow("makes sets again in buckets")
-@pytest.mark.parametrize("form", ["jpeg", "npy", "webdataset"])
-def test_shards_of_a_remote_set(photos, tmp_path, place, form):
-    make_c(photos, tmp_path / "local", *flags_of(form))
-    said = make_c(photos, f"{place}/out", *flags_of(form), "--shard", "2/2").stdout
-    assert "unfinished shards: 1;" in said
-    make_c(photos, f"{place}/out", *flags_of(form), "--shard", "1/2")
-    assert stored(f"{place}/out") == whole(tmp_path / "local")
 
 
 @pytest.mark.slow("makes sets again in buckets")

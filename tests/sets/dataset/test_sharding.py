@@ -10,39 +10,9 @@ from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.running import Running
-from tests.helpers import (
-    CIFAR,
-    FEW,
-    cli,
-    cli_error,
-    findings,
-    litter,
-    make_c,
-    manifest,
-    put_photo,
-    whole,
-)
+from tests.helpers import FEW, cli, cli_error, findings, make_c, manifest, put_photo, whole
 
 # --- shards --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2)])
-def test_shards_one_after_another_give_the_tree_of_one_run(photos, output, tmp_path, order):
-    for number in order:
-        made = make_c(photos, tmp_path / "out", *FEW, "--shard", f"{number}/3").stdout
-        assert made.startswith(f"{10 if number < 3 else 5} images in ")
-        assert (tmp_path / "out" / "dataset.json").exists() == (number == order[-1])
-    assert whole(tmp_path / "out") == whole(output)
-    assert not litter(tmp_path / "out")
-
-
-def test_shards_of_arrays_on_one_disk(cifar, cifar_output, tmp_path):
-    for number, others in ((2, "1, 3"), (3, "1"), (1, None)):
-        said = make_c(cifar[0], tmp_path / "out", *CIFAR, "--shard", f"{number}/3").stdout
-        assert (f"unfinished shards: {others};" in said) == (others is not None)
-        assert (tmp_path / "out" / "dataset.json").exists() == (others is None)
-    assert whole(tmp_path / "out") == whole(cifar_output)
-    assert not litter(tmp_path / "out")
 
 
 def test_shards_of_arrays_agree_on_the_plan_whichever_starts_first(cifar, tmp_path):
@@ -137,6 +107,7 @@ def test_shards_that_have_not_ended_are_named(photos, tmp_path):
     assert "unfinished shards: 1, 4;" in make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4").stdout
     assert "nothing to do: all 5 images" in make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4").stdout
     make_c(photos, tmp_path / "out", *FEW, "--shard", "1/4")
+    assert not (tmp_path / "out" / "dataset.json").exists()
     assert "unfinished shards" not in make_c(photos, tmp_path / "out", *FEW, "--shard", "4/4").stdout
     assert manifest(tmp_path / "out")["complete"] is True
 

@@ -53,13 +53,6 @@ def claims(output):
     return Path(output) / ".robustgen" / "claims"
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """Claims of others are respected for a moment only."""
-    monkeypatch.setattr(ledger, "_PATIENCE", 0.5)
-    monkeypatch.setattr(ledger, "_PATIENT_UNITS", 0.0)
-
-
 # --- cooperation ---------------------------------------------------------------------------------
 
 

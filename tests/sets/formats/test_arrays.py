@@ -5,11 +5,7 @@ import numpy as np
 from robustgen import PERTURBATIONS, corrupt, perturb
 from robustgen.sets.dataset.recipes import item_rng
 from robustgen.sets.formats.arrays import _shrink
-from tests.helpers import (
-    cli,
-    make_c,
-    tree,
-)
+from tests.helpers import cli, make_c, tree
 
 
 def test_cifar_arrays_and_labels_are_severity_major(cifar, tmp_path):

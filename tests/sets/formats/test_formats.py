@@ -8,7 +8,7 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.lab.inspection.conformance import check_format
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats import FORMATS
-from robustgen.sets.formats.units import cut_by_images
+from robustgen.sets.formats.base import cut_by_images
 from tests.helpers import cli, cli_error, make_c, put_photo
 from tests.source_writers import WRITERS
 

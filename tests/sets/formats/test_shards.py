@@ -14,10 +14,10 @@ import webdataset as wds
 from PIL import Image
 
 from robustgen.sets.dataset.opening import open_set
-from robustgen.sets.sources.sample_names import sample_key, sample_name
+from robustgen.sets.sources.classes import sample_key, sample_name
 from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
-from tests.sets.sources.test_archives import put_tar
-from tests.sets.sources.test_shard_sources import put_parquet
+from tests.sets.sources.test_shards import put_parquet
+from tests.sets.sources.test_trees import put_tar
 
 FEW = ("--corruptions", "gaussian_noise,contrast", "--severities", "1,4")
 VARIANTS = ["clean", *(f"{name}/{level}" for name in ("gaussian_noise", "contrast") for level in (1, 4))]
@@ -43,11 +43,6 @@ def sets(photos, tmp_path_factory):
 def copied(photos, tmp_path):
     """A copy of `photos` that a test may change."""
     return Path(shutil.copytree(photos, tmp_path / "photos"))
-
-
-def find_shard(root, variant, number=0):
-    """The shard `number` of a variant, in either format."""
-    return sorted(root.glob(f"**/{variant}/0*"))[number]
 
 
 def members(path):
@@ -177,34 +172,7 @@ def test_timm_reads_the_tars_by_their_list(sets):
     assert len(found) == 5
 
 
-def test_clip_benchmark_finds_what_it_looks_for(sets, tmp_path):
-    """It reads <split>/nshards.txt, classnames.txt and <split>/{0..N-1}.tar, whose numbers have no zeros."""
-    root, split = sets / "webdataset", "contrast/1"
-    count = int((root / split / "nshards.txt").read_text())
-    for number in range(count):
-        (tmp_path / f"{number}.tar").symlink_to(root / split / f"{number:06d}.tar")
-    pattern = str(tmp_path / f"{{0..{count - 1}}}.tar")
-    images = wds.WebDataset(pattern, shardshuffle=False, nodesplitter=lambda shards: shards)
-    images = images.decode(wds.autodecode.ImageHandler("pil", extensions=["webp", "png", "jpg", "jpeg"]))
-    classes = (root / "classnames.txt").read_text().splitlines()
-    labels = [classes[label] for _, label in images.to_tuple(["webp", "png", "jpg", "jpeg"], "cls")]
-    assert labels == ["cat"] * 3 + ["dog"] * 2
-
-
 # --- our own readers -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_shards_have_the_variants_and_classes_of_the_tree(sets, form):
-    shards, files = open_set(sets / form), open_set(sets / "jpeg")
-    assert shards.variants == files.variants and shards.class_count == files.class_count == 2
-    with_list = open_set(sets / form, ["dog", "bird", "cat"])
-    assert with_list.labels(files.variants[0]).tolist() == [2, 2, 2, 0, 0] and with_list.class_count == 3
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_compare_calls_a_tree_and_its_shards_identical(sets, form):
-    assert "identical" in cli("compare", sets / "jpeg", sets / form).output
 
 
 @pytest.mark.parametrize("form", FORMATS)

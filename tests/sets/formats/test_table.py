@@ -15,7 +15,7 @@ from robustgen.pixels.benchmarks.kinds import parse_variant
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.sets.formats.encoders import OriginalEncoder
-from robustgen.sets.sources.cells import Result, list_images, replace_images
+from robustgen.sets.sources.table import Result, list_images, replace_images
 from tests.helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree
 
 pandas = pytest.importorskip("pandas")

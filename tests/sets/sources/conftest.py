@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sets.sources.test_archives import NAMES, files_of, put_photos
+from tests.sets.sources.test_trees import NAMES, files_of, put_photos
 
 
 @pytest.fixture(scope="session")

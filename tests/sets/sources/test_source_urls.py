@@ -2,11 +2,9 @@
 
 import io
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from PIL import Image
 
@@ -17,11 +15,11 @@ from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import photo
 from tests.servers import BUCKET, RangeHandler, Weather
-from tests.sets.sources.test_archives import NAMES as PHOTOS
-from tests.sets.sources.test_archives import PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
-from tests.sets.sources.test_shard_sources import CLASSES, as_rows, labelled, put_parquet, put_shards
-from tests.sets.sources.test_sources import check_cifar10, cifar10, members, tiny
-from tests.source_writers import write_mat, write_npy, write_npz
+from tests.sets.sources.test_opening import LAYOUTS, open_layout
+from tests.sets.sources.test_shards import labelled, put_shards
+from tests.sets.sources.test_trees import NAMES as PHOTOS
+from tests.sets.sources.test_trees import assert_alike, files_of, put_photos, put_tar, put_zip
+from tests.source_writers import WRITERS
 
 
 def upload(root: Path, store: Store) -> str:
@@ -65,21 +63,15 @@ def test_a_folder(remote: Store, tmp_path: Path) -> None:
             ask("n01/gone.png")
 
 
-@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.zip"])
-def test_an_archive(remote: Store, tmp_path: Path, folder: Path, files: dict[str, bytes], name: str) -> None:
-    remote.put(name, PACKERS[name](tmp_path / name, files).read_bytes())
-    url = f"{remote.location}/{name}"
-    check(open_source(url), ImageFolder(folder), url)
-
-
-def test_a_flat_folder_with_labels(remote: Store, tmp_path: Path) -> None:
-    root = put_photos(tmp_path / "photos", "a.png", "b.png")
-    (tmp_path / "labels.txt").write_text("a.png cat\nb.png dog\n")
-    url = upload(root, remote.folder("flat"))
-    remote.put("labels.txt", (tmp_path / "labels.txt").read_bytes())
-    expected = open_source(root, options=Options(labels=tmp_path / "labels.txt"))
-    for labels in (tmp_path / "labels.txt", f"{remote.location}/labels.txt"):
-        check(open_source(url, options=Options(labels=labels)), expected, url)
+@pytest.mark.parametrize(("kind", "layout"), LAYOUTS, ids=[layout for _, layout in LAYOUTS])
+def test_every_kind(remote: Store, tmp_path: Path, kind: str, layout: str) -> None:
+    side = 28 if "mnist" in kind else 32
+    local = WRITERS[kind][layout](tmp_path / "data", [photo(side, side, seed) for seed in range(3)])
+    root = upload(tmp_path / "data", remote)
+    url = f"{root}/{local.relative_to(tmp_path / 'data').as_posix()}".removesuffix("/.")
+    source, expected = (open_layout(place, kind, layout) for place in (url, local))
+    assert type(source) is type(expected)
+    check(source, expected, url)
 
 
 @pytest.mark.parametrize("pattern", ["", "val-{000000..000001}.tar", "val-*.tar", "val-00000[01].tar"])
@@ -96,52 +88,12 @@ def test_a_webdataset(
         check(source, ImageFolder(folder), url)
 
 
-@pytest.mark.parametrize("pattern", ["", "validation-*.parquet", "validation-00000.parquet"])
-def test_parquet(remote: Store, tmp_path: Path, folder: Path, files: dict[str, bytes], pattern: str) -> None:
-    rows = as_rows(files, base=False)
-    put_parquet(tmp_path / "p" / "validation-00000.parquet", rows, pa.int64(), CLASSES)
-    url = upload(tmp_path / "p", remote.folder("p")) + f"/{pattern}" * bool(pattern)
-    check(open_source(url), ImageFolder(folder), url)
-
-
-def test_cifar(remote: Store, tmp_path: Path) -> None:
-    folder = cifar10(tmp_path / "data")
-    url = upload(folder.parent, remote.folder("cifar"))
-    remote.put("c.tar.gz", PACKERS["a.tar.gz"](tmp_path / "c.tar.gz", members(folder)).read_bytes())
-    for location in (url, f"{url}/{folder.name}", f"{remote.location}/c.tar.gz"):
-        source = open_source(location)
-        check_cifar10(source)
-        assert source.read("00003")[1] == open_source(folder).read("00003")[1]
-        assert len({source.read(key)[1] for key in source.keys()}) == 6  # noqa: SIM118
-
-
-@pytest.mark.parametrize(
-    ("write", "name"), [(write_npy, "x_test.npy"), (write_npz, "faces.npz"), (write_mat, "")]
-)
-def test_arrays(remote: Store, tmp_path: Path, write: Callable[..., Path], name: str) -> None:
-    local = write(tmp_path / "data", [photo(32, 32, seed) for seed in range(3)])
-    url = upload(tmp_path / "data", remote.folder("arrays"))
-    for location in (url, *([f"{url}/{name}"] if name else [])):
-        check(open_source(location), open_source(local), location)
-
-
 def test_a_single_image(remote: Store, tmp_path: Path, png: bytes) -> None:
     for folder in (tmp_path, remote):
         (folder / "a.png").write_bytes(png) if isinstance(folder, Path) else folder.put("a.png", png)
     check(
         open_source(f"{remote.location}/a.png"), open_source(tmp_path / "a.png"), f"{remote.location}/a.png"
     )
-
-
-@pytest.mark.parametrize("pattern", ["images/{name}", "{wnid}/images/{name}", "{wnid}/{name}"])
-def test_tiny_imagenet(remote: Store, tmp_path: Path, pattern: str) -> None:
-    val = tiny(tmp_path, pattern)
-    upload(val.parent, remote.folder("tiny-imagenet-200"))
-    url = f"{remote.location}/tiny-imagenet-200"
-    for location, local in ((url, val.parent), (f"{url}/val", val)):
-        source, expected = open_source(location), open_source(local)
-        assert type(source) is type(expected)
-        check(source, expected, location)
 
 
 def test_files_of_a_web_server(

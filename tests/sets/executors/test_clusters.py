@@ -17,7 +17,7 @@ from robustgen.lab.inspection.conformance import check_executor
 from robustgen.sets.dataset.plan import plan_benchmark
 from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.executors import remote
+from robustgen.sets.executors import clusters
 from robustgen.settings.config import Config
 from tests.helpers import PATIENCE, cli_error, make_c, need_cluster, put_photo, spawn, tree, wait_until
 
@@ -180,7 +180,7 @@ def test_a_worker_without_the_package_or_with_another_release_refuses(tmp_path, 
         (tmp_path / "robustgen" / "__init__.py").write_text(package)
         (tmp_path / "robustgen" / "sets" / "executors" / "__init__.py").write_text("")
         (tmp_path / "robustgen" / "sets" / "executors" / "base.py").write_text("")
-    sent = cloudpickle.dumps((remote.make_task(), b"not to be read", robustgen.__version__))
+    sent = cloudpickle.dumps((clusters.make_task(), b"not to be read", robustgen.__version__))
     hide = "" if package else "sys.modules['robustgen'] = None;"
     code = (
         f"import sys, pickle; sys.path.insert(0, {str(tmp_path)!r}); {hide}"
@@ -191,9 +191,9 @@ def test_a_worker_without_the_package_or_with_another_release_refuses(tmp_path, 
     answer = pickle.loads(done.stdout)
     assert re.match(expected, answer[0]) and answer[1] is None
     with pytest.raises(WriteError, match=r"^the cluster: worker on"):
-        remote.take_result(answer, "the cluster")
+        clusters.take_result(answer, "the cluster")
 
 
 def test_a_job_with_the_same_release_is_run():
-    task = remote.make_task()
-    assert task(remote.pack(Told(), None), robustgen.__version__) == ("", "done")
+    task = clusters.make_task()
+    assert task(pickle.dumps((Told(), None)), robustgen.__version__) == ("", "done")

@@ -308,7 +308,7 @@ def test_a_full_disk_while_unpacking(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("robustgen.sets.sources.index.unpack", fail)
+    monkeypatch.setattr("robustgen.sets.sources.files.unpack", fail)
     with pytest.raises(SourceError, match=r"a\.tar\.gz: cannot be unpacked .*No space left.*TMPDIR"):
         ImageFolder(path).keys()
 

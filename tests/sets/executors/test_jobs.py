@@ -20,8 +20,7 @@ from robustgen.lab.inspection.conformance import check_executor
 from robustgen.sets.dataset.unit_jobs import ImageWork
 from robustgen.sets.executors import progress
 from robustgen.sets.executors.base import WorkersLostError
-from robustgen.sets.executors.jobs import submit_jobs
-from robustgen.sets.executors.processes import Processes, ThisProcess, end_idle_workers
+from robustgen.sets.executors.jobs import Processes, ThisProcess, end_idle_workers, submit_jobs
 from robustgen.sets.executors.progress import NOBODY
 from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
 

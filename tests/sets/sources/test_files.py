@@ -17,16 +17,8 @@ from robustgen.files.storage.host import HOST_ID
 from robustgen.sets.sources.base import Options, Source
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
-from tests.sets.sources.test_archives import (
-    NAMES,
-    PACKERS,
-    assert_alike,
-    files_of,
-    put_photos,
-    put_tar,
-    put_zip,
-)
-from tests.sets.sources.test_shard_sources import CLASSES, as_rows, labelled, put_parquet, put_shards
+from tests.sets.sources.test_shards import CLASSES, as_rows, labelled, put_parquet, put_shards
+from tests.sets.sources.test_trees import NAMES, PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 
 KINDS = ("tar", "tar.gz", "zip", "webdataset", "webdataset.gz", "parquet")
 
@@ -62,7 +54,7 @@ def forbid_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("the source is listed again")
 
-    for kind in ("trees.ArchiveTree", "webdataset.WebDataset", "parquet.Parquet"):
+    for kind in ("trees.ArchiveTree", "shards.WebDataset", "shards.Parquet"):
         monkeypatch.setattr(f"robustgen.sets.sources.{kind}.build", fail)
 
 

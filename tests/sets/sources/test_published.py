@@ -17,7 +17,7 @@ from robustgen.sets.dataset.recipes import item_rng
 from robustgen.sets.sources.base import Options
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo
-from tests.sets.sources.test_shard_sources import put_parquet
+from tests.sets.sources.test_shards import put_parquet
 
 QUICK = ("--jobs", "1", "--quiet")
 
@@ -208,16 +208,6 @@ def test_splits_of_medmnist(blood, split):
     assert [*map(source.label, source.keys())] == content[f"{split}_labels"][:, 0].tolist()
     assert (source.load("00001") == content[f"{split}_images"][1]).all()
     assert source.dimensions("00000") == (224, 224) and source.size("00000") == 224 * 224 * 3
-
-
-def test_workers_read_the_copy_of_their_parent(tmp_path, blood, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    source = open_source(blood[0])
-    assert source.keys() and source.dimensions("00000") and not [*tmp_path.rglob("*.npy")]
-    source.make_ready()
-    sent = pickle.loads(pickle.dumps(source))
-    assert (sent.load("00002") == blood[1]["test_images"][2]).all()
-    assert len([*tmp_path.rglob("*.npy")]) == 1
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,15 @@ from robustgen.pixels.imaging.decode import (
     decode_to_pillow,
     find_used_bits,
 )
-from robustgen.sets.sources import cifar
+from robustgen.sets.sources import published
 from robustgen.sets.sources.base import Options, Source
-from robustgen.sets.sources.cifar import Cifar
 from robustgen.sets.sources.folder import ImageFolder, LabelledFolder, Photographs
+from robustgen.sets.sources.imagenet import TinyImageNet
 from robustgen.sets.sources.opening import open_source
-from robustgen.sets.sources.tiny_imagenet import TinyImageNet
-from robustgen.sets.sources.walk import describe_complaints
+from robustgen.sets.sources.published import Cifar
+from robustgen.sets.sources.trees import describe_complaints
 from tests.helpers import cli, put_photo
-from tests.sets.sources.test_archives import assert_alike, files_of, put_tar, put_zip
+from tests.sets.sources.test_trees import assert_alike, files_of, put_tar, put_zip
 
 IMAGENET = {
     "ILSVRC2012_val_00000293.JPEG": "n01440764",
@@ -638,7 +638,7 @@ def test_classes_of_several_words(tmp_path: Path) -> None:
         (b"a.png cat\nb.png\n", 2, "no class for 'b.png'"),
         (b"a.png,cat\n\nb.png,\n", 3, "'' cannot be"),
         (b"a.png cat\nb.png ../../etc\n", 2, "cannot be the name of a class"),
-        (b"a.png ..\n", 1, "cannot be the name of a class"),
+        *((b"a.png\t%b\n" % name, 1, "cannot be the name of a class") for name in (b"..", b".git", b"a\\b")),
         (b"a.png\tx\0y\n", 1, "cannot be the name of a class"),
         (b"a.png cat\na.png dog\n", 2, "'a.png' was 'cat' before, now 'dog'"),
         (b"cat\n", 1, "1 labels for 2 images"),
@@ -862,7 +862,7 @@ def test_broken_and_malicious_pickles_are_refused(tmp_path: Path, content: bytes
 
 REFUSALS = """
 import resource, sys
-from robustgen.sets.sources.cifar import Cifar
+from robustgen.sets.sources.published import Cifar
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (40, 40))
 for path in sys.argv[1:]:
@@ -946,7 +946,7 @@ def test_members_that_leave_the_archive_are_ignored(tmp_path: Path) -> None:
 
 
 def test_giant_batches_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cifar, "_MOST_BYTES", 100)
+    monkeypatch.setattr(published, "_MOST_CIFAR_BYTES", 100)
     folder = cifar10(tmp_path)
     for path in (folder, put_tar(tmp_path / "c.tar.gz", members(folder), "w:gz")):
         with pytest.raises(SourceError, match="has more than 100 bytes"):
@@ -974,7 +974,7 @@ def test_a_batch_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.M
     image = source.load("00000")
     packed = pickle.dumps(source)
     assert len(packed) < 1500 and (pickle.loads(packed).load("00000") == image).all()
-    monkeypatch.setattr(cifar, "unpickle", None)
+    monkeypatch.setattr(published, "unpickle", None)
     assert (pickle.loads(packed).load("00000") == image).all()
 
 

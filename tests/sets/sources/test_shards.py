@@ -15,19 +15,10 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
-from robustgen.sets.sources.parquet import Parquet
 from robustgen.sets.sources.places import Place
-from robustgen.sets.sources.webdataset import WebDataset
+from robustgen.sets.sources.shards import Parquet, WebDataset
 from tests.helpers import cli, cli_error, tree
-from tests.sets.sources.test_archives import (
-    NAMES,
-    UNSAFE,
-    assert_alike,
-    files_of,
-    put_photos,
-    put_tar,
-    put_zip,
-)
+from tests.sets.sources.test_trees import NAMES, UNSAFE, assert_alike, files_of, put_photos, put_tar, put_zip
 
 CLASSES = ("n01", "n02", "n10")
 

@@ -1,0 +1,365 @@
+"""Shards: WebDataset, whose images and labels are files with one stem in a tar, and Parquet of hubs."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Any, Final, NamedTuple
+
+from robustgen.errors import SourceError
+from robustgen.files.containers import tables
+from robustgen.files.containers.archives import peek_names
+from robustgen.files.text_files import parse_object, split_names
+from robustgen.pixels.imaging.decode import EXTENSIONS
+from robustgen.sets.sources import SourceKind
+from robustgen.sets.sources.base import class_of
+from robustgen.sets.sources.classes import (
+    CLASS_NAMES,
+    KEYS,
+    is_folder_name,
+    list_numbers,
+    name_folders,
+    sample_key,
+    sample_name,
+)
+from robustgen.sets.sources.files import IndexedSource, SourceListing
+from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, SourceFile
+from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
+
+_LABELS_IN_JSON: Final = ("cls", "label", "class", "class_id")
+_MOST_LABEL_BYTES: Final = 1 << 20
+_MOST_PEEKED: Final = 32
+
+Label = int | str
+
+
+class _Sample(NamedTuple):
+    """An image in a shard: its place, its label (or None), and its name outside shards."""
+
+    place: Sequence[Any]
+    label: Label | None
+    name: str
+
+
+class WebDataset(IndexedSource):
+    """Images of a WebDataset.
+
+    The image of a sample has one of the usual suffixes; its label is the number or name in ``.cls`` or
+    ``.json``, or the folder in its key. ``classnames.txt``, next to the shards or in a folder above, maps
+    numbers to names. If folders and labels agree, keys are the member names; otherwise ``<class>/<name>``.
+    """
+
+    suffixes = SHARDS
+
+    def find_companions(self) -> list[SourceFile]:
+        """Look up the files that name classes and samples, next to a shard or up to two folders above."""
+        place, found = Place(self.files[0].store.location), list[SourceFile]()
+        for _ in range(3):
+            found += [SourceFile.look(place.folder, name) for name in (CLASS_NAMES, KEYS)]
+            place = Place(place.store.location)
+        return found
+
+    def build(self) -> SourceListing:
+        """List the samples of all shards; unpack compressed shards first."""
+        full_names = {sample_key(name): name for name in self._read_names(KEYS)}
+        samples = SourceListing(classes=self._read_names(CLASS_NAMES))
+        for number, file in enumerate(self.files):
+            with samples.refuse_damaged(file.name):
+                shard = list_archive(self, number)
+                samples.refused |= shard.refused
+                self._group(shard, full_names, samples)
+        if not self.kind:
+            return _name_samples(samples)
+        listing = SourceListing({}, samples.refused, samples.classes)
+        for place, label, name in samples.places.values():
+            self.add_as_stored(listing, name, label, place)
+        return listing
+
+    def _read_names(self, name: str) -> list[str]:
+        """Read the nearest list called `name`; return [] if there is none."""
+        for each in self.find_companions():
+            if each.name == name and each.size >= 0:
+                return [line.removesuffix("\r") for line in split_names(each.store.read(name))]
+        return []
+
+    def _group(self, shard: SourceListing, full_names: Mapping[str, str], samples: SourceListing) -> None:
+        wanted = (".mp4",) if self.kind == "p" else EXTENSIONS
+        grouped: dict[str, dict[str, str]] = defaultdict(dict)
+        for name in shard.places:
+            folder, slash, file = name.rpartition("/")
+            stem, _, suffix = file.partition(".")
+            grouped[folder + slash + stem][f".{suffix.lower()}"] = name
+        for key, members in grouped.items():
+            images = [name for suffix, name in members.items() if suffix in wanted]
+            if len(images) == 1:
+                with samples.refuse_damaged(images[0], "its label cannot be read: "):
+                    label = self._read_label(shard, members)
+                    own = full_names.get(key) or _decode_name(images[0])
+                    samples.add(key, _Sample(shard.places[images[0]], label, own))
+            elif images:
+                samples.refused[key] = f"has {len(images)} images"
+            elif others := [name for name in members.values() if is_image(name)]:
+                samples.refused[others[0]] = "WebDataset treats everything after the first dot as the suffix"
+
+    def _read_label(self, shard: SourceListing, members: Mapping[str, str]) -> Label | None:
+        name = members.get(".cls") or members.get(".json")
+        if name is None:
+            return None
+        if (size := shard.places[name][-1]) > _MOST_LABEL_BYTES:
+            raise ValueError(f"{size} bytes")
+        label: Any = read_member(self, shard.places[name]).decode().strip()
+        if ".cls" not in members:
+            content = parse_object(label)
+            label = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
+        if isinstance(label, str) and re.fullmatch(r"-?\d{1,9}", label):
+            label = int(label)
+        if label is None or isinstance(label, int):
+            # The library `datasets` marks hidden labels with -1.
+            return None if label is None or label < 0 else label
+        if isinstance(label, str) and is_folder_name(label):
+            return label
+        raise ValueError(f"{str(label)[:40]!r} cannot be the name of a class")
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the member of one image."""
+        return read_member(self, self._place(key))
+
+
+def is_webdataset(place: Place) -> bool:
+    """Return True for a pattern of shards, a folder of tars, or a tar with images and labels."""
+    if place.is_folder:
+        names = place.children
+        has_shards = any(name.lower().endswith(SHARDS) for name in names)
+        return has_shards and not any(names.values()) and not any(map(is_image, names))
+    if place.is_pattern:
+        return place.has_suffix(*ARCHIVES)
+    if not place.has_suffix(".tar"):
+        return False
+    with place.store.open(place.name) as file:
+        stems = [(name.rpartition("."), is_image(name)) for name in peek_names(file, _MOST_PEEKED)]
+    images = {stem for (stem, _, _), is_one in stems if is_one}
+    return any(stem in images and suffix in ("cls", "json") for (stem, _, suffix), _ in stems)
+
+
+WEBDATASET: Final = SourceKind(is_webdataset, WebDataset, has_split_folders=True)
+
+
+# --- listing -------------------------------------------------------------------------------------
+
+
+def _decode_name(member: str) -> str:
+    """Return the name of an image outside shards, with the dots that robustgen's writer escapes."""
+    key, dot, suffix = member.rpartition(".")
+    name = sample_name(key) + dot + suffix
+    # robustgen never writes a name that decodes to a hidden one.
+    return member if name.rpartition("/")[2].startswith(".") else name
+
+
+def _name_samples(samples: SourceListing) -> SourceListing:
+    """Assign every sample its key and class."""
+    found, listing = samples.places, SourceListing({}, samples.refused)
+    recorded, told = name_folders(samples.classes), [each.label for each in found.values()]
+    are_numbers = not recorded and all(isinstance(label, int) for label in told if label is not None)
+    classes = {
+        name: recorded[label] if isinstance(label, int) and label < len(recorded) else str(label)
+        for name, (_, label, _) in found.items()
+        if label is not None
+    }
+    names = recorded or (list_numbers(classes.values()) if are_numbers else None) or []
+    folders = _match_folders(classes)
+    # The labels order the folders; a class without images has no folder.
+    ordered = [folders.get(name, name) for name in names]
+    as_they_are = bool(folders or not classes) and len({*ordered}) == len(ordered)
+    around = {class_of(name) for name in classes}
+    common = "" if as_they_are or len(around) > 1 else f"{around.pop()}/"
+    for name, sample in found.items():
+        own = sample.name.removeprefix(common)
+        if classes and name not in classes:
+            listing.refused[sample.name] = "has no label, but others have"
+        elif recorded and classes and classes[name] not in recorded:
+            listing.refused[sample.name] = f"label {classes[name]!r} is not in {CLASS_NAMES}"
+        else:
+            key, unprintable = check_name(own if as_they_are else f"{classes[name]}/{own}", None)
+            listing.add(key, sample.place, unprintable)
+    if not classes and not {class_of(key) for key in listing.places} <= {*names}:
+        ordered = []
+    listing.order_classes(ordered if as_they_are else names, are_numbers=are_numbers and bool(classes))
+    return listing
+
+
+def _match_folders(classes: Mapping[str, str]) -> dict[str, str]:
+    """Return the folder of each class, if the first folders of samples and their classes are one-to-one."""
+    pairs = {(label, class_of(name)) for name, label in classes.items()}
+    folder_of = dict(pairs)
+    folders = {*folder_of.values()}
+    # A single folder, such as val, is a class folder only if it has the name of the class.
+    same = len(pairs) > 1 or folders == folder_of.keys()
+    return folder_of if "" not in folders and len(folders) == len(folder_of) == len(pairs) and same else {}
+
+
+# --- Parquet -------------------------------------------------------------------------------------
+
+
+_IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
+_LABEL_COLUMNS: Final = ("label", "labels", "cls", "class", "fine_label", "category", "target")
+_BEGINNINGS: Final = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
+
+
+class _Found(NamedTuple):
+    """An image found: its place, its path, the first bytes of its file, and its label."""
+
+    place: tuple[int, int, int, str, int]
+    path: str
+    head: bytes
+    label: Any
+
+
+class Parquet(IndexedSource):
+    """Images in Parquet files.
+
+    The column of images is a struct of ``bytes`` and ``path``, or binary; labels are names, or integers
+    with names in the metadata of the schema. The key of an image is ``<class>/<name>``, from its path, or
+    from its row number if all paths are the same or missing.
+    """
+
+    suffixes = (PARQUET,)
+
+    def build(self) -> SourceListing:
+        """Read all files once, and list keys and sizes of their images."""
+        found, listing = list[_Found](), SourceListing()
+        for number, file in enumerate(self.files):
+            with listing.refuse_damaged(file.name), file.store.open(file.name) as content:
+                table = tables.open_table(content)
+                schema = _read_schema(table.file.schema_arrow, self.kind)
+                if schema.names not in (None, listing.classes or schema.names):
+                    raise ValueError("its class names differ from those of the files before it")
+                listing.classes = listing.classes or schema.names or ()
+                for group in range(table.file.num_row_groups):
+                    with listing.refuse_damaged(f"{file.name}, row group {group}"):
+                        found += _read_rows(table, schema, number, group, self.kind)
+        if not self.kind:
+            return _name_rows(found, listing)
+        for place, path, _, label in found:
+            number, group, row = place[:3]
+            name = path or f"{PurePosixPath(self.files[number].name).stem}/{group}-{row}"
+            self.add_as_stored(listing, name, label, place)
+        return listing
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the cell of one image."""
+        number, group, row, column, _ = self._place(key)
+        name, _, part = column.partition(".")
+        cell = read_rows(self.check(number), column, group)[row][name]
+        data = cell[part] if cell and part else cell
+        if not isinstance(data, bytes):
+            raise ValueError("its row contains no bytes")
+        return data
+
+
+def is_parquet(place: Place) -> bool:
+    """Return True for a Parquet file, a pattern of such files, or a folder that contains one directly.
+
+    img2dataset writes a Parquet file with the metadata of each shard next to it.
+    """
+    if place.is_folder:
+        names = [name for name in place.children if name.lower().endswith(PARQUET)]
+        return any(f"{name[: -len(PARQUET)]}.tar" not in place.children for name in names)
+    return place.has_suffix(PARQUET)
+
+
+PARQUET_FILES: Final = SourceKind(is_parquet, Parquet, has_split_folders=True)
+
+
+# Consecutive rows share a row group.
+@lru_cache(maxsize=4)
+def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
+    """Return the rows of a row group with one column."""
+    with file.store.open(file.name) as content:
+        batches = tables.iterate_batches(tables.open_table(content), group, [column])
+        return [row for batch in batches for row in batch.to_pylist()]
+
+
+# --- listing -------------------------------------------------------------------------------------
+
+
+class _Schema(NamedTuple):
+    """Relevant columns of a file: images, which may be a struct, and labels with class names."""
+
+    images: str
+    is_struct: bool
+    label: str | None
+    names: Sequence[str] | None
+
+
+def _read_schema(schema: Any, kind: str | None) -> _Schema:
+    """Find the columns of images or videos, and of labels."""
+    types, features = tables.import_pyarrow()[0].types, tables.read_features(schema)
+    label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
+    names = features.get(label or "", {}).get("names")
+    names = names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
+    wanted, usual = ("Video", ("video",)) if kind == "p" else ("Image", _IMAGE_COLUMNS)
+    noted = [name for name, feature in features.items() if feature.get("_type") == wanted]
+    columns = {column.name: column.type for column in schema}
+    structs = [name for name, type_ in columns.items() if types.is_struct(type_)]
+    # A struct of bytes and path with a feature note may be audio or video.
+    for name in (*noted, *usual, *(name for name in structs if name not in features)):
+        if name in structs and {"bytes", "path"} <= {part.name for part in columns[name]}:
+            return _Schema(name, True, label, names)
+        if name in columns and (types.is_binary(columns[name]) or types.is_large_binary(columns[name])):
+            return _Schema(name, False, label, names)
+    raise SourceError(f"no column of images (columns: {', '.join(columns) or 'none'})")
+
+
+def _read_rows(
+    table: tables.OpenParquet, schema: _Schema, number: int, group: int, kind: str | None
+) -> list[_Found]:
+    """Read the images of a row group of file `number`; for a set, only their paths."""
+    column = f"{schema.images}.bytes" if schema.is_struct else schema.images
+    listed = f"{schema.images}.path" if schema.is_struct and kind else schema.images
+    found: list[_Found] = []
+    for batch in tables.iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):
+        for row in batch.to_pylist():
+            cell = row[schema.images]
+            image = cell if isinstance(cell, dict) else {"bytes": cell}
+            data = image.get("bytes") or b""
+            place = number, group, len(found), column, len(data)
+            found.append(_Found(place, image.get("path") or "", data[:2], row.get(schema.label)))
+    return found
+
+
+def _name_rows(found: Sequence[_Found], listing: SourceListing) -> SourceListing:
+    """Assign every image its key and class."""
+    numbered = len(found) > 1 and len({each.path for each in found}) == 1
+    # The library `datasets` marks hidden labels with -1.
+    labels = [None if isinstance(each.label, int) and each.label < 0 else each.label for each in found]
+    names, types = name_folders(listing.classes), {*map(type, labels)} - {type(None)}
+    for number, (each, label) in enumerate(zip(found, labels, strict=True)):
+        own = f"{number:08d}{_BEGINNINGS.get(each.head, '')}" if numbered or not each.path else each.path
+        with listing.refuse_damaged(f"row {number}"):
+            if types and label is None:
+                raise ValueError("has no label, but others have")
+            key = _name_row(own, _name_class(label, names))
+            listing.add(key, each.place, None if each.place[-1] else "its row contains no bytes")
+    listing.order_classes(names if types else (), are_numbers=not names and types == {int})
+    return listing
+
+
+def _name_class(label: object, names: Sequence[str]) -> str | None:
+    if label is None:
+        return None
+    if isinstance(label, int) and label < (len(names) or label + 1):
+        return names[label] if names else str(label)
+    if names or not isinstance(label, str) or not is_folder_name(label):
+        raise ValueError(f"label {str(label)[:40]!r} is not one of the classes")
+    return label
+
+
+def _name_row(path: str, class_name: str | None) -> str:
+    """Return the key of an image: its path if it begins with the class, or its name below the class."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if not parts or any(part.startswith("..") for part in parts) or "\0" in path:
+        raise ValueError(f"path {path[:80]!r} cannot be the name of an image")
+    if class_name is None:
+        return "/".join(parts) if not path.startswith("/") else parts[-1]
+    return "/".join(parts) if parts[0] == class_name and len(parts) > 1 else f"{class_name}/{parts[-1]}"
