@@ -80,6 +80,8 @@ class EvaluateKeys(ConfigKeys, total=False):
     threads: int | None
     trust_model: bool
     save: Literal["logits", "top5"] | None
+    only_classes: bool
+    crops: Literal[1, 10]
     batch_size: int
     overwrite: bool
     quiet: bool

@@ -50,6 +50,10 @@ def _upper(value: Any) -> Any:
     return value.upper() if isinstance(value, str) else value
 
 
+def _read_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
 Colour = tuple[float, float, float]
 ClipLimit = Annotated[float, Field(gt=0, le=256, allow_inf_nan=False)]
 Tiles = Annotated[Count, Field(le=64)]
@@ -133,10 +137,14 @@ class Runtime(Options):
 
 
 class Outputs(Options):
-    """Kept part of the outputs of models."""
+    """Computation and kept part of the outputs of models."""
 
     save: Annotated[Literal["logits", "top5"] | None, Flag(OUTPUT)] = None
     """outputs to keep; default logits for C sets, top5 for P sets"""
+    only_classes: Annotated[StrictBool, Flag(MODEL)] = False
+    """use only the outputs of the set's classes; --classes names all outputs"""
+    crops: Annotated[Literal[1, 10], BeforeValidator(_read_whole), Flag(INPUT)] = 1
+    """10: mean softmax of the corners, the centre and their mirrors, of the model's input size"""
     batch_size: Annotated[Count, Flag(MODEL, "N")] = 64
     """images per batch"""
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
-from robustgen.lab.evaluation.predictions import Pieces, Saved, digest_of, top5_entries
+from robustgen.lab.evaluation.predictions import Pieces, Saved, describe_outputs, digest_of, top5_entries
 from robustgen.lab.evaluation.store import (
     PredictionStore,
     choose_unit_size,
@@ -25,12 +25,13 @@ from robustgen.lab.evaluation.store import (
 from robustgen.lab.models import preprocessing as presets
 from robustgen.lab.models.classifier import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
-from robustgen.lab.models.preprocessing import Pixels
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import EQUALISED, open_dataset
 from robustgen.sets.formats.base import Dataset
 from robustgen.sets.formats.units import WorkUnit, cut
+from robustgen.sets.sources.classes import place_classes
 from robustgen.settings.models import ModelInput, Predicting, Runtime
 
 # Editions of published sets, which have no manifest, by format.
@@ -117,7 +118,22 @@ class Predictor:
             "preprocessing": self.classifier.preprocessing.settings(),
             "origins": dict(self.classifier.preprocessing.origins),
             "save": self.save,
+            # Defaults are omitted, so that predictions from before they existed can be resumed.
+            **({"crops": self.classifier.crops} if self.classifier.crops > 1 else {}),
+            **({"only_classes": self._list_outputs()} if self.classifier.outputs else {}),
         }
+
+    def _list_outputs(self) -> list[str]:
+        """Return the classes of the outputs that are used."""
+        names = self.classifier.preprocessing.classes or ()
+        return [names[output] for output in self.classifier.outputs or ()]
+
+    def describe(self) -> str:
+        """Return the line about the input and the outputs of the model."""
+        own = self.classifier
+        return (
+            f"input of {own.model.folder}: {own.preprocessing.describe()}{describe_outputs(self.settings())}"
+        )
 
     def check_labels(self, labels: NDArray[Any] | None, root: str) -> None:
         """Raise a SourceError if the set at `root` has labels outside the model's classes."""
@@ -175,7 +191,7 @@ class _PredictionRun:
     def _predict(self, name: str) -> None:
         unit, rows = self._units[name], list[NDArray[Any]]()
         (variant,) = unit.variants
-        prepare, stop = self._predictor.classifier.preprocessing.prepare, unit.start + len(unit.keys)
+        prepare, stop = self._predictor.classifier.view.prepare, unit.start + len(unit.keys)
         for pixels in self._dataset.batches(variant, self._step, unit.start, prepare, stop):
             keys = unit.keys[len(rows) * self._step :]
             rows.append(self._predictor.predict(pixels, keys, variant))
@@ -215,19 +231,22 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     (folder,) = name_folders(options.output, [opened.folder])
     given = taken.preprocessing, taken.overrides()
     chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
-    if chosen.classes:
+    outputs = None
+    if options.only_classes:
+        outputs = choose_outputs(chosen, data.class_names, data.root)
+    elif chosen.classes:
         data = open_dataset(options.dataset, chosen.classes)
     for remark in data.remarks():
         print_note(remark)
     if chosen.clahe and EQUALISED in data.manifest:
         raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
-    classifier = Classifier(opened, chosen)
+    classifier = Classifier(opened, chosen, outputs, options.crops)
     classes = classifier.count_classes(data.load(data.variants[0], 0), data.root, data.classes)
     saved = choose_saved(options.save, data.kind, classes)
     predictor = Predictor(classifier, classes, saved, options.batch_size)
     settings = _describe_dataset(data) | predictor.settings()
     with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
-        print_note(f"input of {opened.folder}: {chosen.describe()}")
+        print_note(predictor.describe())
         run = _PredictionRun(data, predictor, store)
         run.carry_out()
     kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
@@ -241,6 +260,25 @@ def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
             f"{root}: its images have several labels each, which prediction files cannot hold; make the set, "
             "and compute metrics.multi_label_balanced_error of their outputs"
         )
+
+
+def choose_outputs(
+    preprocessing: Preprocessing, names: Sequence[str] | None, location: str
+) -> tuple[int, ...]:
+    """Return the number of the model's output for each of the classes `names` of the set at `location`.
+
+    Raises
+    ------
+    ConfigError, SourceError
+        The set or the model has no class names, or the model lacks a class of the set.
+    """
+    if not names or not any(names):
+        raise ConfigError(f"--only-classes: {location} does not name its classes")
+    if len(names) == 1:
+        raise ConfigError(f"--only-classes: {location} has only one class")
+    if preprocessing.classes is None:
+        raise ConfigError("--only-classes: list the classes of all outputs of the model with --classes")
+    return tuple(place_classes(location, names, range(len(names)), preprocessing.classes).values())
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:

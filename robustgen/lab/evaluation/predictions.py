@@ -45,6 +45,13 @@ _MOST_IMAGES = 10_000_000
 _MOST_HEADER_BYTES, _MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 16, 1 << 14, 1 << 30, 1 << 28
 
 
+def describe_outputs(settings: Mapping[str, Any]) -> str:
+    """Return how `predictions.json` says that outputs were computed, if not as usual, after a comma."""
+    ten = ", mean of ten crops" if settings.get("crops") == 10 else ""
+    only = settings.get("only_classes")
+    return ten + (f", among the {len(only)} classes of the set" if isinstance(only, list) else "")
+
+
 # --- writing -------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from robustgen.files.storage import is_url
 from robustgen.lab.evaluation.predictions import (
     ABOUT,
     Predictions,
+    describe_outputs,
     digest_of,
     find_folders,
     is_unfinished,
@@ -121,6 +122,9 @@ def score(
     if partial and chosen:
         _say_undivided(models, chosen, notes)
     published = choose_published(models, difficulty, notes) if compare_with and is_common else []
+    if published and "only_classes" in opened[0].settings:
+        notes.append("published values are of all outputs of the models: none is compared")
+        published = []
     report = Report(
         models,
         chosen,
@@ -176,7 +180,8 @@ def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> lis
     found = dict[str, list[str]]()
     for name, each in zip(names, opened, strict=True):
         if own := read_recorded(each.settings, f"{each.root}/{ABOUT}: preprocessing"):
-            found.setdefault(own.describe(), []).append(name)
+            text = own.describe() + describe_outputs(each.settings)
+            found.setdefault(text, []).append(name)
     return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
 
 
@@ -209,7 +214,20 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
         if own and known and own != known:
             same = "of the same names, but of other sizes"
             raise SourceError(f"{other.root}: made from other source images than {first.root}: {same}")
+        _check_outputs(first, other)
         _check_labels(first, other)
+
+
+def _check_outputs(first: Predictions, other: Predictions) -> None:
+    """Raise a SourceError if two models choose among different classes, which one of them says."""
+    known, own = (each.settings.get("only_classes") for each in (first, other))
+    says = [bool(each.settings) for each in (first, other)]
+    if known != own and (all(says) or first.classes != other.classes):
+        texts = [f"{len(each)} classes" if each else "all of its outputs" for each in (own, known)]
+        raise SourceError(
+            f"{other.root}: predicted among {texts[0]}, {first.root} among {texts[1]}: score them one after "
+            "the other, or predict both with --only-classes, or both without"
+        )
 
 
 def _check_labels(first: Predictions, other: Predictions) -> None:
