@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from robustgen.files.version import __version__
-
 if TYPE_CHECKING:
     from robustgen.api import augmix as augmix
     from robustgen.api import corrupt as corrupt
@@ -30,9 +28,11 @@ if TYPE_CHECKING:
     from robustgen.pixels.imaging.three_d_cc_effects import depth_from_midas as depth_from_midas
     from robustgen.pixels.imaging.three_d_cc_effects import prepare_depth as prepare_depth
     from robustgen.pixels.imaging.video import read_sequence as read_sequence
-    from robustgen.sets.dataset.opening import open_dataset as open_set  # noqa: F401
+    from robustgen.sets.dataset.opening import open_set  # noqa: F401
     from robustgen.sets.dataset.recipes import item_rng as item_rng
     from robustgen.sets.dataset.run import RunResult as RunResult
+
+__version__ = "1.0.0rc1"
 
 _PUBLIC = {
     "CORRUPTIONS": "robustgen.pixels.benchmarks.corruptions",
@@ -57,7 +57,7 @@ _PUBLIC = {
     "prepare_depth": "robustgen.pixels.imaging.three_d_cc_effects",
     "published_preparation": "robustgen.pixels.benchmarks.corruptions.laion_c",
     "item_rng": "robustgen.sets.dataset.recipes",
-    "open_set": "robustgen.sets.dataset.opening:open_dataset",
+    "open_set": "robustgen.sets.dataset.opening:open_set",
     "write_predictions": "robustgen.lab.evaluation.predictions:write",
     "load_accuracy_table": "robustgen.lab.related.streams.accuracy_files:load_table",
     "RunResult": "robustgen.sets.dataset.run",

@@ -22,11 +22,10 @@ from robustgen.lab.models.opening import borrow_model
 from robustgen.lab.scores import scoring
 from robustgen.lab.scores.public import Row, Scores
 from robustgen.pixels.benchmarks.kinds import Kind
-from robustgen.sets.dataset.execution import execute, read_executor
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.plan import plan_benchmark
-from robustgen.sets.dataset.run import RunResult
-from robustgen.sets.executors import Launcher
+from robustgen.sets.dataset.run import RunResult, run_plan
+from robustgen.sets.executors import Launcher, read_executor
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Options
 from robustgen.settings.inspecting import Verifying
@@ -153,7 +152,7 @@ def _make(kind: Kind, dataset: str | None, file: _Path | None, keys: MakeKeys) -
     cluster = read_executor(running)
     if isinstance(cluster, Launcher):
         raise ConfigError(f"--on: only the command robustgen make-{kind} submits {cluster.kind} jobs")
-    return execute(plan_benchmark(config, kind, overwrite=running.overwrite), running, cluster)
+    return run_plan(plan_benchmark(config, kind, overwrite=running.overwrite), running, cluster)
 
 
 @_takes()
@@ -303,7 +302,7 @@ def score(
     given |= {"replicates": replicates, "compare_with": compare_with}
     folders = [os.fspath(each) for each in (predictions, *others)]
     options = _load(Scoring, {**given, "predictions": folders})
-    opened = open_dataset(options.dataset) if options.dataset else None
+    opened = open_set(options.dataset) if options.dataset else None
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,

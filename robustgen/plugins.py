@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from robustgen.sets.executors.base import run_job as run_job
     from robustgen.sets.executors.progress import Reporter as Reporter
     from robustgen.sets.formats import Format as Format
-    from robustgen.sets.formats.base import Dataset as Dataset
     from robustgen.sets.formats.base import Encoded as Encoded
     from robustgen.sets.formats.base import Encoder as Encoder
     from robustgen.sets.formats.base import EncoderChoices as EncoderChoices
     from robustgen.sets.formats.base import SetContent as SetContent
     from robustgen.sets.formats.base import Writer as Writer
+    from robustgen.sets.formats.base import WrittenSet as WrittenSet
     from robustgen.sets.formats.encoders import LosslessEncoder as LosslessEncoder
     from robustgen.sets.formats.trees import TreeWriter as TreeWriter
     from robustgen.sets.sources import SourceKind as SourceKind
@@ -71,7 +71,6 @@ _PUBLIC = {
     "Rows": "robustgen.sets.sources.numbered",
     "Source": "robustgen.sets.sources.base",
     "SourceKind": "robustgen.sets.sources",
-    "Dataset": "robustgen.sets.formats.base",
     "Encoded": "robustgen.sets.formats.base",
     "Encoder": "robustgen.sets.formats.base",
     "Format": "robustgen.sets.formats",
@@ -80,6 +79,7 @@ _PUBLIC = {
     "SetContent": "robustgen.sets.formats.base",
     "TreeWriter": "robustgen.sets.formats.trees",
     "Writer": "robustgen.sets.formats.base",
+    "WrittenSet": "robustgen.sets.formats.base",
     "Executor": "robustgen.sets.executors.base",
     "Job": "robustgen.sets.executors.base",
     "Launcher": "robustgen.sets.executors.base",

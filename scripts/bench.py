@@ -49,9 +49,9 @@ from robustgen.pixels.benchmarks.kinds import IMAGENET_C, Kind
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.produce import Production, produce
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.dataset.unit_jobs import UnitJob, write_unit
 from robustgen.sets.executors.progress import NOBODY
 from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.sources.folder import Photographs
@@ -107,7 +107,7 @@ def planned(kind: Kind, **choices: object) -> Plan:
 
 
 def timed(plan: Plan) -> float:
-    return run(plan).seconds
+    return run_plan(plan).seconds
 
 
 def per_corruption(only: str | None) -> dict[str, list[float]]:
@@ -156,7 +156,7 @@ def make_c(folder: Path, count: int) -> dict[str, float]:
     timed(plan)
     for i in range(5):
         plan = _make_c_plan(folder, count, f"c{i}")
-        wholes.append(_clocks(partial(run, plan))[1])
+        wholes.append(_clocks(partial(run_plan, plan))[1])
         shares.append(codec_share(plan)[1])
     return {
         "codec_ms_per_image": 1000 * min(shares) / count,
@@ -195,7 +195,7 @@ def nothing_to_do(plan: Plan) -> dict[str, float]:
         return 1e6 * (time.process_time() - started) / files
 
     return {
-        "nothing_to_do_us_per_file": min(microseconds(lambda: run(plan)) for _ in range(3)),
+        "nothing_to_do_us_per_file": min(microseconds(lambda: run_plan(plan)) for _ in range(3)),
         "verify_us_per_file": min(microseconds(lambda: verify(plan.store.location)) for _ in range(3)),
     }
 
@@ -294,7 +294,7 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
     wholes, evaluated = [], []
     for i in range(5):
         plan = planned("c", **choices, output=str(folder / f"ec{i}"))
-        wholes.append(_clocks(partial(run, plan))[1])
+        wholes.append(_clocks(partial(run_plan, plan))[1])
         source_choices = load(Config, None, choices)
         place = str(folder / f"ev{i}")
         run_models = partial(
@@ -311,7 +311,7 @@ def make_cifar(folder: Path, count: int) -> dict[str, float]:
     seconds = []
     for i in range(5):
         plan = planned("c", **choices, output=str(folder / f"cc{i}"))
-        seconds.append(_clocks(partial(run, plan))[1])
+        seconds.append(_clocks(partial(run_plan, plan))[1])
         # Fresh pages of memory take a machine four times as long as reused ones.
         shutil.rmtree(plan.store.location)
     return {"cifar_ms_per_image": 1000 * min(seconds) / count}
@@ -340,8 +340,8 @@ def make_p(folder: Path) -> dict[str, Any]:
         alone = _least(partial(video.encode, frames, encoding), 2)
         (unit,) = plan.writer.cut(plan.keys, (variant,))
         state = SetLedger(plan.store)
-        job = Production(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
-        whole = _least(partial(produce, job, NOBODY), 2)
+        job = UnitJob(plan.recipe, plan.source, plan.writer, state, unit, (plan.source.size(key),))
+        whole = _least(partial(write_unit, job, NOBODY), 2)
         totals += whole, alone
         ratios[variant.name] = whole / alone
     return {"ratio_to_x264": float(totals[0] / totals[1]), "ratios_to_x264": ratios}
@@ -399,7 +399,7 @@ def training_shards(folder: Path, count: int) -> dict[str, float]:
 
         def write(plan: Plan = plan, output: Path = output) -> None:
             shutil.rmtree(output, ignore_errors=True)
-            run(plan)
+            run_plan(plan)
 
         write()
         whole, codec = np.min([(_clocks(write)[1], _clocks(code)[1]) for _ in range(5)], axis=0)

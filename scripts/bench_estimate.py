@@ -20,7 +20,7 @@ from bench import cifar, photographs, planned  # type: ignore[import-not-found]
 from robustgen.files.storage.host import collect_garbage_rarely
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.sets.dataset.estimate import estimate
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 
 # Name to kind, images for about a minute of two cores, and choices.
 CASES: dict[str, tuple[Kind, int, dict[str, Any]]] = {
@@ -39,10 +39,10 @@ def compare(folder: Path, kind: Kind, count: int, choices: dict[str, Any]) -> tu
     put = cifar if choices.get("edition") == "cifar-10" else photographs
     choices = {"source": str(put(folder / "source", count)), **choices}
     # Processes load libraries and loops, and wait for the next run.
-    run(planned(kind, **choices, output=str(folder / "first"), limit=8))
+    run_plan(planned(kind, **choices, output=str(folder / "first"), limit=8))
     plan = planned(kind, **choices, output=str(folder / "out"))
     expected, processor = estimate(plan).seconds, time.process_time()
-    return expected, run(plan).seconds, time.process_time() - processor
+    return expected, run_plan(plan).seconds, time.process_time() - processor
 
 
 def main() -> None:

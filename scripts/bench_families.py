@@ -42,7 +42,7 @@ def list_sets() -> dict[str, list[Call]]:
     pictures = [photographs.load(key) for key in keys]
     image = robustgen.prepare(pictures[0], "imagenet")
     depth = np.linspace(0.02, 0.5, 224 * 224, dtype=np.float32).reshape(224, 224)
-    beside = {"tiles": TileBank.make(pictures, sides=(4, 6, 8, 16, 28)), "depth": depth}
+    beside = {"tiles": TileBank.from_images(pictures, sides=(4, 6, 8, 16, 28)), "depth": depth}
     digit = np.asarray(Image.fromarray(image).convert("L").resize((28, 28)))
 
     def calls(names: tuple[str, ...], edition: str = "imagenet", seen: Any = image) -> Iterator[Call]:

@@ -24,7 +24,7 @@ from robustgen.sets.dataset.manifest import finish as write_manifest
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import CorruptionRecipe
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import open_writer
 from robustgen.sets.formats.base import EncoderChoices, SetContent
@@ -76,14 +76,16 @@ class SlowStore(Store):
             self._request("list")
         for path in found:
             data = self._files[path]
-            yield Entry(path.removeprefix(self._prefix), data if isinstance(data, int) else len(data), "")
+            yield self._describe(path.removeprefix(self._prefix), data)
 
     def stat(self, path: str) -> Entry:
         self._request("stat")
         if self._prefix + path not in self._files:
             raise FileNotFoundError(2, "no such file", path)
-        data = self._files[self._prefix + path]
-        return Entry(path, data if isinstance(data, int) else len(data), "")
+        return self._describe(path, self._files[self._prefix + path])
+
+    def _describe(self, path: str, data: bytes | int) -> Entry:
+        return Entry(path, data if isinstance(data, int) else len(data), str(hash(data)))
 
     def delete(self, path: str) -> None:
         self._request("delete")
@@ -174,9 +176,9 @@ def main() -> None:
     counts.clear()
     plan = make_plan(slow, options.images)
     # The first run writes the companions and finishes again.
-    run(plan)
+    run_plan(plan)
     counts.clear()
-    nothing = timed(lambda: run(plan))
+    nothing = timed(lambda: run_plan(plan))
     # Each unit needs a claim, a record, and its shards.
     per_unit = 2 + 76
     figures = {

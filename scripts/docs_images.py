@@ -82,7 +82,7 @@ def colour(image):
 
 
 def draw_laion_c():
-    bank, rows, cell = TileBank.make(cut_pictures(1200), (4, 6, 8, 16, 28)), [], 112
+    bank, rows, cell = TileBank.from_images(cut_pictures(1200), (4, 6, 8, 16, 28)), [], 112
     for name in robustgen.FAMILIES["laion-c"].names():
         own = {"tiles": bank} if name.endswith(("stickers", "mosaic")) else None
         pictures = [fit_picture(robustgen.prepare(data.chelsea()), cell)]

@@ -114,7 +114,7 @@ def families():
     """Yield outputs of the later families, with tiles and depth from whole numbers, and the crops of CCC."""
     pictures = make_images(224, 224)
     depth = (np.arange(224 * 224, dtype=np.float32) % 1000 + 20).reshape(224, 224) / 2048
-    beside = {"tiles": TileBank.make([*pictures.values()], sides=(4, 6, 8, 16, 28)), "depth": depth}
+    beside = {"tiles": TileBank.from_images([*pictures.values()], sides=(4, 6, 8, 16, 28)), "depth": depth}
     editions = {name: MEDMNIST if name == "medmnist-c" else ("imagenet",) for name in LATER}
     for family, edition in ((name, each) for name, those in editions.items() for each in those):
         for name in FAMILIES[family].names(edition if family == "medmnist-c" else None):

@@ -18,7 +18,7 @@ from PIL import Image
 from pyarrow import parquet
 from scipy.io import savemat
 
-from robustgen.files.name_lists import imagenet_classes
+from robustgen.files.text_files import imagenet_classes
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from tests import source_writers
 from tests.helpers import cifar_folder, photo, put_photo

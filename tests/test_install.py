@@ -140,11 +140,11 @@ def test_a_file_is_previewed_without_the_photographs_of_the_demo(tmp_path):
 TYPED = """\
 import numpy as np
 import robustgen
-from robustgen.sets.dataset import open_dataset
+from robustgen.sets.dataset import open_set
 
 image = np.zeros((224, 224, 3), np.uint8)
 robustgen.corrupt(image, "fog", 3, rng=0).shape
-open_dataset("out/demo-c").variants[0].folder.upper()
+open_set("out/demo-c").variants[0].folder.upper()
 robustgen.corrupt(image, 5, 3)
 robustgen.corrupt(image, "fog", 3).shap
 robustgen.corupt(image)

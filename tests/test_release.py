@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 import robustgen
-from robustgen.sets.dataset import versions
+from robustgen.sets.formats import base
 from tests.helpers import make_c, manifest, tree
 
 ROOT = Path(__file__).parent.parent
@@ -26,7 +26,7 @@ def test_no_digest_depends_on_the_release(photos, tmp_path, monkeypatch):
         ours, theirs = tmp_path / form, tmp_path / f"{form}-later"
         make_c(photos, ours, *FEW, "--format", form)
         with monkeypatch.context() as later:
-            later.setattr(versions, "__version__", "1.7.3")
+            later.setattr(base, "__version__", "1.7.3")
             make_c(photos, theirs, *FEW, "--format", form)
         assert manifest(theirs)["settings"]["versions"]["robustgen"] == "1.7.3"
         assert manifest(theirs)["digest"] == manifest(ours)["digest"] and tree(theirs) == tree(ours)

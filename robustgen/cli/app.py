@@ -19,9 +19,9 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from robustgen import __version__
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
-from robustgen.files.name_lists import escape_name
 from robustgen.files.storage import host
 from robustgen.files.storage.host import (
     collect_garbage_rarely,
@@ -30,7 +30,7 @@ from robustgen.files.storage.host import (
     open_closed_streams,
     use_utf8,
 )
-from robustgen.files.version import __version__
+from robustgen.files.text_files import escape_name
 
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -109,7 +109,13 @@ class _App(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return self._invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except Exception as error:
+                # An interrupted import of NumPy and others raises its own errors.
+                if host.was_received():
+                    raise KeyboardInterrupt from error
+                raise
         except RobustgenError as error:
             _echo_error(f"{error}{_explain_variable(str(error))}")
             sys.exit(error.exit_code)
@@ -131,15 +137,6 @@ class _App(click.Group):
             message = f"{error.filename}: {error.strerror}"
             _echo_error(f"{message}{_explain_variable(message)}")
             sys.exit(2)
-
-    def _invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            # An interrupted import of NumPy and others raises its own errors.
-            if host.was_received():
-                raise KeyboardInterrupt from error
-            raise
 
 
 class Command(click.Command):

@@ -1,7 +1,7 @@
 """make-augmix: AugMix copies of a training set."""
 
 from robustgen.cli.app import command
-from robustgen.cli.execution import carry_out
+from robustgen.cli.execution import WrittenSet
 from robustgen.cli.flags import takes
 from robustgen.settings.related import AugMixChoices
 from robustgen.settings.running import Running
@@ -13,7 +13,7 @@ from robustgen.settings.running import Running
     choices=AugMixChoices,
     running=Running,
 )
-def make_augmix(choices: AugMixChoices, running: Running) -> None:
+def make_augmix(choices: AugMixChoices, running: Running) -> WrittenSet:
     """Write AugMix copies of training images.
 
     Examples
@@ -25,4 +25,4 @@ def make_augmix(choices: AugMixChoices, running: Running) -> None:
     from robustgen.lab.related.augmentation import training_copies
 
     training_copies.refuse_scored_source(choices)
-    carry_out(training_copies.plan_copies(choices), running)
+    return WrittenSet(training_copies.plan_copies(choices), running)

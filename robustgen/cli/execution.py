@@ -1,12 +1,15 @@
-"""The last step of every command that writes a set: show its plan, or run it and print the result."""
+"""The last step of every command that writes a set: show its plan, or run it and print the result.
+
+Such a command returns a `WrittenSet`, and click passes it on to `show_or_run`.
+"""
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from robustgen.cli.app import echo, echo_text
+from robustgen.cli.app import echo, echo_text, main
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.files.storage import host
 from robustgen.settings.running import Running
@@ -19,11 +22,31 @@ if TYPE_CHECKING:
 _MOST_EXAMPLES, _MOST_NAMED = 3, 10
 
 
-def carry_out(plan: "Plan", running: Running) -> None:
-    """Run `plan` and print the result, or print the plan; exit with 1 if images failed."""
-    from robustgen.sets.dataset.execution import execute, read_executor
-    from robustgen.sets.executors import Launcher
+class WrittenSet(NamedTuple):
+    """The set that a command writes.
 
+    Attributes
+    ----------
+    plan : Plan
+    running : Running
+    on_end : callable
+        Prints more after the result of a run.
+    """
+
+    plan: "Plan"
+    running: Running
+    on_end: Callable[[], None] = lambda: None
+
+
+@main.result_callback()
+def show_or_run(written: WrittenSet | None) -> None:
+    """Run the plan of a set and print the result, or print the plan; exit with 1 if images failed."""
+    if written is None:
+        return
+    from robustgen.sets.dataset.run import run_plan
+    from robustgen.sets.executors import Launcher, read_executor
+
+    plan, running, on_end = written
     on = read_executor(running)
     if isinstance(on, Launcher):
         _launch(plan, on, running)
@@ -49,10 +72,11 @@ def carry_out(plan: "Plan", running: Running) -> None:
             echo(line, err=True)
 
     stop_in_order()
-    result = execute(plan, running, on, announce)
+    result = run_plan(plan, running, on, announce)
     if not running.quiet:
         _show_result(result, plan)
     _show_failures(result)
+    on_end()
     sys.exit(1 if result.failures and not running.allow_failures else 0)
 
 

@@ -1,10 +1,11 @@
 """make-icons: icons of the same classes in several styles."""
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from robustgen.cli.app import command, echo
-from robustgen.cli.execution import carry_out
+from robustgen.cli.execution import WrittenSet
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.settings.related import IconChoices
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     choices=IconChoices,
     running=Running,
 )
-def make_icons(choices: IconChoices, running: Running) -> None:
+def make_icons(choices: IconChoices, running: Running) -> WrittenSet | None:
     """Write icons of several styles, as in Icons-50.
 
     Examples
@@ -34,12 +35,8 @@ def make_icons(choices: IconChoices, running: Running) -> None:
     if running.dry_run:
         _show_styles(planned)
         _show_classes(planned)
-        return
-    try:
-        carry_out(planned, running)
-    except SystemExit:  # the end of a complete run
-        _show_styles(planned)
-        raise
+        return None
+    return WrittenSet(planned, running, partial(_show_styles, planned))
 
 
 def _show_styles(plan: "IconPlan") -> None:

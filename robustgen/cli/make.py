@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from robustgen.cli.app import command, echo
-from robustgen.cli.execution import carry_out
+from robustgen.cli.execution import WrittenSet
 from robustgen.cli.flags import takes
 from robustgen.settings.config import Config
 from robustgen.settings.running import Running
@@ -16,7 +16,7 @@ _OUTPUT = "output folder or URL; default out/{{dataset}}-{}, named after --datas
 
 @command("make-c")
 @takes("c", says={"output": _OUTPUT.format("c")}, config=Config, running=Running)
-def make_c(config: Config, running: Running) -> None:
+def make_c(config: Config, running: Running) -> WrittenSet:
     """Write ImageNet-C: corrupted copies of every image.
 
     Examples
@@ -24,12 +24,12 @@ def make_c(config: Config, running: Running) -> None:
     robustgen make-c --dataset imagenet --source /data/imagenet/val
     robustgen make-c --dataset folder --source photos --corruptions fog,snow --severities 1,3
     """
-    _make("c", config, running)
+    return _plan("c", config, running)
 
 
 @command("make-p")
 @takes("p", says={"output": _OUTPUT.format("p")}, config=Config, running=Running)
-def make_p(config: Config, running: Running) -> None:
+def make_p(config: Config, running: Running) -> WrittenSet:
     """Write ImageNet-P: perturbation sequences of every image.
 
     Examples
@@ -37,10 +37,10 @@ def make_p(config: Config, running: Running) -> None:
     robustgen make-p --dataset imagenet --source /data/imagenet/val
     robustgen make-p --dataset folder --source photos --perturbations tilt,snow --limit 10
     """
-    _make("p", config, running)
+    return _plan("p", config, running)
 
 
-def _make(kind: "Kind", config: Config, running: Running) -> None:
+def _plan(kind: "Kind", config: Config, running: Running) -> WrittenSet:
     config.require_source()
     from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
     from robustgen.sets.dataset.plan import plan_benchmark
@@ -49,4 +49,4 @@ def _make(kind: "Kind", config: Config, running: Running) -> None:
     for name in config.corruptions if plan.mirror else ():
         if ALL_CORRUPTIONS[name].displaces:
             echo(f"{name} moves pixels, but boxes and masks stay in place", err=True)
-    carry_out(plan, running)
+    return WrittenSet(plan, running)

@@ -1,7 +1,7 @@
 """preprocess: CLAHE for whole sets."""
 
 from robustgen.cli.app import Command, group
-from robustgen.cli.execution import carry_out
+from robustgen.cli.execution import WrittenSet
 from robustgen.cli.flags import takes
 from robustgen.settings.related import ClaheChoices, ClaheCommand
 from robustgen.settings.running import Running
@@ -25,7 +25,7 @@ def preprocess() -> None:
     running=Running,
     hide=("_", "source", "split", "labels", "levels", "sample", "subset", "seed", "output"),
 )
-def clahe(places: ClaheCommand, choices: ClaheChoices, running: Running) -> None:
+def clahe(places: ClaheCommand, choices: ClaheChoices, running: Running) -> WrittenSet:
     """Apply CLAHE to all images of SRC and write them to DST, under the same names.
 
     Examples
@@ -36,4 +36,4 @@ def clahe(places: ClaheCommand, choices: ClaheChoices, running: Running) -> None
     from robustgen.lab.related.clahe_sets import plan_clahe
 
     own = {"source": places.source, "output": places.destination}
-    carry_out(plan_clahe(choices.model_copy(update=own)), running)
+    return WrittenSet(plan_clahe(choices.model_copy(update=own)), running)

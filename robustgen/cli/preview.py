@@ -119,8 +119,8 @@ def _open(config: Config, options: Previewing, kind: "Kind", output: Path) -> "P
 
 
 def _show(picture: "Rgb", *, insist: bool) -> None:
-    from robustgen.display import terminal
+    from robustgen.display import sheets
 
     sys.stdout.flush()
-    if not terminal.show_picture(picture, sys.stdout.buffer, os.environ) and insist:
+    if not sheets.show_picture(picture, sys.stdout.buffer, os.environ) and insist:
         echo("this terminal is not known to support pictures", err=True)

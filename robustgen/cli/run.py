@@ -1,14 +1,14 @@
 """run: execution of a plan from a file."""
 
 from robustgen.cli.app import command
-from robustgen.cli.execution import carry_out
+from robustgen.cli.execution import WrittenSet
 from robustgen.cli.flags import takes
 from robustgen.settings.running import PlanRun
 
 
 @command("run")
 @takes(running=PlanRun)
-def run(running: PlanRun) -> None:
+def run(running: PlanRun) -> WrittenSet:
     """Run a plan that a make command wrote with --plan.
 
     Examples
@@ -19,4 +19,4 @@ def run(running: PlanRun) -> None:
     from robustgen.lab.plans import read_plan
 
     plan = read_plan(running.plan_file, source=running.source, output=running.output, jobs=running.jobs)
-    carry_out(plan, running)
+    return WrittenSet(plan, running)

@@ -38,9 +38,9 @@ def score(options: Scoring) -> None:
             charts.check_chart_path(path, ".html")
     opened = None
     if options.dataset:
-        from robustgen.sets.dataset.opening import open_dataset
+        from robustgen.sets.dataset.opening import open_set
 
-        opened = open_dataset(options.dataset)
+        opened = open_set(options.dataset)
     report = scoring.score(
         options.predictions,
         baseline=options.baseline,

@@ -55,14 +55,14 @@ def warm(options: Warming) -> None:
     """
     from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
     from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS
-    from robustgen.sets.executors import carry_out, count_cores
+    from robustgen.sets.executors import count_cores, submit_jobs
 
     works = [WarmingJob("corruption", name) for name in CORRUPTIONS]
     works += [WarmingJob("perturbation", name) for name in PERTURBATIONS]
     workers, started = options.jobs or count_cores(), time.monotonic()
     lacking = dict[str, None]()
     with Progress() as progress:
-        for _, reason in carry_out({work: work for work in works}, lambda done: done[0], workers, progress):
+        for _, reason in submit_jobs({work: work for work in works}, lambda done: done[0], workers, progress):
             progress.finish(1)
             lacking |= {reason: None} if reason else {}
     for reason in lacking:

@@ -1,6 +1,5 @@
 """Output for people: text, tables, progress, sheets, charts, pages.
 
-`text` is for numbers, names and paths, `tables` for tables as text, Markdown, LaTeX and CSV, `progress` for
-the bar, `terminal` for pictures in the terminal; `sheets` draws contact sheets, `charts` uses matplotlib;
-`html` fills in the pages of ``templates/``.
+`text` is for numbers, names, paths and tables, `progress` for the bar, `sheets` for contact sheets and
+pictures in the terminal; `charts` uses matplotlib; `html` fills in the pages of ``templates/``.
 """

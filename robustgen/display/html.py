@@ -21,8 +21,9 @@ _MOST_LETTERS = 32
 
 @cache
 def _environment() -> Environment:
+    folder = files("robustgen.display") / "templates"
     environment = Environment(
-        loader=FunctionLoader(_template),
+        loader=FunctionLoader(lambda name: (folder / name).read_text("utf-8")),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -49,10 +50,6 @@ def _make_breakable(name: object) -> Markup:
     start = text[: ending.start()] if ending else text
     end = Markup('<span class="whole">{}</span>').format(ending[0]) if ending else Markup()
     return Markup("/<wbr>").join(start.split("/")) + end
-
-
-def _template(name: str) -> str:
-    return (files("robustgen.display") / "templates" / name).read_text(encoding="utf-8")
 
 
 def render_page(template: str, /, **values: Any) -> bytes:

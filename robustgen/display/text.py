@@ -1,10 +1,18 @@
-"""Formatting: counts, sizes, times, paths and names for people; JSON for programs."""
+"""Formatting: counts, sizes, times, paths and names; tables of numbers; JSON and CSV for programs."""
 
+import csv
+import html
+import io
 import json
 import math
-from collections.abc import Mapping
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 
 def format_count(number: int, noun: str) -> str:
@@ -67,3 +75,301 @@ def format_signed(value: float, digits: int) -> str:
 def format_name(name: str) -> str:
     """Return ``"glass blur"`` for ``glass_blur``."""
     return name.replace("_", " ")
+
+
+# --- tables of numbers: text, Markdown, LaTeX and HTML for people, CSV for programs ----------------
+
+# In LaTeX, in points: the 345 of an article's page less a margin, the gap between columns, and a character.
+_PAGE, _GAP, _CHARACTER = 340, 6, 5
+# Names and headings are not shortened below this number of characters.
+_SHORTEST: Final = 12
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number in a table.
+
+    Attributes
+    ----------
+    value : float or None
+        None if it is missing.
+    interval : tuple of (float, float), optional
+        Ends of its 95 % interval, which is printed as plus or minus half of its width.
+    form : str
+        Format in print.
+    factor : float
+        Factor in print: 100 for per cent.
+    sense : {-1, 0, 1}
+        1 if the highest value of the column is the best, -1 if the lowest is, 0 if none is.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None = None
+    form: str = ".1f"
+    factor: float = 100
+    sense: int = 0
+
+    def format(self, missing: str, between: str) -> str:
+        """Return the number as text, with `between` before half of the interval."""
+        if self.value is None:
+            return missing
+        number = f"{self.factor * self.value:{self.form}}"
+        if self.interval is None:
+            return number
+        low, high = self.interval
+        return f"{number}{between}{self.factor * (high - low) / 2:{self.form.lstrip('+')}}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes
+    ----------
+    title : str
+        Description of the numbers; empty for none.
+    heads : sequence of str
+        Headings of all columns.
+    rows : sequence of sequences
+        For each row, a `Cell` or a text for each column.
+    groups : sequence of str
+        Headings above those of the columns, one for each; equal neighbours share one. Empty for none.
+    names : int
+        Number of the first columns, to the left, which name the rows; numbers are to the right.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    groups: Sequence[str] = ()
+    names: int = 1
+
+    @property
+    def full_title(self) -> str:
+        """Return the title, which explains the intervals if there are any."""
+        told = any(isinstance(cell, Cell) and cell.interval for row in self.rows for cell in row)
+        return f"{self.title}{', ± half a 95 % interval' * told}"
+
+    def format(self, missing: str = "-", between: str = " ±") -> list[list[str]]:
+        """Return the headings and the rows as text; `between` stands before half of an interval."""
+        rows = [
+            [cell.format(missing, between) if isinstance(cell, Cell) else str(cell) for cell in row]
+            for row in self.rows
+        ]
+        return [[*self.heads], *rows]
+
+    @cached_property
+    def grid(self) -> list[list[str]]:
+        """Return the headings and the rows as text, with the intervals of a column below each other."""
+        heads, *rows = self.format()
+        columns = []
+        for column in zip(*rows, strict=True):
+            pieces = [text.partition(" ±") for text in column]
+            room = max(len(half) for _, _, half in pieces)
+            gap = 2 * any(mark for _, mark, _ in pieces)
+            columns.append(
+                [number + (mark + half.rjust(room)).ljust(room + gap) for number, mark, half in pieces]
+            )
+        return [heads, *map(list, zip(*columns, strict=True))]
+
+    @property
+    def widths(self) -> list[int]:
+        """Return the widths of the columns as text."""
+        return [max(map(len, column)) for column in zip(*self.grid, strict=True)]
+
+    def fit(self, width: int) -> "list[Table]":
+        """Return the table at most `width` wide.
+
+        What does not fit goes in this order: the beginnings of names and headings, then the intervals. If it
+        is still too wide, its columns are divided among several tables.
+        """
+        rows = [[replace(c, interval=None) if isinstance(c, Cell) else c for c in row] for row in self.rows]
+        plain = replace(self, rows=rows)
+        for table in (self, self._shorten(width), plain, plain._shorten(width)):
+            if _span(table.widths) <= width:
+                return [table]
+        shortened = plain._shorten(width, max(_SHORTEST, width // 3))
+        return shortened.divide(width, shortened.widths)
+
+    def _shorten(self, width: int, least: int = _SHORTEST) -> "Table":
+        """Return the table with the ends only of headings, and of names if necessary: `least` characters."""
+        table = replace(self, heads=[self.heads[0], *(_cut(head, least) for head in self.heads[1:])])
+        room = max(least, width - _span([0, *table.widths[1:]]))
+        return replace(table, rows=[[_cut(str(name), room), *cells] for name, *cells in self.rows])
+
+    def divide(self, width: int, widths: Sequence[int], gap: int = 2) -> "list[Table]":
+        """Return tables of some of the columns each, after those that name the rows.
+
+        Groups stay whole if they fit.
+        """
+        start, parts = self.names, list[Table]()
+        while start < len(widths):
+            end = start + 1
+            while end < len(widths) and (
+                _span([*widths[: self.names], *widths[start : end + 1]], gap) <= width
+            ):
+                end += 1
+            breaks = [
+                n for n in range(start + 1, end + 1) if [*self.groups[n - 1 : n]] != [*self.groups[n : n + 1]]
+            ]
+            end = breaks[-1] if breaks and end < len(widths) else end
+            heads, groups = ([*row[: self.names], *row[start:end]] for row in (self.heads, self.groups))
+            rows = [[*row[: self.names], *row[start:end]] for row in self.rows]
+            parts.append(Table("" if parts else self.title, heads, rows, groups, self.names))
+            start = end
+        return parts
+
+
+def _cut(text: str, room: int) -> str:
+    # The end of a path is more informative than its beginning.
+    return text if len(text) <= room else "…" + text[-(room - 1) :]
+
+
+def _span(widths: Sequence[int], gap: int = 2) -> int:
+    """Return the width of columns together, with `gap` between them."""
+    return sum(widths) + gap * (len(widths) - 1)
+
+
+def format_tables(tables: Sequence[Table], form: str = "table", width: int = 0) -> str:
+    """Return tables as text, Markdown, LaTeX or HTML; text fits into `width`, unless that is 0."""
+    if form == "table":
+        parts = [part for table in tables for part in (table.fit(width) if width else [table])]
+        return "\n\n".join("\n".join(_list_lines(part, width)) for part in parts)
+    if form == "latex":
+        parts = [part for table in tables for part in table.divide(_PAGE, _latex_widths(table), _GAP)]
+        return "\n\n".join(map(_latex, parts))
+    return "\n\n".join(map({"markdown": _markdown, "html": _html}[form], tables))
+
+
+def _list_lines(table: Table, width: int) -> Iterator[str]:
+    yield from textwrap.wrap(table.full_title, width or len(table.full_title) + 1)
+    widths = table.widths
+    if any(table.groups):
+        pieces, start = [], 0
+        for label, columns in groupby(table.groups):
+            end = start + len([*columns])
+            pieces.append(f" {label} ".center(_span(widths[start:end]), "-" if label else " "))
+            start = end
+        yield "  ".join(pieces).rstrip()
+    for row in table.grid:
+        cells = [
+            cell.ljust(room) if index < table.names else cell.rjust(room)
+            for index, (cell, room) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _markdown(table: Table) -> str:
+    """Return a pipe table below its title in bold."""
+    heads, *rows = table.format("", " ± ")
+    rule = ["---"] * table.names + ["---:"] * (len(heads) - table.names)
+    lines = [
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (heads, rule, *rows)
+    ]
+    return "\n".join([f"**{table.full_title}**", "", *lines])
+
+
+def _html(table: Table) -> str:
+    """Return a table for a notebook, below its title."""
+    heads, *rows = ([html.escape(cell) for cell in row] for row in table.format("", " ± "))
+    lines = [f"<tr><th>{'</th><th>'.join(heads)}</th></tr>"]
+    lines += [f"<tr><th>{row[0]}</th><td>{'</td><td>'.join(row[1:])}</td></tr>" for row in rows]
+    return f"<table><caption>{html.escape(table.full_title)}</caption>{''.join(lines)}</table>"
+
+
+_LATEX: Final[Mapping[str, str]] = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    # The usual fonts have other characters in the place of these.
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def _escape(text: str) -> str:
+    return re.sub(r"[\\~^<>|&%$#_{}]", lambda found: _LATEX[found[0]], text)
+
+
+def _latex_widths(table: Table) -> list[int]:
+    """Return the approximate widths of the columns in points."""
+    columns = zip(*table.format("--", " ± "), strict=True)
+    return [_CHARACTER * max(map(len, column)) for column in columns]
+
+
+def _latex(table: Table) -> str:
+    """Return a `tabular` environment of the package booktabs, with the best of each column in bold."""
+    columns = [_column(column) for column in zip(*table.rows, strict=True)]
+    grid = [map(_escape, table.heads), *zip(*columns, strict=True)]
+    head, *rows = [" & ".join(row) + r" \\" for row in grid]
+    groups, rules, end = list[str](), list[str](), 0
+    for label, run in groupby(table.groups):
+        start, end = end + 1, end + len([*run])
+        count = end - start + 1
+        groups.append(rf"\multicolumn{{{count}}}{{c}}{{{_escape(label)}}}" if label else " & " * (count - 1))
+        rules += [rf"\cmidrule(lr){{{start}-{end}}}"] * bool(label)
+    lines = [
+        *[f"% {table.full_title}; needs the package booktabs"] * bool(table.title),
+        rf"{{\setlength{{\tabcolsep}}{{{_GAP / 2:g}pt}}%",
+        rf"\begin{{tabular}}{{@{{}}{'l' * table.names}{'r' * (len(table.heads) - table.names)}@{{}}}}",
+        r"\toprule",
+        *([" & ".join(groups) + r" \\", " ".join(rules)] if rules else []),
+        head,
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}}",
+    ]
+    return "\n".join(lines)
+
+
+def _column(cells: Sequence[object]) -> list[str]:
+    """Return a column in LaTeX; of several numbers the best, as printed, are bold."""
+    known = [cell for cell in cells if isinstance(cell, Cell) and cell.value is not None and cell.sense]
+    best = max(known, key=lambda cell: cell.sense * (cell.value or 0)) if len(known) > 1 else None
+    column = []
+    for cell in cells:
+        if not isinstance(cell, Cell):
+            column.append(_escape(str(cell)))
+            continue
+        text = cell.format("--", r" $\pm$ ")
+        # Equal in print is equal to the reader.
+        bold = best and replace(cell, interval=None).format("", "") == replace(best, interval=None).format(
+            "", ""
+        )
+        column.append(rf"\textbf{{{text}}}" if bold else text)
+    return column
+
+
+def as_csv(records: Sequence[Mapping[str, object]]) -> str:
+    """Return one line per record; the first line names the columns, which are those of all records."""
+    buffer = io.StringIO()
+    columns = dict.fromkeys(name for record in records for name in record)
+    writer = csv.DictWriter(buffer, [*columns], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return buffer.getvalue().removesuffix("\n")
+
+
+def format_as(
+    form: str,
+    tables: Callable[[], Sequence[Table]],
+    records: Callable[[], Sequence[Mapping[str, object]]],
+    content: Callable[[], Any],
+    width: int = 0,
+) -> str:
+    """Return a report in one of its text forms.
+
+    Parameters
+    ----------
+    form : {"table", "markdown", "latex", "csv", "json"}
+    tables, records, content : callable
+        Return the tables for people, the rows of the CSV, and the content of the JSON.
+    width : int
+        Width of the terminal, which text fits; 0 for any.
+    """
+    if form == "json":
+        return format_json(content())
+    if form == "csv":
+        return as_csv(records())
+    return format_tables(tables(), form, width)

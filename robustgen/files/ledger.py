@@ -22,6 +22,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
@@ -171,7 +172,7 @@ class Ledger:
         notes: Mapping[str, Any] | None = None,
         *,
         describe: Callable[[Differences], str] | None = None,
-        start_over: Callable[[], object] | None = None,
+        start_over: Callable[[Differences], object] | None = None,
     ) -> None:
         """Write the settings of this run if there are none yet, or else compare them.
 
@@ -183,7 +184,8 @@ class Ledger:
         describe : callable, optional
             Describes the differences, instead of `describe_differences`.
         start_over : callable, optional
-            Removes an output that was created with other settings, which is then no error.
+            Removes what was created with other settings, which is then no error, given the differences;
+            there are none if the settings cannot be read.
 
         Raises
         ------
@@ -191,16 +193,17 @@ class Ledger:
             The output was created with other settings.
         """
         wanted, notes, (store, path) = json.loads(json.dumps(settings)), notes or {}, self._about
+        found: Differences = {}
         self._expect("")
         try:
             # A finished output may be read-only.
             held = self.settings() or self._begin(wanted | notes)
-            decisive = {key: value for key, value in held.items() if key not in notes}
-            compare_settings(self.root.location, decisive, wanted, describe)
+            found = find_differences({key: held[key] for key in held.keys() - notes.keys()}, wanted)
+            refuse_differences(self.root.location, found, describe)
         except AnotherSetError:
             if not start_over:
                 raise
-            start_over()
+            start_over(found)
             store.delete(path)
             self.agree(settings, notes, describe=describe)
         self._expect(f"{store.location}/{path}")
@@ -224,12 +227,12 @@ class Ledger:
         for store in (self.root, self.store):
             store.expect(location)
 
-    def refuse_unrecorded(self, paths: Iterable[str], remark: str = "") -> None:
-        """Raise an OutputError if one of these `paths` exists, although no run has started here."""
-        if not self.exists and (path := next(iter(paths), None)):
+    def refuse_unrecorded(self, paths: Iterable[str], hint: str = "") -> None:
+        """Raise an OutputError that names the first of these `paths`, if there are any."""
+        if path := next(iter(paths), None):
             raise OutputError(
-                f"{self.root.location}: contains {path}, which no run of this command recorded{remark}; "
-                "choose another output"
+                f"{self.root.location}: contains {path}, which no run of this command recorded; "
+                f"choose another output{hint}"
             )
 
     # --- records
@@ -408,53 +411,66 @@ class Ledger:
         """Delete the fingerprints of earlier files about the whole output."""
         self.store.delete("finished")
 
-    def mark_finished(self, fingerprints: Sequence[str]) -> None:
-        """Delete all claims, and write the fingerprints of what the files about the whole output describe."""
+    def has_mark(self, mark: str) -> bool:
+        """Return whether `mark_finished` has written `mark`."""
+        return mark in self._read_hint("finished").split()
+
+    def mark_finished(self, marks: Sequence[str]) -> None:
+        """Delete all claims, and write `marks`, such as the fingerprints of a finished output."""
         # Claims first: a run that finds `finished` deletes none.
         self.delete_claims()
-        self.store.put("finished", " ".join(fingerprints).encode())
+        self.store.put("finished", " ".join(marks).encode())
+
+    @contextmanager
+    def discard_if_unused(self) -> Iterator[None]:
+        """Delete the ledger again if the block raises before any unit has started."""
+        try:
+            yield
+        except BaseException:
+            if self.standing() is Standing.BEGUN:
+                self.clear()
+            raise
 
     def clear(self) -> None:
-        """Delete the whole ledger."""
+        """Delete the whole ledger, last the settings, if they are outside it."""
         for entry in [*self.store.list()]:
             self.store.delete(entry.path)
+        store, path = self._about
+        store.delete(path)
+        self.store.withdraw()
+        if (folder := self.location.removeprefix(f"{self.root.location}/")) != self.location:
+            # Deletes the empty folder too, whoever created it.
+            self.root.delete(f"{folder}/settings.json")
 
 
 # --- settings ------------------------------------------------------------------------------------
 
 
-def compare_settings(
-    location: str,
-    held: Mapping[str, Any],
-    wanted: Mapping[str, Any],
-    describe: Callable[[Differences], str] | None = None,
-) -> None:
-    """Raise an AnotherSetError if the settings of the output at `location` differ from those of this run."""
-    if found := dict(_find_differences(held, wanted)):
-        reason = (describe or describe_differences)(found)
-        raise AnotherSetError(f"{location}: created with different settings: {reason}. {START_OVER}")
-
-
-def _find_differences(held: Any, wanted: Any, name: str = "") -> Iterator[tuple[str, tuple[Any, Any]]]:
+def find_differences(held: Any, wanted: Any, name: str = "") -> dict[str, tuple[Any, Any]]:
+    """Return the settings that differ; one that is missing is like null."""
     if isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
         held, wanted = dict(enumerate(held)), dict(enumerate(wanted))
-    if isinstance(held, dict) and isinstance(wanted, dict):
-        for key in sorted(held.keys() | wanted.keys()):
-            yield from _find_differences(
-                held.get(key), wanted.get(key), f"{name}.{key}" if name else str(key)
-            )
-    elif held != wanted:
-        yield name, (held, wanted)
+    if not (isinstance(held, dict) and isinstance(wanted, dict)):
+        return {} if held == wanted else {name: (held, wanted)}
+    found: dict[str, tuple[Any, Any]] = {}
+    for key in sorted(held.keys() | wanted.keys()):
+        found |= find_differences(held.get(key), wanted.get(key), f"{name}.{key}".lstrip("."))
+    return found
 
 
 def describe_differences(found: Differences) -> str:
     """Return what was and what is now, setting by setting."""
-    texts = {name: [f"{value!r}" for value in values] for name, values in found.items()}
-    short = {
-        name: [t if len(t) <= _MOST_LETTERS else f"{t[:_MOST_LETTERS]} ..." for t in pair]
-        for name, pair in texts.items()
-    }
-    return "; ".join(f"{name} was {old} and is now {new}" for name, (old, new) in short.items())
+    texts = {name: [repr(value)[:_MOST_LETTERS] for value in values] for name, values in found.items()}
+    return "; ".join(f"{name} was {old} and is now {new}" for name, (old, new) in texts.items())
+
+
+def refuse_differences(
+    location: str, found: Differences, describe: Callable[[Differences], str] | None = None
+) -> None:
+    """Raise an AnotherSetError if there are differences from the settings of the output at `location`."""
+    if found:
+        reason = (describe or describe_differences)(found)
+        raise AnotherSetError(f"{location}: created with different settings: {reason}. {START_OVER}")
 
 
 def to_json(content: Any) -> bytes:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import cached_property, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from robustgen.errors import ArgumentError, name_error
 
@@ -132,5 +133,40 @@ def _read_installed() -> Any:
 
 
 def _name_package(entry: "EntryPoint") -> str:
-    """Return name and version of the package of a plug-in."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
+
+
+# --- names of the formats and of the kinds of source, and where in their packages the rows stand ---
+
+FORMATS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "jpeg": "encoders:JPEG",
+        "png": "encoders:PNG",
+        "webp": "encoders:WEBP",
+        "original": "encoders:ORIGINAL",
+        "mp4": "encoders:MP4",
+        "npy": "arrays:NPY",
+        "npz": "arrays:NPZ",
+        "webdataset": "webdataset:WEBDATASET",
+        "parquet": "parquet:PARQUET",
+        "table": "table:TABLE",
+    }
+)
+"""Formats by their name for `--format`."""
+
+SOURCES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "labelled": "folder:LABELLED",
+        "table": "table:KIND",
+        "img2dataset": "folder:SHARD_FOLDERS",
+        "parquet": "parquet:KIND",
+        "webdataset": "webdataset:KIND",
+        "mnist": "mnist:KIND",
+        "medmnist": "medmnist:KIND",
+        "cifar": "cifar:KIND",
+        "tiny-imagenet": "tiny_imagenet:KIND",
+        "arrays": "arrays:KIND",
+        "folder": "folder:FOLDER",
+    }
+)
+"""Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import OutputError, SourceError
-from robustgen.files.json_files import parse_object
 from robustgen.files.storage import Store
+from robustgen.files.text_files import parse_object
 
 STATE: Final = ".robustgen"
 """Folder of the output state."""

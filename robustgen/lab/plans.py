@@ -5,10 +5,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from robustgen import __version__
 from robustgen.errors import ConfigError
-from robustgen.files.json_files import parse_object
 from robustgen.files.storage import locate
-from robustgen.files.version import __version__
+from robustgen.files.text_files import parse_object
 from robustgen.lab.related.augmentation import TITLE as AUGMIX
 from robustgen.lab.related.icons import TITLE as ICONS
 from robustgen.pixels.benchmarks.kinds import TITLES

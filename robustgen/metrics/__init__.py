@@ -73,7 +73,10 @@ from robustgen.metrics.classification import EXTRA_PERTURBATIONS as EXTRA_PERTUR
 from robustgen.metrics.classification import NOISE_PERTURBATIONS as NOISE_PERTURBATIONS
 from robustgen.metrics.classification import SEVERITIES as SEVERITIES
 from robustgen.metrics.classification import confidences as confidences
+from robustgen.metrics.classification import count_pixels as count_pixels
+from robustgen.metrics.classification import intersections_over_union as intersections_over_union
 from robustgen.metrics.classification import jensen_shannon as jensen_shannon
+from robustgen.metrics.classification import mean_intersection_over_union as mean_intersection_over_union
 from robustgen.metrics.classification import softmax as softmax
 from robustgen.metrics.classification import top1_error as top1_error
 from robustgen.metrics.classification import top1_mistakes as top1_mistakes
@@ -139,6 +142,3 @@ from robustgen.metrics.flips import unnormalised_mean_top5_distance as unnormali
 from robustgen.metrics.flips import unnormalised_top5_distance as unnormalised_top5_distance
 from robustgen.metrics.flips import unnormalised_zipf_distance as unnormalised_zipf_distance
 from robustgen.metrics.flips import zipf_distance as zipf_distance
-from robustgen.metrics.segmentation import count_pixels as count_pixels
-from robustgen.metrics.segmentation import intersections_over_union as intersections_over_union
-from robustgen.metrics.segmentation import mean_intersection_over_union as mean_intersection_over_union

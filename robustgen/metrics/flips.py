@@ -8,8 +8,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError
 from robustgen.metrics.classification import COMMON_PERTURBATIONS, Floats, array_of, blocks, logits_of, number
-from robustgen.metrics.corruption_errors import ALEXNET_FLIP_PROBABILITY, ALEXNET_TOP5_DISTANCE
-from robustgen.metrics.formulas import FLIP_RATE, LARGEST, TOP5_RATIO, mean_over
+from robustgen.metrics.corruption_errors import (
+    ALEXNET_FLIP_PROBABILITY,
+    ALEXNET_TOP5_DISTANCE,
+    FLIP_RATE,
+    LARGEST,
+    TOP5_RATIO,
+    mean_over,
+)
 
 # --- ImageNet-P: changes of the prediction along a sequence ----------------------------------------
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from robustgen.files import rows
+from robustgen.files import registry
 from robustgen.files.registry import Registry
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ def find_edition(name: str) -> "Edition | None":
 
 def source_kinds() -> Collection[str]:
     """Return the kinds of sources."""
-    return ["auto", *Registry("kind of source", "robustgen.sources", object, rows.SOURCES), "demo"]
+    return ["auto", *Registry("kind of source", "robustgen.sources", object, registry.SOURCES), "demo"]
 
 
 def formats() -> Collection[str]:
     """Return the names of the formats."""
-    return [*Registry("format", "robustgen.formats", object, rows.FORMATS)]
+    return [*Registry("format", "robustgen.formats", object, registry.FORMATS)]
 
 
 def video_presets() -> Collection[str]:

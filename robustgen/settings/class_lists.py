@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import ArgumentError, quote
-from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.storage.host import read_regular
+from robustgen.files.text_files import imagenet_classes
 
 
 def read_classes(value: Any) -> Any:

@@ -13,14 +13,16 @@ _SLURM: Final = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TAS
 RUNNING: Final = Group.RUNNING
 
 
-def read_shard(text: str) -> tuple[int, int]:
-    """Return ``"3/16"`` as (3, 16), and for ``"auto"`` the values in SLURM's environment.
+def read_shard(text: str | None) -> tuple[int, int]:
+    """Return ``"3/16"`` as (3, 16), for ``"auto"`` the values in SLURM's environment, for None (1, 1).
 
     Raises
     ------
     ArgumentError
         The text is neither, or this is no task of an array.
     """
+    if text is None:
+        return 1, 1
     if text != "auto":
         part, slash, parts = text.partition("/")
         if not (slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
@@ -40,8 +42,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def _check_shard(text: str | None) -> str | None:
-    if text is not None:
-        read_shard(text)
+    read_shard(text)
     return text
 
 
@@ -67,6 +68,9 @@ class Running(Options):
     )
     shard: Annotated[str | None, AfterValidator(_check_shard), Flag(RUNNING, "I/N")] = None
     """process only part I of N; auto reads both from a SLURM array"""
+
+
+DEFAULTS: Final = Running()
 
 
 class PlanRun(Running):

@@ -81,7 +81,7 @@ SPEAKERS = {
     "sets/dataset": "make-c make-p make-augmix make-icons run preprocess_clahe",
     # evaluate has no --split, only --set split=NAME.
     "sets/dataset/selection": _OF_SOURCES.replace(" evaluate", ""),
-    "sets/dataset/label_maps": _OF_SETS,
+    "sets/dataset/mirror": _OF_SETS,
     "sets/dataset/plan": _OF_SETS,
     "sets/ingredients": f"{_OF_SETS} evaluate preview calibrate",
     "display/charts": "score calibrate",
@@ -90,7 +90,8 @@ SPEAKERS = {
     "lab/evaluation/detection/reading": "score-detection",
     "lab/evaluation/predictions": "score score-ood",
     "lab/evaluation/store": "predict evaluate filter-a filter-o",
-    "sets/executors": f"{_OF_SETS} make-augmix make-icons evaluate preprocess_clahe run",
+    "sets/executors": f"{_OF_SETS} make-augmix make-icons preprocess_clahe run",
+    "sets/executors/jobs": f"{_OF_SETS} make-augmix make-icons evaluate preprocess_clahe run",
     "sets/executors/slurm": "make-c run",
     "files/registry": "list",
     "files/set_files": "make-c make-p make-augmix make-icons run preprocess_clahe",

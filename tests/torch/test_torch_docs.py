@@ -57,9 +57,9 @@ def test_the_loop_of_evaluation_gives_what_predict_says_of_a_written_set(torch):
     run(code("Evaluating"), FEWER)
     flags = ("--edition", "imagenet", "--corruptions", "shot_noise,elastic_transform", "--severities", "2,5")
     cli("make-c", "--source", "val", *flags, "--output", "set", "--jobs", 1)
-    from robustgen.sets.dataset.opening import open_dataset
+    from robustgen.sets.dataset.opening import open_set
 
-    dataset, model = open_dataset("set", classes=CLASSES), torch.load("model.pt", weights_only=False)
+    dataset, model = open_set("set", classes=CLASSES), torch.load("model.pt", weights_only=False)
     assert len(dataset.variants) == 5
     mean, std = torch.tensor([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]])[..., None, None]
     for variant in dataset.variants:
@@ -70,7 +70,7 @@ def test_the_loop_of_evaluation_gives_what_predict_says_of_a_written_set(torch):
         held = np.load(Path("preds/mine", f"{variant.folder}.npz"))
         np.testing.assert_allclose(held["logits"], expected, atol=1e-5)
         np.testing.assert_array_equal(held["labels"], dataset.labels(variant))
-        np.testing.assert_array_equal(held["keys"], dataset.keys(variant))
+        np.testing.assert_array_equal(held["keys"], dataset.keys_of(variant))
     assert "Top-1 error" in cli("score", "preds/mine", "--partial").output
 
 

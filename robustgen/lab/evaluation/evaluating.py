@@ -42,7 +42,7 @@ from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.produce import describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import prefetch
 from robustgen.sets.formats.units import cut
@@ -143,7 +143,7 @@ def evaluate(
         for predictor, _ in checked:
             print_note(predictor.describe())
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
-        made, kept = run.carry_out()
+        made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     dark = describe_used_bits(run.used_bits, len(plan.keys))
     remarks = (*plan.source.remarks(), *describe_complaints(run.complaints), *dark)
@@ -257,7 +257,7 @@ class _EvaluationRun:
         """Return all failures: source image to reason."""
         return {key: reason for each in self._candidates for key, reason in each.store.failures.items()}
 
-    def carry_out(self) -> tuple[int, int]:
+    def predict_missing(self) -> tuple[int, int]:
         """Predict everything missing; return the number of outputs predicted by this run, and by others."""
         plan, candidates = self._plan, self._candidates
         for each in candidates:

@@ -28,8 +28,8 @@ from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
-from robustgen.sets.dataset.opening import EQUALISED, open_dataset
-from robustgen.sets.formats.base import Dataset
+from robustgen.sets.dataset.opening import EQUALISED, open_set
+from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.units import WorkUnit, cut
 from robustgen.sets.sources.classes import place_classes
 from robustgen.settings.models import ModelInput, Predicting, Runtime
@@ -157,23 +157,25 @@ class _PredictionRun:
         Images or sequences predicted by this run.
     """
 
-    def __init__(self, dataset: Dataset, predictor: Predictor, store: PredictionStore) -> None:
-        self._dataset, self._predictor, self._store = dataset, predictor, store
-        keys, variants, batch = dataset.keys(dataset.variants[0]), dataset.variants, predictor.batch
-        self._step, count = choose_unit_size(len(keys) * len(variants), dataset.kind, batch)
-        store.find_pending(variants, keys, dataset.root)
+    def __init__(self, written: WrittenSet, predictor: Predictor, store: PredictionStore) -> None:
+        self._set, self._predictor, self._store = written, predictor, store
+        keys, batch = written.keys_of(written.variants[0]), predictor.batch
+        self._step, count = choose_unit_size(len(keys) * len(written), written.kind, batch)
+        store.find_pending(written, keys, written.root)
         self._units = dict[str, WorkUnit]()
         for variant in store.pending.values():
-            predictor.check_labels(dataset.labels(variant), dataset.root)
-            for unit in cut(dataset.keys(variant), count * self._step, [(variant,)], f"batches of {batch}"):
+            predictor.check_labels(written.labels(variant), written.root)
+            for unit in cut(
+                written.keys_of(variant), count * self._step, [(variant,)], f"batches of {batch}"
+            ):
                 self._units[f"units/{variant.folder}/{unit.name}"] = unit
         self.made = 0
 
-    def carry_out(self) -> None:
+    def predict_missing(self) -> None:
         """Predict all units, and write the files of their variants."""
         state, left = self._store.state, Counter(unit.variants[0] for unit in self._units.values())
         with Meter(
-            sum(len(unit.keys) for unit in self._units.values()), name_contents(self._dataset.kind)
+            sum(len(unit.keys) for unit in self._units.values()), name_contents(self._set.kind)
         ) as meter:
             for name in state.share_one_by_one(self._units, self._predict, self._is_done):
                 (variant,) = self._units[name].variants
@@ -192,7 +194,7 @@ class _PredictionRun:
         unit, rows = self._units[name], list[NDArray[Any]]()
         (variant,) = unit.variants
         prepare, stop = self._predictor.classifier.view.prepare, unit.start + len(unit.keys)
-        for pixels in self._dataset.batches(variant, self._step, unit.start, prepare, stop):
+        for pixels in self._set.batches(variant, self._step, unit.start, prepare, stop):
             keys = unit.keys[len(rows) * self._step :]
             rows.append(self._predictor.predict(pixels, keys, variant))
         self._store.put_unit(name, {variant: rows})
@@ -201,7 +203,7 @@ class _PredictionRun:
     def _finish(self, folder: str) -> None:
         """Write the file of a variant."""
         variant = self._store.pending[folder]
-        keys, labels = self._dataset.keys(variant), self._dataset.labels(variant)
+        keys, labels = self._set.keys_of(variant), self._set.labels(variant)
         named = dict(zip(keys, keys, strict=True))
         self._store.finish(variant, self._units, named, labels, self._predictor.entries)
 
@@ -222,7 +224,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
         Model, set and output do not match.
     """
     started = time.monotonic()
-    data = open_dataset(options.dataset)
+    data = open_set(options.dataset)
     check_single_labels(data.class_labels, data.root)
     # Without an edition, the one of published sets with this layout.
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
@@ -233,23 +235,25 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
     outputs = None
     if options.only_classes:
-        outputs = choose_outputs(chosen, data.class_names, data.root)
+        outputs = choose_outputs(chosen, data.classes, data.root)
     elif chosen.classes:
-        data = open_dataset(options.dataset, chosen.classes)
+        data = open_set(options.dataset, chosen.classes)
     for remark in data.remarks():
         print_note(remark)
     if chosen.clahe and EQUALISED in data.manifest:
         raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
     classifier = Classifier(opened, chosen, outputs, options.crops)
-    classes = classifier.count_classes(data.load(data.variants[0], 0), data.root, data.classes)
+    first = data.variants[0]
+    keys = data.keys_of(first)
+    classes = classifier.count_classes(next(data.batches(first, 1, stop=1))[0], data.root, data.class_count)
     saved = choose_saved(options.save, data.kind, classes)
     predictor = Predictor(classifier, classes, saved, options.batch_size)
-    settings = _describe_dataset(data) | predictor.settings()
+    settings = _describe_set(data) | predictor.settings()
     with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
         print_note(predictor.describe())
         run = _PredictionRun(data, predictor, store)
-        run.carry_out()
-    kept = len(data.variants) * len(data.keys(data.variants[0])) - run.made
+        run.predict_missing()
+    kept = len(data) * len(keys) - run.made
     return PredictResult(folder, run.made, kept, name_contents(data.kind), time.monotonic() - started)
 
 
@@ -288,14 +292,14 @@ def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:
     return wanted or ("top5" if kind == "p" and classes >= 5 else "logits")
 
 
-def _describe_dataset(dataset: Dataset) -> dict[str, Any]:
-    """Return the identity of the images of `dataset`."""
-    manifest = dataset.manifest
+def _describe_set(written: WrittenSet) -> dict[str, Any]:
+    """Return the identity of the images of a set."""
+    manifest = written.manifest
     return {
-        "kind": dataset.benchmark.title,
+        "kind": written.benchmark.title,
         "dataset": manifest.get("dataset"),
         "edition": manifest.get("edition"),
         "digest": manifest.get("digest"),
         "source_digest": manifest.get("source", {}).get("digest"),
-        "keys": digest_of(dataset.keys(dataset.variants[0])),
+        "keys": digest_of(written.keys_of(written.variants[0])),
     }

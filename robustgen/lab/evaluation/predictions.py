@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError, OutputError, SourceError, UnfinishedError
-from robustgen.files.name_lists import describe_difference
 from robustgen.files.set_files import STATE, WrittenFile, check_folder, read_described
 from robustgen.files.storage import Store, measure, open_store
+from robustgen.files.text_files import describe_difference
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, parse_variant
 

@@ -1,7 +1,7 @@
 """One function over many files, in this process or in several."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
@@ -15,12 +15,12 @@ _AHEAD = 2
 _work: list[Callable[[Any], Any]] = []
 
 
-def map_files(work: Callable[[_Item], _Result], items: Sequence[_Item], jobs: int) -> Iterator[_Result]:
+def map_files(work: Callable[[_Item], _Result], items: Iterable[_Item], jobs: int) -> Iterator[_Result]:
     """Yield the results of `work` for the items, in order; several processes get a copy of it each."""
-    if jobs == 1 or len(items) < 2:
+    if jobs == 1:
         yield from map(work, items)
         return
-    pool = ProcessPoolExecutor(min(jobs, len(items)), get_context("spawn"), _keep, (work,))
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _keep, (work,))
     waiting: deque[Future[_Result]] = deque()
     try:
         for item in items:

@@ -13,9 +13,9 @@ from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.produce import rotate_variants
 from robustgen.sets.dataset.recipes import Recipe
-from robustgen.sets.executors import carry_out
+from robustgen.sets.dataset.unit_jobs import rotate_variants
+from robustgen.sets.executors import submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.formats.base import Writer
 from robustgen.sets.sources.base import Items
@@ -131,7 +131,7 @@ def render(
     }
     # Observed call by call, so that workers that wait for the model do not count as silent.
     with Progress(meter, counts=False) as progress:
-        results: Iterator[list[Rendered]] = carry_out(
+        results: Iterator[list[Rendered]] = submit_jobs(
             jobs,
             lambda rendered: rendered[0].key,
             workers,

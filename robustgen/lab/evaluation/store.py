@@ -8,11 +8,10 @@ fog/3.npz, tilt.npz              finished variants, see `robustgen.lab.evaluatio
 """
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -22,10 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ArgumentError, ConfigError, OutputError, SourceError
-from robustgen.files.ledger import Failure, Ledger, Origin, Record
-from robustgen.files.name_lists import describe_difference
-from robustgen.files.set_files import SCHEMA, STATE, WrittenFile, read_described
-from robustgen.files.storage import Store, open_store
+from robustgen.files.ledger import (
+    Differences,
+    Failure,
+    Ledger,
+    Origin,
+    Record,
+    describe_differences,
+)
+from robustgen.files.set_files import START_OVER, STATE, WrittenFile
+from robustgen.files.storage import open_store
+from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation import predictions
 from robustgen.lab.evaluation.predictions import ABOUT, Pieces, PredictionFile
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
@@ -34,9 +40,8 @@ from robustgen.sets.formats.units import WorkUnit
 from robustgen.settings.fields import check_name
 
 _PARTS: Final = f"{STATE}/parts"
-# Entries of predictions.json that decide no prediction.
-_TOLD: Final = ("origins",)
-_REMEDY: Final = "choose another --output, or --overwrite"
+# Entry of predictions.json that decides no prediction, and entries that tell one set of images from another.
+_NOTES, _IMAGES = "origins", ("digest", "source_digest", "keys")
 _PREDICTIONS, _MOST_UNITS, _FEWEST_UNITS = 256, 4096, 16
 # About the number of frames in a sequence.
 _FRAMES = 32
@@ -76,7 +81,8 @@ class PredictionStore:
 
     Parameters
     ----------
-    root : Store
+    state : Ledger
+        Of the folder of predictions.
 
     Attributes
     ----------
@@ -88,8 +94,8 @@ class PredictionStore:
         Folder and variant of those that were unfinished at the latest `find_pending`.
     """
 
-    def __init__(self, root: Store) -> None:
-        self.root, self.state = root, Ledger(root)
+    def __init__(self, state: Ledger) -> None:
+        self.root, self.state = state.root, state
         self.records = {name: record for name, record in self.state.read_records() if record}
         self.finished = [name for name in self.records if not name.startswith("units/")]
         self.pending: dict[str, Variant] = {}
@@ -118,7 +124,7 @@ class PredictionStore:
             return False
         if own != tuple(keys):
             reason = describe_difference(own, keys, "keys")
-            raise SourceError(f"{file.location}: not the images of {source}: {reason}; {_REMEDY}")
+            raise SourceError(f"{file.location}: not the images of {source}: {reason}. {START_OVER}")
         # A run may have been killed before it recorded the file.
         parts = self.root.list(f"{_PARTS}/{variant.folder}")
         return recorded or next(parts, None) is None
@@ -250,7 +256,7 @@ class PredictionStore:
 
     def finish_pending(self, write: Callable[[str], None]) -> None:
         """Write all pending variants with `write`, or wait for other runs to do so, and delete all parts."""
-        for _ in self.state.share_one_by_one(self.pending, write, self.state.has_record):
+        for _ in self.state.share_one_by_one(self.pending, write):
             pass
         for folder in self.pending:
             # Another run may have finished it while this run predicted units of it again.
@@ -298,55 +304,35 @@ def open_prediction_store(
         The folder cannot be used, or contains something else.
     """
     with open_output(location, source) as root:
+        ledger = Ledger(root, ABOUT)
         if overwrite:
-            _remove_own(Ledger(root))
-        _agree(root, settings, sizes or {})
-        yield PredictionStore(root)
+            _remove_own(ledger)
+        if not ledger.settings():
+            ledger.refuse_unrecorded(predictions.list_files(root))
+        decisive = {key: value for key, value in settings.items() if key != _NOTES}
+        describe = partial(_describe_differences, ledger, sizes or {})
+        ledger.agree(decisive, {_NOTES: settings[_NOTES]}, describe=describe)
+        yield PredictionStore(ledger)
 
 
-def _agree(root: Store, settings: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
-    """Write `predictions.json`, or compare `settings` with the existing one."""
-    data = (json.dumps({"schema": SCHEMA} | {**settings}, indent=1, sort_keys=True) + "\n").encode()
-    try:
-        held = read_described(root, ABOUT)
-    except FileNotFoundError:
-        if predictions.list_files(root):
-            message = f"{root.location}: contains predictions of unknown origin; choose another --output"
-            raise OutputError(message) from None
-        try:
-            return root.put(ABOUT, data, exclusive=True)
-        except FileExistsError:
-            return _agree(root, settings, sizes)
-    if other := _find_difference(held, {"schema": SCHEMA} | {**settings}):
-        what = f"another {other}"
-        if other in ("digest", "source_digest", "keys"):
-            what = _describe_images(root, held.get("keys") == settings.get("keys"), sizes)
-        raise OutputError(f"{root.location}: contains predictions of {what}; {_REMEDY}")
-
-
-def _describe_images(root: Store, same_names: bool, sizes: Mapping[str, int]) -> str:
-    """Return in which images a folder of predictions differs from those with the given `sizes`."""
-    records = (record for _, record in Ledger(root).read_records() if record)
+def _describe_differences(ledger: Ledger, sizes: Mapping[str, int], found: Differences) -> str:
+    """Return which settings differ, and in which images from those with the given `sizes`."""
+    others = {name: values for name, values in found.items() if name not in _IMAGES}
+    if len(others) == len(found):
+        return describe_differences(found)
+    records = (record for _, record in ledger.read_records() if record)
     known = {key: size for record in records for key, (size, _) in record.images.items()}
-    found = {
+    # The records of an unfinished run do not have all images.
+    is_whole = predictions.list_files(ledger.root)
+    keys = {
         "of other sizes": [key for key in known if sizes.get(key, known[key]) != known[key]],
         "that are missing now": [key for key in known if key not in sizes],
-        # The records of an unfinished run do not have all images.
-        "that are new": [key for key in sizes if key not in known] if predictions.list_files(root) else [],
+        "that are new": [key for key in sizes if key not in known] if is_whole else [],
     }
-    parts = [f"{len(keys)} {what}, for instance {min(keys)!r}" for what, keys in found.items() if keys]
-    what = "the same names, but other files" if same_names else "other images"
-    return f"{what} ({' and '.join(parts)})" if parts and sizes and known else what
-
-
-def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """Return the first differing key; if that is the corruption on the fly, its first differing setting."""
-    keys = (key for key in {**wanted, **held} if key not in _TOLD)
-    other = next((key for key in keys if held.get(key) != wanted.get(key)), None)
-    made, to_be_made = held.get("made"), wanted.get("made")
-    if other == "made" and isinstance(made, dict) and isinstance(to_be_made, dict):
-        return _find_difference(made, to_be_made)
-    return other
+    parts = [f"{len(some)} {what}, for instance {min(some)!r}" for what, some in keys.items() if some]
+    what = "other images" if "keys" in found else "the same names, but other files"
+    images = f"{what} ({' and '.join(parts)})" if parts and sizes and known else what
+    return "; ".join([images, describe_differences(others)] if others else [images])
 
 
 def _remove_own(state: Ledger) -> None:
@@ -363,5 +349,4 @@ def _remove_own(state: Ledger) -> None:
             )
     for path in own:
         root.delete(path)
-    root.delete(ABOUT)
     state.clear()

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.display.charts import COLOURS, draw_chart
-from robustgen.display.tables import Cell, Table, as_csv, format_tables
-from robustgen.display.text import escape, format_count, format_json
+from robustgen.display.text import Cell, Table, as_csv, escape, format_count, format_json, format_tables
 from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
 from robustgen.lab.inspection.strengths import Calibration, Strength
 from robustgen.pixels.benchmarks.registry import CATEGORIES

@@ -30,17 +30,18 @@ from robustgen.lab.inspection.verify import verify
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.executors import Executor, Job, Launcher, carry_out, parse_executor
+from robustgen.sets.executors import Executor, Job, Launcher, parse_executor, submit_jobs
 from robustgen.sets.executors.progress import NOBODY, Progress, Reporter
 from robustgen.sets.formats import FORMATS, list_encodings, parse_format
 from robustgen.sets.formats.encoders import encode_lossless
 from robustgen.sets.sources.base import Source
 from robustgen.sets.sources.opening import open_source
 from robustgen.settings.config import Config
+from robustgen.settings.running import Running
 
 WriteSource = Callable[[Path, Sequence[Rgb]], str | Path]
 """Function that writes images as a source into a folder, and returns the location of the source."""
@@ -132,19 +133,19 @@ class _FormatCheck:
 
     def check(self) -> None:
         plan, shared, failing = self._plan("one", 1), self._plan("shared", 2), self._plan("failing", 1)
-        failures = run(plan).failures
+        failures = run_plan(plan).failures
         self._require(not failures, f"images failed: {failures}")
         self._check_content(plan, plan.keys)
         problems = verify(plan.store.location, deep="all").problems
         self._require(not problems, f"verify found {problems}")
         files = _read_files(plan.store)
         for shard in (2, 1):
-            run(shared, shard=(shard, 2))
+            run_plan(shared, Running(shard=f"{shard}/2"))
         self._compare(_read_files(shared.store), files, "written by several workers")
         records = (record for _, record in SetLedger(plan.store).read_records() if record)
         for file in [file for record in records for file in record.files][::2]:
             plan.store.delete(file.path)
-        run(plan)
+        run_plan(plan)
         self._compare(_read_files(plan.store), files, "written again after files were lost")
         self._check_failure(failing, failing.keys[1])
 
@@ -164,11 +165,12 @@ class _FormatCheck:
 
     def _check_content(self, plan: Plan, keys: Sequence[str]) -> None:
         """Require that the set contains the images `keys`, and no others."""
-        dataset = open_dataset(plan.store)
-        self._require({*dataset.variants} == {*plan.variants}, f"the variants are {dataset.variants}")
+        dataset = open_set(plan.store)
+        self._require({*dataset} == {*plan.variants}, f"the variants are {[*dataset]}")
         names = {str(plan.writer.output_name(key) or key).removesuffix(".mp4"): key for key in keys}
         for variant in plan.variants:
-            found, labels = dataset.keys(variant), dataset.labels(variant)
+            images, labels = dataset[variant], dataset.labels(variant)
+            found = images.keys()
             self._require(sorted(found) == sorted(names), f"names are {found}, not {[*names]}")
             for index, name in enumerate(found):
                 key, where = names[name], f"{variant.folder}, {name}: "
@@ -177,8 +179,7 @@ class _FormatCheck:
                     self._require(labels[index] == label, f"{where}label is {labels[index]}, not {label}")
                 made = plan.recipe.make(variant, key, plan.recipe.prepare(plan.source.open(key)))
                 kept = plan.writer.encoder.as_read(variant, key, made)
-                read = dataset.load(variant, index), dataset.read(variant, name)
-                same = all(np.array_equal(pixels, kept) for pixels in read)
+                same = np.array_equal(images.load(name), kept)
                 self._require(same, f"{where}the pixels are not those of `Encoder.as_read`")
                 self._require(_differ(made, kept) < _LOSS, f"{where}the pixels are not those of the image")
 
@@ -192,7 +193,7 @@ class _FormatCheck:
             return read(key)
 
         with patch.object(plan.source, "read", fail):
-            result = run(plan)
+            result = run_plan(plan)
         keys = {failure["key"] for failure in result.failures}
         self._require(keys == {failing}, f"{failing} failed, but the failures are {keys}")
         if plan.writer.file_per == "operation":
@@ -389,7 +390,7 @@ def check_executor(executor: Executor | Launcher | str) -> None:
     store = open_store(folder.path)
     jobs = {2 * number: _Die(number, store, os.getpid()) for number in range(_JOBS)}
     with Progress() as progress, _forbid_errors("the executor whose worker died"):
-        results = sorted(carry_out(jobs, lambda result: result, 2, progress, executor))
+        results = sorted(submit_jobs(jobs, lambda result: result, 2, progress, executor))
     _require(results == expected, f"a worker died, and the results are {results}")
 
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import MANIFEST_SUMS, check_folder
 from robustgen.files.storage import open_store
+from robustgen.files.text_files import read_sums
 from robustgen.lab.inspection.verify import read_finished
-from robustgen.sets.dataset.croissant import CROISSANT, add_fields, encode_croissant, make_croissant
+from robustgen.sets.dataset.descriptions import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.sets.dataset.manifest import encode_sums
 
 
@@ -20,7 +20,7 @@ def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     ----------
     root : path or URL
     fields : mapping
-        Values of `croissant.USER_FIELDS`; dates may be date objects.
+        Values of `descriptions.USER_FIELDS`; dates may be date objects.
 
     Raises
     ------

@@ -24,9 +24,9 @@ from robustgen.lab.inspection.report_pictures import (
 )
 from robustgen.pixels.benchmarks.kinds import CLEAN, TITLES, Kind
 from robustgen.sets.dataset.manifest import read_errors
-from robustgen.sets.dataset.opening import EQUALISED, open_dataset
+from robustgen.sets.dataset.opening import EQUALISED, open_set
 from robustgen.sets.formats import FORMATS
-from robustgen.sets.formats.base import Dataset
+from robustgen.sets.formats.base import WrittenSet
 
 # --- facts ----------------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ def get_part(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     return content
 
 
-def list_facts(dataset: Dataset, sample: SetSample) -> Iterator[tuple[str, str]]:
+def list_facts(dataset: WrittenSet, sample: SetSample) -> Iterator[tuple[str, str]]:
     """Yield label and value of each fact, in the order of the page."""
     manifest, settings = dataset.manifest, get_part(dataset.manifest, "settings")
     yield "Size", _sizes(sample)
@@ -105,9 +105,9 @@ def _format(output: Mapping[str, Any]) -> str:
     return f"{title} of {_format(sample)}" if sample else title
 
 
-def describe_coverage(dataset: Dataset) -> Iterator[str]:
+def describe_coverage(dataset: WrittenSet) -> Iterator[str]:
     """Yield sentences on which part of the benchmark the set contains."""
-    there = {variant.folder for variant in dataset.variants}
+    there = {variant.folder for variant in dataset}
     for group, names in _GROUPS[dataset.kind].items():
         levels = [f"/{level}" for level in range(1, metrics.SEVERITIES + 1)] if dataset.kind == "c" else [""]
         wanted = {name: {f"{name}{level}" for level in levels} for name in names}
@@ -145,11 +145,9 @@ def read_failures(store: Store) -> tuple[list[dict[str, str]], int]:
     return shown, len(entries)
 
 
-def tabulate_constants(parameters: Mapping[str, Any], dataset: Dataset) -> Iterator[ConstantsTable]:
+def tabulate_constants(parameters: Mapping[str, Any], dataset: WrittenSet) -> Iterator[ConstantsTable]:
     """Yield one table; or one for each scale, if each image uses the nearest."""
-    variants = [
-        variant for variant in dataset.variants if variant.folder in parameters and variant.name != CLEAN
-    ]
+    variants = [variant for variant in dataset if variant.folder in parameters and variant.name != CLEAN]
     first: Any = next((parameters[variant.folder] for variant in variants), {})
     scales = [*first] if isinstance(first, dict) and all(map(str.isdecimal, first)) else [""]
     for scale in scales if variants else []:
@@ -307,7 +305,7 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
     SourceError
         There is no finished C or P set, or its manifest is damaged.
     """
-    dataset = open_dataset(root)
+    dataset = open_set(root)
     manifest = dataset.manifest
     if manifest and manifest.get("kind") not in TITLES:
         raise SourceError(

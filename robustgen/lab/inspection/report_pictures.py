@@ -21,7 +21,8 @@ from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.pixels.imaging.similarity import WINDOW, Reference
-from robustgen.sets.formats.base import Dataset
+from robustgen.sets.formats.base import WrittenSet
+from robustgen.sets.sources.base import Source
 
 # --- sample ---------------------------------------------------------------------------------------
 
@@ -80,7 +81,7 @@ class SetSample:
     views: dict[Variant, VariantView]
 
 
-def sample_set(dataset: Dataset, images: int) -> SetSample:
+def sample_set(dataset: WrittenSet, images: int) -> SetSample:
     """Sample some images of `dataset`, and create pictures of `images` of them.
 
     Raises
@@ -90,7 +91,7 @@ def sample_set(dataset: Dataset, images: int) -> SetSample:
     """
     look = _Look(dataset, images)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        views = dict(zip(dataset.variants, pool.map(look.at, dataset.variants), strict=True))
+        views = dict(zip(dataset, pool.map(look.at, dataset), strict=True))
     keys = [look.keys[index] for index in look.indices]
     return SetSample(len(look.keys), keys, [keys[index] for index in look.shown], views)
 
@@ -109,16 +110,17 @@ def _frames(count: int) -> list[int]:
 class _Look:
     """Samples images and prepares pictures of them."""
 
-    def __init__(self, dataset: Dataset, images: int) -> None:
-        self.dataset, self.keys = dataset, dataset.keys(dataset.variants[0])
-        kind, first = dataset.kind, self._read(dataset.variants[0], 0)
+    def __init__(self, dataset: WrittenSet, images: int) -> None:
+        leading = dataset.variants[0]
+        self.dataset, self.keys = dataset, dataset.keys_of(leading)
+        kind, first = dataset.kind, self._read(dataset[leading], 0)
         affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
         wanted = max(images, affordable)
         self.indices = spread_evenly(len(self.keys), wanted)
         self.shown = spread_evenly(len(self.indices), images)
         # The clean images, which all severities are compared with.
-        clean = [variant for variant in dataset.variants if variant.name == CLEAN]
-        originals = [self._read(clean[0], index) if clean else None for index in self.indices]
+        has_clean = leading.name == CLEAN
+        originals = [self._read(dataset[leading], index) if has_clean else None for index in self.indices]
         self._originals = [
             None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
             for image in originals
@@ -126,10 +128,9 @@ class _Look:
 
     # --- reading
 
-    def _read(self, variant: Variant, index: int) -> Rgb | None:
+    def _read(self, source: Source, index: int) -> Rgb | None:
         try:
-            # By key, because finding positions would list all images of every variant.
-            return self.dataset.read(variant, self.keys[index])
+            return source.load(self.keys[index])
         except ImageError:
             return None
 
@@ -141,8 +142,9 @@ class _Look:
         similarities: list[list[float]] = []
         frames: list[int] = []
         shapes: set[tuple[int, ...]] = set()
+        source = self.dataset[variant]
         for position, index in enumerate(self.indices):
-            pixels = self._read(variant, index)
+            pixels = self._read(source, index)
             if pixels is not None:
                 shapes.add(pixels.shape)
                 similarities += self._compare(variant, pixels, self._originals[position])
@@ -162,7 +164,7 @@ class _Look:
     def _side(self) -> int:
         """Return the side of the pictures, which limits the size of the page."""
         across = 1 if self.dataset.kind == "c" else FRAMES_SHOWN
-        pictures = max(1, len(self.dataset.variants) * across * len(self.shown))
+        pictures = max(1, len(self.dataset) * across * len(self.shown))
         return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
 
     def _compare(self, variant: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
@@ -247,10 +249,10 @@ class Category:
         return max(([picture.caption for picture in row.strips[0]] for row in self.rows), key=len)
 
 
-def draw_categories(dataset: Dataset, sample: SetSample) -> Iterator[Category]:
+def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category]:
     """Return the categories noise, blur, weather, digital and other, as far as present."""
     kind = dataset.kind
-    rows = group_variants([variant for variant in dataset.variants if variant.name != CLEAN], kind)
+    rows = group_variants([variant for variant in dataset if variant.name != CLEAN], kind)
     known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
     for category in (*CATEGORIES, "other"):
         own = [variants for variants in rows if known.get(variants[0].name, "other") == category]

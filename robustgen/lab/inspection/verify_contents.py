@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from robustgen.errors import ArgumentError
-from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
 from robustgen.files.storage import Store, open_store
+from robustgen.files.text_files import read_sums
 from robustgen.sets.dataset.manifest import list_sums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
 from robustgen.sets.dataset.state import SetLedger

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.files.json_files import parse_json
+from robustgen.files.text_files import parse_json
 
 # Graphs of large networks have megabytes, most of them stack traces.
 _MOST_GRAPH: Final = 1 << 28

@@ -6,7 +6,7 @@ of images file by file. `robustgen predict` reads the result like the original.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,15 @@ from robustgen.pixels.benchmarks.kinds import TITLES, Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.colour import Clahe, clahe
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.sets.dataset.opening import EQUALISED, open_dataset, read_manifest_of
+from robustgen.sets.dataset.opening import EQUALISED, open_set, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.selection import select_keys
 from robustgen.sets.formats import open_writer
-from robustgen.sets.formats.base import Dataset, EncoderChoices, SetContent, Writer
+from robustgen.sets.formats.base import EncoderChoices, SetContent, Writer, WrittenSet
 from robustgen.sets.formats.encoders import OriginalEncoder
-from robustgen.sets.formats.trees import VIDEO, Tree, TreeWriter
-from robustgen.sets.sources.base import Items
+from robustgen.sets.formats.trees import SequenceFolder, Tree, TreeWriter
+from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.related import ClaheChoices
 
@@ -89,62 +89,52 @@ class VariantsRecipe(_Preprocessing, Recipe[VariantReader]):
 class _SetImages(Items[VariantReader]):
     """The images of a C set, each with a file or a row in every variant."""
 
+    # Workers receive this object with every few images; cached properties open the set only once.
+    @cached_property
+    def written(self) -> WrittenSet:
+        """Return the set."""
+        return open_set(self.location)
+
+    @cached_property
+    def _sources(self) -> dict[Variant, Source]:
+        return {variant: self.written.open(variant) for variant in self.written}
+
+    @cached_property
+    def _labels(self) -> dict[str, int]:
+        labels = self.written.labels(self.written.variants[0])
+        return {} if labels is None else dict(zip(self.keys(), labels.tolist(), strict=True))
+
     def keys(self) -> tuple[str, ...]:
-        dataset = _open_set(self.location)
-        return dataset.keys(dataset.variants[0])
+        return self.written.keys_of(self.written.variants[0])
 
     def load(self, key: str) -> VariantReader:
         """Return a function that reads one variant: an image that fails in one may be readable in others."""
-        return partial(_read, self.location, key)
+        return lambda variant: self._sources[variant].load(key)
 
     def size(self, key: str) -> int:
         """Return the bytes of the files of `key` in all variants; 0 if files contain many images."""
-        dataset = _open_set(self.location)
-        if not isinstance(dataset, Tree):
+        if not isinstance(self.written, Tree):
             return 0
-        paths = [f"{folder}/{key}" for folder in dataset.folders.values()]
-        sizes = [*dataset.store.sizes(paths)]
+        paths = [f"{folder}/{key}" for folder in self.written.places.values()]
+        sizes = [*self.written.store.sizes(paths)]
         if -1 in sizes:
             raise ImageError(f"{paths[sizes.index(-1)]} is missing", key)
         return sum(sizes)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        return tuple(_open_set(self.location).class_names or ())
+        return self.written.classes
 
     @property
     def class_count(self) -> int | None:
-        return _open_set(self.location).classes
+        return self.written.class_count
 
     @property
     def class_labels(self) -> NDArray[np.int64]:
-        own = _open_set(self.location).class_labels
-        return super().class_labels if own is None else own
+        return self.written.class_labels
 
     def label(self, key: str) -> int:
-        dataset = _open_set(self.location)
-        labels = dataset.labels(dataset.variants[0])
-        return -1 if labels is None else int(labels[_index_keys(self.location)[key]])
-
-
-# Workers receive the source again with every few images; this opens the set only once.
-@lru_cache(maxsize=2)
-def _open_set(root: str) -> Dataset:
-    return open_dataset(root)
-
-
-@lru_cache(maxsize=2)
-def _index_keys(root: str) -> dict[str, int]:
-    dataset = _open_set(root)
-    return {key: row for row, key in enumerate(dataset.keys(dataset.variants[0]))}
-
-
-def _read(root: str, key: str, variant: Variant) -> Rgb:
-    try:
-        return _open_set(root).read(variant, key)
-    except ImageError as error:
-        # The list of failures is published, and names no folder of this machine.
-        raise ImageError(error.reason.replace(f"{root}/", ""), error.key.replace(f"{root}/", "")) from error
+        return self._labels.get(key, -1)
 
 
 # --- the plan ------------------------------------------------------------------------------------
@@ -158,15 +148,14 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     ConfigError, SourceError, OutputError
         The settings or the source are invalid.
     """
-    for cached in (_open_set, _index_keys):
-        cached.cache_clear()
     root = open_store(choices.source or "")
     check_folder(root)
     manifest = read_manifest_of(root)
     if EQUALISED in manifest:
         raise SourceError(f"{root.location}: is already the result of CLAHE")
-    dataset = _open_c_set(root, manifest)
-    source: Items[Any] = _SetImages(root.location) if dataset else ImageFolder(root.location)
+    images = _SetImages(root.location)
+    dataset = images.written if _is_c_set(images, root, manifest) else None
+    source: Items[Any] = images if dataset else ImageFolder(root.location)
     keys = select_keys(source, choices)
     variants = dataset.variants if dataset else (Variant("clahe", 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)
@@ -181,8 +170,8 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     return assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
 
 
-def _open_c_set(root: Store, manifest: dict[str, Any]) -> Dataset | None:
-    """Open the C set at `root`, if its variants are folders or arrays directly in it; None for other images.
+def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any]) -> bool:
+    """Return whether `root` has a C set, whose variants are folders or arrays directly in it.
 
     Raises
     ------
@@ -190,30 +179,30 @@ def _open_c_set(root: Store, manifest: dict[str, Any]) -> Dataset | None:
         The manifest describes a set that cannot be read, or a set of sequences.
     """
     try:
-        dataset = _open_set(root.location)
-        for variant in dataset.variants:
-            dataset.keys(variant)
+        written = images.written
+        for variant in written:
+            written.keys_of(variant)
     except SourceError:
         arrays = (
             entry for entry in root.list() if "/" not in entry.path and entry.path.endswith((".npy", ".npz"))
         )
         if manifest.get("kind") in TITLES or next(arrays, None):
             raise
-        return None
-    if dataset.kind == "p":
-        variant = dataset.variants[0]
-        path = dataset.path(variant, dataset.keys(variant)[0])
-        if path is None or path.endswith(VIDEO):
+        return False
+    if written.kind == "p":
+        first = written[written.variants[0]]
+        if not isinstance(first, SequenceFolder) or not first.has_frames(first.keys()[0]):
             raise SourceError(f"{root.location}: contains sequences; use robustgen predict --clahe instead")
-        return None
+        return False
     # The folders of an unpacked archive may not be those that make-c uses.
-    is_moved = isinstance(dataset, Tree) and any(
-        variant.folder != own for variant, own in dataset.folders.items()
+    return not isinstance(written, Tree) or all(
+        variant.folder == own for variant, own in written.places.items()
     )
-    return None if is_moved else dataset
 
 
-def _open_writer(dataset: Dataset | None, source: Items[Any], keys: tuple[str, ...], quality: int) -> Writer:
+def _open_writer(
+    dataset: WrittenSet | None, source: Items[Any], keys: tuple[str, ...], quality: int
+) -> Writer:
     """Return a writer for the layout of the set, or for other images like those that exist."""
     if dataset is None:
         return TreeWriter(OriginalEncoder(quality))

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.display import tables
+from robustgen.display import text
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.lab.evaluation.detection.reading import Annotations, keep_best, read_annotations, read_results
@@ -290,13 +290,13 @@ class DetectionReport:
 
     def render(self, layout: str, width: int = 0) -> str:
         """Return the report in a layout; text fits a terminal of that width, 0 for any."""
-        return tables.render(layout, self._list_tables, self._list_records, self.as_dict, width)
+        return text.format_as(layout, self._list_tables, self._list_records, self.as_dict, width)
 
-    def _list_tables(self) -> list[tables.Table]:
+    def _list_tables(self) -> list[text.Table]:
         found = [table for each in self.scores for table in _tabulate(each)]
         return found + [self._rank(each, self.published) for each in self.scores if self.published]
 
-    def _rank(self, scores: DetectionScores, published: Mapping[str, Any]) -> tables.Table:
+    def _rank(self, scores: DetectionScores, published: Mapping[str, Any]) -> text.Table:
         """Return P, mPC and rPC of the published detectors and of this one, from the best mPC down."""
         found = {each["model"]: each.get(scores.iou_type) for each in published["models"]}
         found[f"> {self.model}"] = scores.summary("AP")
@@ -304,9 +304,9 @@ class DetectionReport:
             ((name, values) for name, values in found.items() if values),
             key=lambda row: -(row[1]["mPC"] or 0),
         )
-        rows = [[name, *(tables.Cell(values[key], sense=1) for key in _SUMMARY)] for name, values in ranked]
+        rows = [[name, *(text.Cell(values[key], sense=1) for key in _SUMMARY)] for name, values in ranked]
         title = f"{TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
-        return tables.Table(title, ["Model", *_SUMMARY], rows)
+        return text.Table(title, ["Model", *_SUMMARY], rows)
 
     def _list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: each file's metrics, then P, mPC and rPC."""
@@ -346,18 +346,18 @@ class DetectionReport:
         }
 
 
-def _tabulate(scores: DetectionScores) -> list[tables.Table]:
+def _tabulate(scores: DetectionScores) -> list[text.Table]:
     """Return P, mPC and rPC of all metrics, and AP by corruption and severity."""
     rows = []
     for metric in METRICS:
         found, ends = scores.summary(metric), scores.intervals(metric)
-        rows.append([metric, *(tables.Cell(found[name], ends[name]) for name in _SUMMARY)])
+        rows.append([metric, *(text.Cell(found[name], ends[name]) for name in _SUMMARY)])
     kind = TITLES[scores.iou_type]
     over = describe_averaged(scores.averaged)
     title = f"{kind}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
     cells = {cell: stats["AP"] for cell, stats in scores.cells.items()}
     return [
-        tables.Table(title, ["", *_SUMMARY], rows),
+        text.Table(title, ["", *_SUMMARY], rows),
         tabulate_severities(f"{kind} AP in % by severity", cells),
     ]
 

@@ -21,7 +21,7 @@ from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import bootstrap_means, images_needed, percentile_interval
 from robustgen.metrics.bootstrap import border_width, images_needed_at_border
 from robustgen.metrics.classification import Floats
-from robustgen.metrics.formulas import LARGEST
+from robustgen.metrics.corruption_errors import LARGEST
 from robustgen.pixels.benchmarks.kinds import CLEAN
 
 MEAN: Final = "mean"

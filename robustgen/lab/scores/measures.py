@@ -15,8 +15,7 @@ from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import COMMON_CORRUPTIONS, COMMON_PERTURBATIONS
 from robustgen.metrics.classification import Floats
-from robustgen.metrics.corruption_errors import read_published
-from robustgen.metrics.formulas import FORMULAS, Formula
+from robustgen.metrics.corruption_errors import FORMULAS, Formula, read_published
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
 from robustgen.settings.yaml_files import read_yaml
 

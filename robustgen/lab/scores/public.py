@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from robustgen.display.tables import format_tables
-from robustgen.display.text import format_count
+from robustgen.display.text import format_count, format_tables
 from robustgen.errors import ArgumentError, MissingDependencyError, UnknownNameError
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation.predictions import EvaluateResult

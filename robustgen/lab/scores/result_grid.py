@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from robustgen.display import tables
+from robustgen.display import text
 from robustgen.errors import ConfigError, SourceError
-from robustgen.files.json_files import read_json
+from robustgen.files.text_files import read_json
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 
 Cell = tuple[str, int]
@@ -81,7 +81,7 @@ def describe_averaged(averaged: Sequence[Cell]) -> str:
     return "" if len(averaged) == whole else f" (incomplete: over {len(averaged)} of {whole} results)"
 
 
-def tabulate_severities(title: str, values: Mapping[Cell, float | None]) -> tables.Table:
+def tabulate_severities(title: str, values: Mapping[Cell, float | None]) -> text.Table:
     """Return a table with a row for each corruption: a fraction for each severity, and their mean."""
     levels = sorted({level for _, level in values})
     rows = []
@@ -89,8 +89,8 @@ def tabulate_severities(title: str, values: Mapping[Cell, float | None]) -> tabl
         row = [values.get((name, level)) for level in levels]
         known = [value for value in row if value is not None]
         mean = fmean(known) if len(known) == len(levels) else None
-        rows.append([name, *map(tables.Cell, [*row, mean])])
-    return tables.Table(title, ["", *map(str, levels), "Mean"], rows)
+        rows.append([name, *map(text.Cell, [*row, mean])])
+    return text.Table(title, ["", *map(str, levels), "Mean"], rows)
 
 
 def read_reference(path: Path, cells: Sequence[Cell]) -> dict[str, Any]:

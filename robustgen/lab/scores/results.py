@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from robustgen import metrics
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, prefix_errors
 from robustgen.metrics.classification import Floats
-from robustgen.metrics.corruption_errors import IMAGENET_CLASSES
+from robustgen.metrics.corruption_errors import IMAGENET_CLASSES, Formula
 from robustgen.metrics.flips import frame_pairs
-from robustgen.metrics.formulas import Formula
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C, Kind, parse_variant
 
 

@@ -23,7 +23,7 @@ from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.text_forms import head_of, list_family_tables
 from robustgen.metrics import brier_scores, rms_calibration_error, softmax
 from robustgen.metrics.classification import Floats
-from robustgen.metrics.formulas import ERROR
+from robustgen.metrics.corruption_errors import ERROR
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Variant, parse_variant
 from robustgen.pixels.imaging.arrays import Rgb
 
@@ -220,7 +220,7 @@ def _show(dataset: PictureSet, key: str, folder: str, model: ModelScores) -> Exh
 
 
 def _read_picture(dataset: PictureSet, variant: Variant, key: str) -> Rgb:
-    return fit_picture(dataset.read(variant, key), _CELL)
+    return fit_picture(dataset.load(variant, key), _CELL)
 
 
 # --- page -----------------------------------------------------------------------------------------

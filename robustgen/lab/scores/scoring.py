@@ -9,8 +9,8 @@ import numpy as np
 
 from robustgen.display.text import escape, format_count
 from robustgen.errors import ArgumentError, ConfigError, SourceError, UnfinishedError
-from robustgen.files.name_lists import describe_difference
 from robustgen.files.storage import is_url
+from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.predictions import (
     ABOUT,
     Predictions,
@@ -50,7 +50,10 @@ class PictureSet(Protocol):
     """A C or P set, as far as scores need it; `robustgen.open_set` returns one."""
 
     kind: Kind
-    variants: tuple[Variant, ...]
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Return the variants of the set."""
 
     @property
     def root(self) -> str:
@@ -60,10 +63,10 @@ class PictureSet(Protocol):
     def benchmark(self) -> Benchmark:
         """Return the benchmark of the set."""
 
-    def keys(self, variant: Variant) -> tuple[str, ...]:
+    def keys_of(self, variant: Variant) -> tuple[str, ...]:
         """Return the names of the images or sequences of `variant`."""
 
-    def read(self, variant: Variant, key: str) -> Rgb:
+    def load(self, variant: Variant, key: str) -> Rgb:
         """Return the image, uint8 (H, W, 3), or the frames called `key`."""
 
 
@@ -254,7 +257,7 @@ def _check_keys(predictions: Predictions, dataset: PictureSet, notes: list[str])
         raise SourceError(
             f"{predictions.root}: not predictions of {dataset.root}, which is of the other kind"
         )
-    wanted = tuple(sorted(dataset.keys(dataset.variants[0])))
+    wanted = tuple(sorted(dataset.keys_of(dataset.variants[0])))
     asked = predictions.settings.get("keys") == digest_of(next(iter(predictions.files.values())).keys)
     if asked and {*predictions.keys} < {*wanted}:
         # Of a sample, or of the first images.

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.display import tables
+from robustgen.display import text
 from robustgen.errors import ArgumentError, ImageError, SourceError
-from robustgen.files.name_lists import describe_difference
+from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.scores.intervals import Interval
 from robustgen.lab.scores.result_grid import (
@@ -27,14 +27,14 @@ from robustgen.lab.scores.result_grid import (
     tabulate_severities,
 )
 from robustgen.metrics.bootstrap import draw_weights, percentile_interval
-from robustgen.metrics.classification import Floats
-from robustgen.metrics.formulas import CORRUPTION_ERROR, RELATIVE_CORRUPTION_ERROR
-from robustgen.metrics.segmentation import (
+from robustgen.metrics.classification import (
     IGNORED,
+    Floats,
     count_pixels,
     intersections_over_union,
     mean_intersection_over_union,
 )
+from robustgen.metrics.corruption_errors import CORRUPTION_ERROR, RELATIVE_CORRUPTION_ERROR
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.pixels.imaging.decode import read_label_map
 from robustgen.settings.scoring import SegmentationScoring
@@ -188,19 +188,19 @@ class SegmentationReport:
 
     def render(self, layout: str, width: int = 0) -> str:
         """Return the report in a layout; text fits a terminal of that width, 0 for any."""
-        return tables.render(layout, self._list_tables, self._list_records, self.as_dict, width)
+        return text.format_as(layout, self._list_tables, self._list_records, self.as_dict, width)
 
-    def _list_tables(self) -> list[tables.Table]:
+    def _list_tables(self) -> list[text.Table]:
         ends = self.intervals()
         heads = {"clean": "mIoU, clean", "mean": "mIoU, corrupted", "mCD": "mCD", "rCD": "rCD"}
         rows = [
-            [heads[name], tables.Cell(float(value), ends.get(name))] for name, value in self.summary().items()
+            [heads[name], text.Cell(float(value), ends.get(name))] for name, value in self.summary().items()
         ]
         base = f"; mCD and rCD divided by {self.reference['model']}" if self.reference else ""
         title = f"Mean intersection over union in %{base}{describe_averaged(self.averaged)}"
         cells = {cell: self.miou(cell) for cell in self.counts if cell}
         return [
-            tables.Table(title, ["", "Value"], rows),
+            text.Table(title, ["", "Value"], rows),
             tabulate_severities("mIoU in % by severity", cells),
         ]
 

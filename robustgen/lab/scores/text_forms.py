@@ -7,8 +7,7 @@ and JSON contain fractions.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from robustgen.display.tables import Cell, Table, render
-from robustgen.display.text import format_count, format_name
+from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.errors import ArgumentError, ConfigError
 from robustgen.lab.scores.family_means import FamilyMean
 from robustgen.lab.scores.intervals import MEAN, Interval, plan_images
@@ -59,7 +58,7 @@ def format_report(
     if layout == "latex" and not verbose:
         columns = columns or ("means",)
     summary = not verbose and (width > 0 or layout != "table")
-    return render(
+    return format_as(
         layout,
         lambda: [*list_tables(report, summary, columns)],
         lambda: [*_list_records(report)],

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from robustgen.display.tables import Cell, Table, render
+from robustgen.display.text import Cell, Table, format_as
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate
 from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors
@@ -60,7 +60,7 @@ class UnknownClassesReport:
         accuracy = f"accuracy on {self.images:,} ID images {100 * self.accuracy:.2f}"
         cells = [[name, *(Cell(value, form=".2f") for value in each)] for name, each in rows.items()]
         table = Table(f"Images of unknown classes in %; {accuracy}", ("OOD set", *_HEADS), cells)
-        return render(
+        return format_as(
             layout,
             lambda: [table],
             lambda: [{"ood": name, **each} for name, each in sets.items()],

@@ -27,6 +27,9 @@ Decoded = Rgb | Image.Image
 Floats = npt.NDArray[np.floating[Any]]
 """float32 or float64; a *unit* image is one of shape (H, W, 3) with values in [0, 1]."""
 
+Doubles = npt.NDArray[np.float64]
+"""float64, of any shape."""
+
 
 Pixels = NDArray[np.uint8]
 

@@ -24,7 +24,7 @@ from robustgen.pixels.imaging.kernels import elementwise, exact
 from robustgen.pixels.imaging.rng import Rng, beta, dirichlet, integers
 from robustgen.pixels.imaging.warps import sample_affine
 
-Table = npt.NDArray[np.uint8]
+ValueTable = npt.NDArray[np.uint8]
 
 # The published ranges belong to level 10.
 TOP_LEVEL = 10
@@ -96,7 +96,7 @@ def _factor(level: float) -> float:
     return level * 1.8 / TOP_LEVEL + 0.1
 
 
-def _tabulate_blend(grey: int, factor: float) -> Table:
+def _tabulate_blend(grey: int, factor: float) -> ValueTable:
     """Return Pillow's result for each value blended with `grey`."""
     ramp = Image.fromarray(_RAMP.astype(np.uint8)[None])
     blended = Image.blend(Image.new("L", ramp.size, grey), ramp, factor)

@@ -494,13 +494,6 @@ def _motion_weights(radius: float, sigma: float) -> npt.NDArray[np.float64]:
     return weights
 
 
-def _motion_offsets(width: int, angle: float) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return row and column offsets of the `width` samples along `angle` (degrees)."""
-    rows, columns = np.empty((2, width), np.int64)
-    blur_loops.place_samples(*_direction(width, angle), rows, columns)
-    return rows, columns
-
-
 def _direction(width: int, angle: float) -> tuple[float, float, float]:
     """Return the end of a line of `width` pixels along `angle` (degrees), down and right, and its length."""
     sine, cosine = exact.sine_cosine(math.radians(angle))
@@ -573,7 +566,8 @@ def sum_along_line(values: Floats, radius: float, sigma: float, angle: float) ->
     if sigma:
         weights /= math.sqrt(2 * math.pi) * sigma
     weights /= weights.sum()
-    rows, columns = _motion_offsets(weights.size, angle)
+    rows, columns = np.empty((2, weights.size), np.int64)
+    blur_loops.place_samples(*_direction(weights.size, angle), rows, columns)
     reached = np.maximum(np.abs(rows) / height, np.abs(columns) / width) < 1
     count = weights.size if reached.all() else int(np.argmin(reached))
     weights, rows, columns = weights[:count], rows[:count], columns[:count]

@@ -30,7 +30,7 @@ EXTENSIONS = (
     *(".jpe", ".apng", ".pbm", ".pnm", ".dib"),
 )
 # Pillow's other formats are excluded: a PostScript file named .jpg would start Ghostscript.
-FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF", "DIB")
+PILLOW_FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF", "DIB")
 _SHOWN_BYTES: Final = 16
 # Pillow's words for intact TIFF files with other channels than those of photographs.
 _UNUSUAL: Final = ("unknown pixel mode", "Invalid value for samples per pixel")
@@ -184,7 +184,6 @@ def _read_finite(image: Image.Image) -> NDArray[Any]:
 
 
 def _load(image: Image.Image, name: str) -> None:
-    """Decode the pixels of an opened file."""
     messages: list[str] = []
     # libtiff prints its messages, and Pillow raises no more than "decoder error -2".
     is_printing = any(tile[0] == "libtiff" for tile in getattr(image, "tile", ()))
@@ -251,7 +250,7 @@ def _identify(stream: BinaryIO, name: str = "") -> Image.Image:
         # Pillow refuses twice as many pixels as it warns about.
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
-            image = Image.open(stream, formats=FORMATS)
+            image = Image.open(stream, formats=PILLOW_FORMATS)
         # UnidentifiedImageError is an OSError.
         except (OSError, ValueError) as error:
             if getattr(error, "errno", None):
@@ -268,7 +267,7 @@ def _explain_refusal(stream: BinaryIO) -> str:
     head = stream.read(_SHOWN_BYTES)
     if not head:
         return "the file is empty"
-    for form in FORMATS:
+    for form in PILLOW_FORMATS:
         factory, accept = Image.OPEN[form]
         if accept is None or accept(head.ljust(_SHOWN_BYTES, b"\0")) is True:
             stream.seek(0)
@@ -277,7 +276,7 @@ def _explain_refusal(stream: BinaryIO) -> str:
             except Exception as error:
                 is_unusual = str(error) in _UNUSUAL
                 return _describe_tiff(stream) if is_unusual else _name_damage(form, error)
-    return f"in none of the formats {', '.join(FORMATS)} (begins with {head!r})"
+    return f"in none of the formats {', '.join(PILLOW_FORMATS)} (begins with {head!r})"
 
 
 def _describe_tiff(stream: BinaryIO) -> str:

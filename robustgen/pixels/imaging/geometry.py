@@ -360,7 +360,6 @@ class Preparation(NamedTuple):
 
 
 def _find_size(image: Any) -> tuple[int, int]:
-    """Return width and height of a Pillow image or an array."""
     width, height = image.size if isinstance(image, Image.Image) else image.shape[1::-1]
     return width, height
 

@@ -178,7 +178,7 @@ class TileBank:
         return f"TileBank({sizes})"
 
     @classmethod
-    def make(cls, images: Iterable[Decoded], sides: Iterable[int]) -> "TileBank":
+    def from_images(cls, images: Iterable[Decoded], sides: Iterable[int]) -> "TileBank":
         """Shrink `images`, in order, to tiles of each of `sides`."""
         made: dict[int, list[Rgb]] = {side: [] for side in sides}
         for image in images:
@@ -256,7 +256,7 @@ def _read_folder(folder: Path, side: int, stamp: int) -> TileBank:
     paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in EXTENSIONS)
     if not paths:
         raise ArgumentError(f"tiles: {folder} contains no picture ({', '.join(EXTENSIONS)})")
-    return TileBank.make((decode_to_pillow(path) for path in paths), (side,))
+    return TileBank.from_images((decode_to_pillow(path) for path in paths), (side,))
 
 
 def paste(image: Rgb, tiles: Rgb, numbers: Indices, tops: Indices, lefts: Indices) -> Rgb:

@@ -6,13 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.arrays import Rgb, unit
+from robustgen.pixels.imaging.arrays import Doubles, Rgb, unit
 from robustgen.pixels.imaging.blur import gaussian
 from robustgen.pixels.imaging.kernels import drawing
 from robustgen.pixels.imaging.kernels.exact import angle_of, cosine, sine
 from robustgen.pixels.imaging.rng import Rng, integers
-
-Floats = npt.NDArray[np.float64]
 
 
 def round_to_uint8(values: npt.NDArray[np.floating[Any]]) -> Rgb:
@@ -26,23 +24,23 @@ def draw_signs(count: int, rng: Rng) -> npt.NDArray[np.int64]:
     return np.asarray(2 * integers(rng, 0, 2, (count,)) - 1)
 
 
-def shear(amount: float) -> Floats:
+def shear(amount: float) -> Doubles:
     """Return the matrix (2, 2) of a shear by an angle in radians, as in scikit-image up to 0.18."""
     return np.array([[1, -sine(amount)], [0, cosine(amount)]])
 
 
-def rotation(angle: float) -> Floats:
+def rotation(angle: float) -> Doubles:
     """Return the matrix (2, 2) of a rotation by an angle in radians."""
     return np.array([[cosine(angle), -sine(angle)], [sine(angle), cosine(angle)]])
 
 
-def sample_about_centre(image: Rgb, matrix: Floats) -> Rgb:
+def sample_about_centre(image: Rgb, matrix: Doubles) -> Rgb:
     """Sample `image` at the places that `matrix` (2, 2) maps to, about its centre."""
     centre = (np.array(image.shape[::-1]) - 1) / 2
     return sample_places(image, np.column_stack([matrix, centre * (1 - matrix.sum(axis=1))]))
 
 
-def sample_places(image: Rgb, matrix: Floats) -> Rgb:
+def sample_places(image: Rgb, matrix: Doubles) -> Rgb:
     """Sample `image` linearly at `matrix` (2, 3) times (x, y, 1); outside is black.
 
     Values are clipped to the range of the image, but for those that are exactly 0, as scikit-image does.
@@ -53,7 +51,7 @@ def sample_places(image: Rgb, matrix: Floats) -> Rgb:
     return round_to_uint8(np.where(out == 0, 0.0, out.clip(values.min(), values.max())))
 
 
-def add_strokes(image: Rgb, points: Floats) -> Rgb:
+def add_strokes(image: Rgb, points: Doubles) -> Rgb:
     """Add soft lines between consecutive `points` (N, 2), column and row."""
     values = unit(image)
     for start, end in itertools.pairwise(points):
@@ -61,7 +59,7 @@ def add_strokes(image: Rgb, points: Floats) -> Rgb:
     return round_to_uint8(values)
 
 
-def bend_zigzag(start: tuple[float, float], end: tuple[float, float], step: float, height: float) -> Floats:
+def bend_zigzag(start: tuple[float, float], end: tuple[float, float], step: float, height: float) -> Doubles:
     """Return the points (N, 2), column and row, of a zigzag between two points, `height` off the line."""
     across, down = end[0] - start[0], end[1] - start[1]
     angle = float(angle_of(float(down), float(across)))

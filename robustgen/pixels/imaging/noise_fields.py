@@ -6,26 +6,26 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.pixels.imaging.arrays import Doubles
 from robustgen.pixels.imaging.kernels import exact, fourier, weather
 from robustgen.pixels.imaging.rng import Rng, integers, uniform
 
 # --- plans of Fourier transforms of any size for the loops in `kernels.fourier` --------------------
 
-Floats = npt.NDArray[np.float64]
-Plan = tuple[npt.NDArray[np.int64], Floats, Floats, Floats, Floats]
+TransformPlan = tuple[npt.NDArray[np.int64], Doubles, Doubles, Doubles, Doubles]
 
 # The cost grows with the prime factor; beyond this, two power-of-two transforms are faster.
 _MOST_FACTOR = 61
 
 
 @lru_cache(maxsize=64)
-def unit_circle(size: int) -> Floats:
+def unit_circle(size: int) -> Doubles:
     """Return cosine and sine of 2 pi k / `size` for k = 0, 1, ..., (2, `size`)."""
     return np.array([exact.sine_cosine(2 * math.pi * k / size)[::-1] for k in range(size)]).T.copy()
 
 
 @lru_cache(maxsize=64)
-def plan_transform(size: int) -> Plan:
+def plan_transform(size: int) -> TransformPlan:
     """Return a plan of `kernels.fourier` for lines of `size` samples."""
     factors = _factorise(size)
     if max(factors, default=1) <= _MOST_FACTOR:
@@ -60,33 +60,31 @@ def _factorise(size: int) -> list[int]:
 
 _NO_COLUMN = np.empty(0)
 
-Field = npt.NDArray[np.float64]
 
-
-def draw_blue_noise(shape: tuple[int, int], rng: Rng) -> Field:
+def draw_blue_noise(shape: tuple[int, int], rng: Rng) -> Doubles:
     """Return noise of `shape` whose amplitude grows with the frequency, with standard deviation 1."""
     (noise,) = _draw_noises(_distances(shape), 1, rng)
     return np.asarray(noise)
 
 
-def draw_brownish_noises(shape: tuple[int, int], count: int, rng: Rng) -> Field:
+def draw_brownish_noises(shape: tuple[int, int], count: int, rng: Rng) -> Doubles:
     """Return `count` noises of `shape` with amplitude 1 / frequency squared and standard deviation 1."""
     return _draw_noises(_falling(shape), count, rng)
 
 
 @lru_cache(maxsize=8)
-def _distances(shape: tuple[int, int]) -> Field:
+def _distances(shape: tuple[int, int]) -> Doubles:
     """Return the distance of each place from the centre (H / 2, W / 2)."""
     rows, columns = np.arange(shape[0]) - shape[0] / 2, np.arange(shape[1]) - shape[1] / 2
     return np.sqrt(columns[None, :] ** 2 + rows[:, None] ** 2)
 
 
 @lru_cache(maxsize=8)
-def _falling(shape: tuple[int, int]) -> Field:
+def _falling(shape: tuple[int, int]) -> Doubles:
     return np.asarray(1 / (_distances(shape) ** 2 + 1))
 
 
-def _draw_noises(power: Field, count: int, rng: Rng) -> Field:
+def _draw_noises(power: Doubles, count: int, rng: Rng) -> Doubles:
     height, width = power.shape
     noises = np.empty((count, height, width))
     for noise in noises:
@@ -105,7 +103,7 @@ _TABLE = 256
 _DRAWS = 2**31
 
 
-def draw_turbulence(shape: tuple[int, int], cell: float, rng: Rng) -> npt.NDArray[np.float64]:
+def draw_turbulence(shape: tuple[int, int], cell: float, rng: Rng) -> Doubles:
     """Return the sum of |gradient noise| at five frequencies, each with half the weight of the one before.
 
     Parameters
@@ -137,7 +135,7 @@ def draw_turbulence(shape: tuple[int, int], cell: float, rng: Rng) -> npt.NDArra
     return total
 
 
-def _draw_lattice(rng: Rng) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _draw_lattice(rng: Rng) -> tuple[Doubles, npt.NDArray[np.int64]]:
     """Return unit gradients (514, 2) and their shuffled order (514) for lattice nodes."""
     size = 2 * _TABLE + 2
     draws = integers(rng, 0, _DRAWS, (2 * size + _TABLE,))

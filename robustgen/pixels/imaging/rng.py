@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.arrays import Doubles, Rgb
 from robustgen.pixels.imaging.kernels import draws, exact
 
 # Below this count, NumPy's draws are faster than copying the generator's state twice.
@@ -51,7 +51,7 @@ def python_draws(rng: Rng) -> Iterator[random.Random]:
     rng.set_state(("MT19937", np.array(words, np.uint32), index, 0, 0.0))
 
 
-def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> Doubles:
     """Return ``rng.uniform(low, high, shape)``; twice as fast for many draws of a PCG64."""
     if math.prod(shape) < _FEWEST_DRAWS or not draws_from_pcg64(rng):
         return np.asarray(rng.uniform(low, high, shape))
@@ -103,7 +103,7 @@ def draw_from_pcg64(rng: Any, kernel: Callable[..., None], *arguments: Any) -> N
 # per value, this module tabulates the probability of every w for each v, and one
 # 32-bit draw selects w: Walker's alias method, exact to 2**-32 per value.
 
-Chances = npt.NDArray[np.float64]
+Chances = Doubles
 AliasTable = npt.NDArray[np.uint32]
 
 # Below this count, NumPy's draws are faster than copying the generator's state twice.
@@ -115,7 +115,7 @@ _WORDS = {name: np.dtype(name) for name in ("<u1", "<u4", "<u8")}
 _OF_64_BITS = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
 
 
-def from_cumulative(cumulative: npt.NDArray[np.float64]) -> Chances:
+def from_cumulative(cumulative: Doubles) -> Chances:
     """Return probabilities (256, 256) of truncated values from P(255 x < w), w = 1 .. 255, (256, 255)."""
     edges = np.concatenate([np.zeros((256, 1)), cumulative, np.ones((256, 1))], axis=1)
     return np.maximum(np.diff(edges, axis=1), 0.0)
@@ -158,10 +158,10 @@ def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
 # tables were read from NumPy by feeding it chosen words (scripts/read_ziggurat.py), so that the deviates do
 # not depend on its release; own exponentials and logarithms make them independent of the processor.
 
-Tables = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]
+Tables = tuple[Doubles, npt.NDArray[np.int64], Doubles]
 
 
-def normal(rng: Rng, mean: float, deviation: float, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def normal(rng: Rng, mean: float, deviation: float, shape: tuple[int, ...]) -> Doubles:
     """Return ``rng.normal(mean, deviation, shape)``; twice as fast for a PCG64."""
     if not draws_from_pcg64(rng):
         return np.asarray(rng.normal(mean, deviation, shape))
@@ -188,13 +188,11 @@ def _read_normal_tables() -> Tables:
 # deviates Ahrens and Dieter (1974) below a shape of 1 and Marsaglia and Tsang (2000) above, and Beta deviates
 # Johnk (1964) if neither shape is above 1.
 
-Floats = npt.NDArray[np.float64]
-
 # Below this concentration, all Gamma deviates could be 0, so NumPy breaks a stick with Beta deviates.
 _SMALL = 0.1
 
 
-def dirichlet(rng: Rng, concentration: float, count: int) -> Floats:
+def dirichlet(rng: Rng, concentration: float, count: int) -> Doubles:
     """Return the result of ``rng.dirichlet([concentration] * count)``."""
     if not draws_from_pcg64(rng):
         return np.asarray(rng.dirichlet([concentration] * count))

@@ -112,7 +112,7 @@ class Reference:
         weights = weights_of(self._scales).tolist()
         factors = np.maximum([*(cs for _, cs in measured[:-1]), measured[-1][0]], 0)
         products = [
-            math.prod(_raise_to(factor, weight) for factor, weight in zip(each, weights, strict=True))
+            math.prod(map(exact.power, each, weights)) if min(each) > 0 else 0.0
             for each in factors.T.tolist()
         ]
         return Similarity(psnr(self.image, image), float(measured[0][0].mean()), float(np.mean(products)))
@@ -157,10 +157,6 @@ def _slopes(plane: _Plane) -> tuple[_Plane, _Plane]:
     across = (smooth[:, 2:] - smooth[:, :-2]) / np.float32(8)
     smooth = padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]
     return across, (smooth[2:] - smooth[:-2]) / np.float32(8)
-
-
-def _raise_to(factor: float, weight: float) -> float:
-    return float(exact.power(factor, weight)) if factor > 0 else 0.0
 
 
 def _within(displacement: float) -> float:

@@ -1,10 +1,10 @@
 """Data sets as values: config, plan, work units, records, finished set, and reading its images.
 
-dataset = open_dataset("out/imagenet-c", classes=wnids)
-for variant in dataset.variants:
-    for images in dataset.batches(variant, 64):
+written = open_set("out/imagenet-c", classes=wnids)
+for variant in written:
+    for images in written.batches(variant, 64):
         ...
 """
 
-from robustgen.sets.dataset.opening import open_dataset as open_dataset
-from robustgen.sets.formats.base import Dataset as Dataset
+from robustgen.sets.dataset.opening import open_set as open_set
+from robustgen.sets.formats.base import WrittenSet as WrittenSet

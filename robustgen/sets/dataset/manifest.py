@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import OutputError, WriteError
-from robustgen.files.json_files import parse_object
 from robustgen.files.ledger import Failure, Record, Standing
-from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
 from robustgen.files.storage import Store
-from robustgen.sets.dataset.croissant import CROISSANT, encode_croissant, make_croissant
+from robustgen.files.text_files import escape_name, parse_object, read_sums
+from robustgen.sets.dataset.descriptions import CARD, CROISSANT, encode_croissant, make_croissant, write_card
 from robustgen.sets.dataset.records import COMPANIONS, Coverage, find_folder, identify, name_mirror
 from robustgen.sets.dataset.state import SetLedger, find_largest
-from robustgen.sets.formats.card import CARD, write_card
+from robustgen.sets.formats.base import prefetch
+
+_LOOKED_UP_AT_ONCE: Final = 16
 
 # --- checksums -----------------------------------------------------------------------------------
 
@@ -209,7 +210,7 @@ def finish(state: SetLedger) -> list[Failure]:
     for name, data in named.items():
         store.put(name, data)
     if not lacking:
-        state.mark_finished(fingerprints)
+        state.mark_finished([*fingerprints, _stamp_description(store, manifest)])
     return failures
 
 
@@ -242,10 +243,21 @@ def is_finished(state: SetLedger, least: Standing = Standing.COPIED) -> bool:
     store = state.root
     with suppress(FileNotFoundError, OutputError):
         manifest = read_manifest(store)
+        if state.has_mark(_stamp_description(store, manifest)):
+            return True
         listed = manifest["digest"], manifest.get("frames_digest")
         is_listed = (dataset_digest(store), frames_digest(store)) == listed
         return is_listed and next(check_about(store, manifest), None) is None
     return False
+
+
+def _stamp_description(store: Store, manifest: Mapping[str, Any]) -> str:
+    """Return a digest of the sizes and stamps of all files that describe a set; "" if a stamp is unknown."""
+    names = [SUMS, FRAMES] if "frames_digest" in manifest else [SUMS]
+    paths = [*list_about(manifest), MANIFEST_SUMS]
+    paths += [f"{folder}/{name}".lstrip("/") for folder in ("", *manifest["variants"]) for name in names]
+    entries = [entry for entry in prefetch(store.find, paths, _LOOKED_UP_AT_ONCE) if entry]
+    return _sha256(repr(entries).encode()) if all(entry.stamp for entry in entries) else ""
 
 
 def describe(state: SetLedger) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from robustgen.sets.dataset.manifest import read_manifest
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
-from robustgen.sets.formats.base import Dataset
+from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.parquet import FOLDER, ParquetShards
 from robustgen.sets.formats.shards import Shards
 from robustgen.sets.formats.trees import Tree
@@ -24,7 +24,7 @@ EQUALISED = "CLAHE"
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
 
-def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None) -> Dataset:
+def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> WrittenSet:
     """Open the C or P set at `root`.
 
     Parameters
@@ -47,11 +47,10 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     kind, folders = _from_manifest(store, manifest) if manifest.get("kind") in TITLES else _from_layout(store)
     # Sort clean first, then in the order of the paper's tables, then others; levels as in arrays.
     ranks = {name: i for i, name in enumerate((CLEAN, *BENCHMARKS[kind].names))}
-    named = (parse_variant(folder, kind) for folder in folders)
-    variants = tuple(sorted(named, key=lambda variant: ranks.get(variant.name, len(ranks))))
+    named = {parse_variant(folder, kind): place for folder, place in folders.items()}
+    places = dict(sorted(named.items(), key=lambda each: ranks.get(each[0].name, len(ranks))))
     first = next(iter(folders.values()))
-    places = {variant: folders[variant.folder] for variant in variants}
-    layout: type[Dataset] = Tree
+    layout: type[WrittenSet] = Tree
     if manifest:
         row = FORMATS.get(manifest["settings"]["output"].get("format"))
         layout = (row and row.reader) or Tree
@@ -62,11 +61,11 @@ def open_dataset(root: str | Path | Store, classes: Sequence[str] | None = None)
     elif first.endswith(".npy"):
         layout = Arrays
     else:
-        folder = places[variants[0]]
+        folder = next(iter(places.values()))
         inside = {entry.path for entry in store.list(folder) if entry.path.rpartition("/")[0] == folder}
         shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
         layout = next((each for each in shards if any(path.endswith(each.suffix) for path in inside)), Tree)
-    return layout(store, kind, variants, manifest, places, classes)
+    return layout(store, kind, manifest, places, classes)
 
 
 def read_manifest_of(store: Store) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import OutputError, RobustgenError, WriteError
-from robustgen.files.json_files import parse_object
 from robustgen.files.storage import Store, measure, open_store
+from robustgen.files.text_files import parse_object
 
 
 @contextmanager

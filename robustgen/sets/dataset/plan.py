@@ -34,8 +34,8 @@ from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.jpeg import load_ijg
-from robustgen.sets.dataset.label_maps import find_maps, find_maps_of, find_pattern
-from robustgen.sets.dataset.mirror import Mirror
+from robustgen.sets.dataset.descriptions import CARD
+from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
 from robustgen.sets.dataset.mixed import mix
 from robustgen.sets.dataset.outputs import refuse_files
 from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe
@@ -47,10 +47,8 @@ from robustgen.sets.dataset.selection import (
     select_keys,
 )
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
-from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer
-from robustgen.sets.formats.card import CARD
+from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer, list_versions
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.ingredients.opening import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
@@ -392,8 +390,20 @@ def assemble_plan(
     _check_output(store, source)
     refused = source.refused() | _collisions(source, writer, variants)
     keys = tuple(key for key in keys if key not in refused)
-    manifest = choices.jobs, choices.name_dataset(), resolve_paths(choices), citation, licence
-    return Plan(recipe, source, keys, refused, variants, writer, store, *manifest)
+    return Plan(
+        recipe,
+        source,
+        keys,
+        refused,
+        variants,
+        writer,
+        store,
+        choices.jobs,
+        dataset=choices.name_dataset(),
+        choices=resolve_paths(choices),
+        citation=citation,
+        licence=licence,
+    )
 
 
 def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...]) -> dict[str, str]:

@@ -94,25 +94,35 @@ def reconcile(
                 del standing[name]
     made, written = Coverage(), Coverage()
     for record in standing.values():
-        made.add(parts := list_parts(plan, record), record.variants)
+        made.add(parts := _list_parts(plan, record), record.variants)
         written.add(parts if record.files else (), record.variants)
     for name, record in late.items():
         others = (unit for unit in view.units if not unit.folders.isdisjoint(record.variants))
-        if not any(find_lacking(plan, unit, written) for unit in others):
+        if not any(_find_lacking(plan, unit, written) for unit in others):
             void[name] = record
-    pending = [lacking for unit in own if (lacking := find_lacking(plan, unit, made))]
+    pending = [lacking for unit in own if (lacking := _find_lacking(plan, unit, made))]
     arrays = zip(plan.writer.arrays, view.units, strict=False)
     failures = (failure for record in standing.values() for failure in record.failures)
     return Pending(
         [replace(u, expected={key: identities[key] for key in u.keys if identities[key]}) for u in pending],
         {name: [f.path for f in record.files if f.path not in spared] for name, record in void.items()},
         [failure for failure in failures if plan.writer.file_per != "image" or failure["key"] in keys],
-        [name for name, unit in arrays if find_lacking(plan, unit, written)],
+        [name for name, unit in arrays if _find_lacking(plan, unit, written)],
         identities,
     )
 
 
-def list_parts(plan: Plan, unit: WorkUnit | Record) -> Iterable[str]:
+def list_unfinished(plan: Plan, records: Iterable[Record | None], shards: int) -> list[int]:
+    """Return the numbers of the shards of a plan that its records, None if damaged, do not cover."""
+    ended = Coverage()
+    for record in records:
+        if record and record.images:
+            ended.add(_list_parts(plan, record), record.variants)
+    units = enumerate(plan.cut())
+    return sorted({index % shards + 1 for index, unit in units if _find_lacking(plan, unit, ended)})
+
+
+def _list_parts(plan: Plan, unit: WorkUnit | Record) -> Iterable[str]:
     """Return what a unit writes and a record contains: images, or else a file, by its content."""
     keys = unit.keys if isinstance(unit, WorkUnit) else unit.images
     if plan.writer.file_per == "image":
@@ -122,9 +132,9 @@ def list_parts(plan: Plan, unit: WorkUnit | Record) -> Iterable[str]:
     return [digest_content(keys, folders if plan.writer.file_per == "operation" else (), unit.shared)]
 
 
-def find_lacking(plan: Plan, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
+def _find_lacking(plan: Plan, unit: WorkUnit, made: Coverage) -> WorkUnit | None:
     """Return the part of `unit` that is not `made`, as images times variants; None if there is none."""
-    parts = list_parts(plan, unit)
+    parts = _list_parts(plan, unit)
     lacking = {part: rest for part in parts if (rest := unit.folders - made.get(part, frozenset()))}
     if not lacking:
         return None
@@ -149,7 +159,7 @@ class _PlanView:
     def _wanted(self) -> frozenset[str]:
         """Return the parts of all units, and their lists of images."""
         lists = (digest_content(unit.keys, (), unit.shared) for unit in self.units)
-        return frozenset([*lists, *(part for unit in self.units for part in list_parts(self._plan, unit))])
+        return frozenset([*lists, *(part for unit in self.units for part in _list_parts(self._plan, unit))])
 
     def find_change(self, record: Record) -> str:
         """Return an image of a record that has another size now, or that is gone; "" if there is none.
@@ -172,7 +182,7 @@ class _PlanView:
     def is_replaced(self, record: Record) -> bool:
         """Return whether the plan creates files of many images in place of those of a record."""
         is_separate = self._plan.writer.file_per == "image"
-        if is_separate or not self._wanted.isdisjoint(list_parts(self._plan, record)):
+        if is_separate or not self._wanted.isdisjoint(_list_parts(self._plan, record)):
             return False
         has_same_images = digest_content(record.images, (), record.shared) in self._wanted
         return not has_same_images or not self.folders.isdisjoint(record.variants)

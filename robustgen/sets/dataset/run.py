@@ -1,17 +1,19 @@
 """A run: find the work units without a record, process them, and finish the set."""
 
 import hashlib
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 
+from robustgen.display import progress
 from robustgen.display.progress import Meter
 from robustgen.errors import ImageError, OutputError
 from robustgen.files.ledger import Failure, Record, Standing
-from robustgen.files.name_lists import read_sums
 from robustgen.files.set_files import (
     ERRORS,
     FRAMES,
@@ -21,27 +23,33 @@ from robustgen.files.set_files import (
     AnotherSetError,
     WrittenFile,
 )
+from robustgen.files.storage import open_log
+from robustgen.files.text_files import read_sums
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints
 from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.produce import (
+from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
+from robustgen.sets.dataset.records import COMPANIONS, name_mirror
+from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.dataset.unit_jobs import (
     Outcome,
-    Production,
+    UnitJob,
     check_identity,
     describe_used_bits,
     list_used_bits,
     measure_image,
 )
-from robustgen.sets.dataset.reconcile import Pending, find_lacking, list_parts, reconcile
-from robustgen.sets.dataset.records import COMPANIONS, Coverage, name_mirror
-from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.executors import Executor, carry_out, count_cores
+from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
 from robustgen.sets.formats.base import SetListing
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.walk import describe_complaints
+from robustgen.settings.running import DEFAULTS, Running, read_shard
+
+UnitLog = Callable[[WorkUnit, Outcome], None]
+"""Callback for each unit that this run has processed."""
 
 # Number of source images compared with the recorded identities before the work begins.
 _LOOKED_AT = 4
@@ -85,19 +93,12 @@ class RunResult:
     remarks: tuple[str, ...]
 
 
-UnitLog = Callable[[WorkUnit, Outcome], None]
-"""Callback for each unit that this run has processed."""
-
-
 # Images that are looked at in advance are processed later.
 @collect_complaints()
-def run(
+def run_plan(
     plan: Plan,
-    *,
-    overwrite: bool = False,
-    shard: tuple[int, int] | None = None,
+    running: Running = DEFAULTS,
     cluster: Executor | None = None,
-    log: UnitLog = lambda unit, outcome: None,
     on_begin: Callable[[], None] = lambda: None,
 ) -> RunResult:
     """Execute `plan`, or one shard of it. Any number of runs can work on one output at once.
@@ -105,14 +106,10 @@ def run(
     Parameters
     ----------
     plan : Plan
-    overwrite : bool
-        Start over if the output was created with different settings or from another source.
-    shard : (int, int), optional
-        (3, 16): every sixteenth work unit, from the third.
+    running : Running
+        `overwrite`, `shard`, `quiet` and `log_json`.
     cluster : Executor, optional
         Runs the work units instead of processes of this machine.
-    log : callable, optional
-        Called with each unit that this run has processed, and its outcome.
     on_begin : callable, optional
         Called before the first output is created; not called if there is nothing to do.
 
@@ -123,28 +120,33 @@ def run(
     WriteError
         The output can no longer be written; finished units are kept.
     """
-    if overwrite and shard:
+    overwrite = running.overwrite
+    if overwrite and running.shard:
         raise OutputError("--overwrite cannot be combined with --shard, because shards share one output")
     with name_output_in_errors(plan.store):
         state = SetLedger(plan.store, beside=plan.has_classes_at_root)
         if (standing := state.standing()) is Standing.ORPHANED:
             state.clear()
             state, standing = SetLedger(plan.store, beside=plan.has_classes_at_root), Standing.NEW
-    attempt = partial(_SetRun, plan, state, shard or (1, 1), cluster, log, on_begin)
-    with _clean_up(plan, state, standing):
+    with (
+        progress.quiet(running.quiet),
+        _open_log(running.log_json) as log,
+        _clean_up(plan, state, standing),
+    ):
+        attempt = partial(_SetRun, plan, state, read_shard(running.shard), cluster, log, on_begin)
         try:
-            return attempt().carry_out(overwrite=overwrite)
+            return attempt().make_set(overwrite=overwrite)
         except AnotherSetError:
             if not overwrite:
                 raise
             clear(state)
-            return attempt().carry_out(overwrite=overwrite)
+            return attempt().make_set(overwrite=overwrite)
 
 
 def list_waiting(plan: Plan, shards: int) -> list[int]:
     """Return the numbers of the unfinished `shards` of `plan`; 1 if only files about the set are missing."""
     state = SetLedger(plan.store, beside=plan.has_classes_at_root)
-    waiting = _SetRun(plan, state, (1, shards)).list_waiting()
+    waiting = list_unfinished(plan, (record for _, record in state.read_records()), shards)
     return waiting or [1] * (not is_finished(state))
 
 
@@ -153,15 +155,37 @@ def _clean_up(plan: Plan, state: SetLedger, standing: Standing) -> Iterator[None
     """Remove temporary files, and everything written by a run that failed before its work began."""
     with name_output_in_errors(plan.store):
         try:
-            yield
+            with state.discard_if_unused():
+                yield
         except BaseException:
-            if state.standing() is Standing.BEGUN:
-                state.clear()
             if standing is Standing.NEW:
                 plan.store.withdraw()
             raise
         finally:
             plan.store.clean()
+
+
+@contextmanager
+def _open_log(path: str | None) -> Iterator[UnitLog]:
+    """Open the file of ``--log-json``, if any, and yield a function that adds a unit to it."""
+    if path is None:
+        yield lambda unit, outcome: None
+        return
+    with open_log(path, f"--log-json {path}") as append:
+
+        def add(unit: WorkUnit, outcome: Outcome) -> None:
+            values = {
+                "unit": unit.name,
+                "images": len(unit.keys),
+                "outputs": outcome.made,
+                "bytes": outcome.size,
+                "seconds": round(outcome.seconds, 3),
+                "failures": len(outcome.failures),
+                "ended": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            }
+            append(json.dumps(values))
+
+        yield add
 
 
 class _SetRun:
@@ -189,7 +213,7 @@ class _SetRun:
         self._removed = 0
         self._standing = state.standing()
 
-    def carry_out(self, *, overwrite: bool) -> RunResult:
+    def make_set(self, *, overwrite: bool) -> RunResult:
         """Find the missing units, process them, and finish the set."""
         plan, state, (part, parts) = self._plan, self._state, self._shard
         own = [unit for index, unit in enumerate(self._units.values()) if index % parts == part - 1]
@@ -219,7 +243,13 @@ class _SetRun:
         if self._pending:
             self._removed = 0
             self._on_begin()
-            self._make_pending()
+            total = sum(unit.count_outputs() for unit in self._pending.values())
+            with (
+                Meter(total, f"{plan.recipe.noun}s") as meter,
+                Progress(meter, everywhere=self._cluster is not None) as self._progress,
+            ):
+                for name in state.share(self._pending, self._process, at_once=self._workers):
+                    self._progress.finish(self._pending[name].count_outputs())
             if plan.writer.file_per != "image":
                 found = self._reconcile(self._is_whole)
                 if found.units:
@@ -243,14 +273,13 @@ class _SetRun:
     def _refuse_unrecorded(self) -> None:
         """Raise an OutputError if the output contains files that no run recorded."""
         plan, store = self._plan, self._plan.store
-        for name in sorted({variant.folder.partition("/")[0] for variant in plan.variants}):
-            entries = (entry.path for entry in store.list(name) if not entry.path.startswith(f"{STATE}/"))
-            if found := next(entries, None) or next(filter(store.exists, plan.writer.arrays), None):
-                remark = " (move the hidden state folder of a set with it)" * plan.has_classes_at_root
-                raise OutputError(
-                    f"{store.location}: contains {found}, which no run of robustgen recorded{remark}; "
-                    "choose another output, or --overwrite"
-                )
+        names = sorted({variant.folder.partition("/")[0] for variant in plan.variants})
+        paths = (entry.path for name in names for entry in store.list(name))
+        found = chain(paths, filter(store.exists, plan.writer.arrays))
+        hint = "; move the hidden state folder of a set with it" * plan.has_classes_at_root
+        self._state.refuse_unrecorded(
+            (path for path in found if not path.startswith(f"{STATE}/")), f", or --overwrite{hint}"
+        )
 
     def _reconcile(self, is_whole: Callable[[Record], bool]) -> Pending:
         """Compare this run's part of the plan with all records; delete the damaged ones."""
@@ -308,38 +337,32 @@ class _SetRun:
 
     # --- processing
 
-    def _make_pending(self) -> None:
-        """Process all pending units, or wait for other runs to do so, and show progress."""
-        total = sum(unit.count_outputs() for unit in self._pending.values())
-        with (
-            Meter(total, f"{self._plan.recipe.noun}s") as meter,
-            Progress(meter, everywhere=self._cluster is not None) as self._progress,
-        ):
-            for name in self._state.share(self._pending, self._make, at_once=self._workers):
-                self._progress.finish(self._pending[name].count_outputs())
-
-    def _make(self, names: Sequence[str]) -> Iterator[str]:
+    def _process(self, names: Sequence[str]) -> Iterator[str]:
         """Process units; yield the name of each that no other run has claimed."""
-        plan, jobs = self._plan, dict[str, Production]()
+        plan, jobs = self._plan, dict[str, UnitJob]()
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
         for name in names:
             unit = self._pending[name]
             sizes = tuple(self._sizes[key] for key in unit.keys)
-            jobs[name] = Production(*common, unit, sizes, versions)
-        outcomes: Iterator[Outcome] = carry_out(
+            jobs[name] = UnitJob(*common, unit, sizes, versions)
+        outcomes: Iterator[Outcome] = submit_jobs(
             jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
         )
-        for outcome in outcomes:
-            if outcome.claimed:
-                continue
-            self._made, self._size = self._made + outcome.made, self._size + outcome.size
-            self._failures += outcome.failures
-            self._complaints += outcome.complaints
-            self._used_bits |= outcome.used_bits
-            self._own += self._pending[outcome.name].count_outputs()
-            self._log(self._pending[outcome.name], outcome)
-            yield outcome.name
+        return filter(None, map(self._count, outcomes))
+
+    def _count(self, outcome: Outcome) -> str:
+        """Add the outcome of a unit to those of this run; return its name, or "" if another run has it."""
+        if outcome.claimed:
+            return ""
+        unit = self._pending[outcome.name]
+        self._made, self._size = self._made + outcome.made, self._size + outcome.size
+        self._failures += outcome.failures
+        self._complaints += outcome.complaints
+        self._used_bits |= outcome.used_bits
+        self._own += unit.count_outputs()
+        self._log(unit, outcome)
+        return outcome.name
 
     # --- the end
 
@@ -388,7 +411,9 @@ class _SetRun:
         # What this run has changed is no copy of a finished set.
         least = Standing.COPIED if self._standing >= Standing.COPIED else Standing.FINISHED
         if not is_finished(state, least):
-            waiting = self.list_waiting() if is_sharded else []
+            if is_sharded:
+                records = (record for _, record in state.read_records())
+                waiting = list_unfinished(plan, records, self._shard[1])
             if not waiting:
                 plan.store.delete(MANIFEST)
                 standing = finish(state)
@@ -410,17 +435,6 @@ class _SetRun:
     def _summary(self) -> Summary:
         """Return the content of all records after the work, which other runs may have done."""
         return Summary(self._state)
-
-    def list_waiting(self) -> list[int]:
-        """Return the numbers of the unfinished shards."""
-        ended = Coverage()
-        for _, record in self._state.read_records():
-            if record and record.images:
-                ended.add(list_parts(self._plan, record), record.variants)
-        units = enumerate(self._units.values())
-        return sorted(
-            {index % self._shard[1] + 1 for index, unit in units if find_lacking(self._plan, unit, ended)}
-        )
 
     def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""

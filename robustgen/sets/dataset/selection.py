@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from robustgen.errors import ConfigError, SourceError
-from robustgen.files.name_lists import unescape_name
 from robustgen.files.storage import Store, locate
+from robustgen.files.text_files import unescape_name
 from robustgen.pixels.benchmarks.editions import Edition
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.jpeg import Libjpeg

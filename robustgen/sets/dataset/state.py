@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robustgen.errors import OutputError
-from robustgen.files.ledger import Ledger, compare_settings, digest, to_json
+from robustgen.files.ledger import Ledger, digest, find_differences, refuse_differences, to_json
 from robustgen.files.set_files import STATE
 from robustgen.files.storage import Store, open_store
 
@@ -63,15 +63,13 @@ class SetLedger(Ledger):
             self.store.delete(path)
             raise
 
-    def _compare_parameters(self, held: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> None:
+    def _compare_parameters(self, plans: Sequence[dict[str, Any]], plan: Mapping[str, Any]) -> None:
         wanted = plan["parameters"]
-        for parameters in (each["parameters"] for each in held):
+        for parameters in (each["parameters"] for each in plans):
+            # Variants can be added.
             both = parameters.keys() & wanted.keys()
-            compare_settings(
-                self.root.location,
-                {"parameters": {name: parameters[name] for name in both}},
-                {"parameters": {name: wanted[name] for name in both}},
-            )
+            held, now = ({name: each[name] for name in both} for each in (parameters, wanted))
+            refuse_differences(self.root.location, find_differences(held, now, "parameters"))
 
     def plans(self) -> list[dict[str, Any]]:
         """Return the plans started here, the latest last, each with ``"manifest"`` and ``"parameters"``.

@@ -3,15 +3,17 @@
 from collections.abc import Callable
 from typing import Final
 
-from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, name_error
+from robustgen.errors import ArgumentError, ConfigError, RobustgenError, UnknownNameError, name_error
 from robustgen.files.registry import Registry
 from robustgen.sets.executors.base import Executor as Executor
 from robustgen.sets.executors.base import Job as Job
 from robustgen.sets.executors.base import Launcher as Launcher
 from robustgen.sets.executors.base import WorkersLostError as WorkersLostError
-from robustgen.sets.executors.jobs import carry_out as carry_out
 from robustgen.sets.executors.jobs import count_cores as count_cores
 from robustgen.sets.executors.jobs import open_executor as open_executor
+from robustgen.sets.executors.jobs import submit_jobs as submit_jobs
+from robustgen.settings.fields import spell
+from robustgen.settings.running import Running
 
 EXECUTORS: Final[Registry[Callable[[str], Executor | Launcher]]] = Registry(
     "executor",
@@ -24,6 +26,25 @@ EXECUTORS: Final[Registry[Callable[[str], Executor | Launcher]]] = Registry(
     },
 )
 """Name in `--on` to a function that reads the rest of the text."""
+
+
+def read_executor(running: Running) -> Executor | Launcher | None:
+    """Return what ``--on`` names; None for this machine.
+
+    Raises
+    ------
+    ConfigError
+        There is no such executor, or it cannot be combined with other choices.
+    """
+    if running.on is None:
+        return None
+    try:
+        on = parse_executor(running.on)
+    except ArgumentError as error:
+        raise ConfigError(f"--on: {error}") from error
+    if isinstance(on, Launcher) and (given := sorted(running.flagged & {"overwrite", "shard", "plan"})):
+        raise ConfigError(f"--on {running.on.partition(':')[0]} and {spell(given[0])} cannot be combined")
+    return on
 
 
 def parse_executor(text: str) -> Executor | Launcher:

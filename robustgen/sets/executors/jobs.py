@@ -25,7 +25,7 @@ def open_executor(workers: int) -> Executor:
     return ThisProcess() if workers == 1 else Processes(workers)
 
 
-def carry_out(
+def submit_jobs(
     jobs: Mapping[Name, Job[Result]],
     name_of: Callable[[Result], Name],
     workers: int,

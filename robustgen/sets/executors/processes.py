@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from robustgen.errors import WriteError
 from robustgen.files.storage.host import explain_refusal, hold_back_interrupts
-from robustgen.sets.executors.base import Job, Result, WorkersLostError, run_job, wait_for_any
+from robustgen.pixels.imaging.kernels import call_before_compiling
+from robustgen.sets.executors.base import Job, Result, WorkersLostError, wait_for_any
 from robustgen.sets.executors.progress import NOBODY, Reporter
 
 _LIBRARIES: Final = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "NUMEXPR")
@@ -30,7 +31,9 @@ class ThisProcess:
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job, in order."""
-        return (run_job(job, reporter) for job in jobs)
+        call_before_compiling(reporter.tell_compiling)
+        for job in jobs:
+            yield job.run(reporter)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Final
 
+from robustgen import __version__
 from robustgen.errors import RobustgenError, WriteError, name_error
-from robustgen.files.version import __version__
 from robustgen.sets.executors.base import Job, Result, WorkersLostError, wait_for_any
 from robustgen.sets.executors.progress import Reporter
 

@@ -1,19 +1,20 @@
-"""Table of the formats; one module per format writes the files of a set and reads them back.
+"""Table of the formats, each of which writes the files of a set and reads them back.
 
-To add a format, write a `Writer` (and a `Dataset`, if no reader knows the layout yet) and a `Format` in a new
-module, and name the `Format` here, or in an entry point of your own package.
+To add a format, write a `Writer` (and a `WrittenSet`, if no reader knows the layout yet) and a `Format` in a
+new module, and name the `Format` here, or in an entry point of your own package.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.files import rows
+from robustgen.files import registry
 from robustgen.files.registry import Registry
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
-from robustgen.sets.formats.base import Dataset, Encoder, EncoderChoices, FilePer, SetContent, Writer
-from robustgen.sets.formats.trees import TreeWriter
+
+if TYPE_CHECKING:
+    from robustgen.sets.formats.base import Encoder, EncoderChoices, FilePer, SetContent, Writer, WrittenSet
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,27 @@ class Format:
         of the format whose encoder is used unless ``NAME:ENCODING`` chooses another one. Other kinds are not
         supported.
     writer : type of Writer
-        Default: separate files in class folders.
-    reader : type of Dataset, optional
+        `TreeWriter` for separate files.
+    reader : type of WrittenSet, optional
         Reads sets whose settings name this format. Default: files that Pillow decodes, or videos.
     """
 
     title: str
-    encoders: Mapping[Kind, Callable[[EncoderChoices], Encoder] | str]
-    writer: type[Writer] = TreeWriter
-    reader: type[Dataset] | None = None
+    encoders: "Mapping[Kind, Callable[[EncoderChoices], Encoder] | str]"
+    writer: "type[Writer]"
+    reader: "type[WrittenSet] | None" = None
 
     @property
-    def file_per(self) -> FilePer:
+    def file_per(self) -> "FilePer":
         """Return the content of a file: one image or sequence, a shard, or all images of an operation."""
         return self.writer.file_per
 
 
 FORMATS: Final[Registry[Format]] = Registry(
-    "format", "robustgen.formats", Format, {name: f"{__name__}.{row}" for name, row in rows.FORMATS.items()}
+    "format",
+    "robustgen.formats",
+    Format,
+    {name: f"{__name__}.{row}" for name, row in registry.FORMATS.items()},
 )
 """Formats by their name for `--format`."""
 
@@ -84,14 +88,16 @@ def list_formats(kind: Kind) -> list[str]:
 
 def list_encodings(kind: Kind) -> list[str]:
     """Return the formats with one file for each image, which shards may contain."""
+    from robustgen.sets.formats.base import EncoderChoices
+
     formats = [name for name in list_formats(kind) if FORMATS[name].file_per == "image"]
     encoders = {name: _open_encoder(name, None, kind, EncoderChoices()) for name in formats}
     return [name for name, encoder in encoders.items() if "." in (encoder.output_name("key") or "")]
 
 
 def open_writer(
-    name: str, content: SetContent, choices: EncoderChoices, encoding: str | None = None
-) -> Writer:
+    name: str, content: "SetContent", choices: "EncoderChoices", encoding: str | None = None
+) -> "Writer":
     """Return the writer of the format called `name`, with the `encoding` of the images in shards, if given.
 
     Raises
@@ -107,6 +113,6 @@ def open_writer(
     return FORMATS[name].writer.create(_open_encoder(name, encoding, kind, choices), content)
 
 
-def _open_encoder(name: str, encoding: str | None, kind: Kind, choices: EncoderChoices) -> Encoder:
+def _open_encoder(name: str, encoding: str | None, kind: Kind, choices: "EncoderChoices") -> "Encoder":
     own = FORMATS[name].encoders[kind]
     return _open_encoder(encoding or own, None, kind, choices) if isinstance(own, str) else own(choices)

@@ -5,7 +5,6 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -13,27 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, ImageError, SourceError
-from robustgen.files.containers import numpy_files
-from robustgen.files.containers.numpy_files import StoredArray, header_bytes
-from robustgen.files.name_lists import join_names, split_names
+from robustgen.files.containers import array_files
+from robustgen.files.containers.array_files import StoredArray, header_bytes
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
+from robustgen.files.text_files import join_names, split_names
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Variant, name_contents
-from robustgen.pixels.imaging.arrays import Pixels, Rgb
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import (
-    Dataset,
     Encoded,
     Encoder,
-    EncoderChoices,
     Labels,
     SetContent,
     SetListing,
     Writer,
+    WrittenSet,
     keep_grey,
 )
 from robustgen.sets.formats.units import WorkUnit
-from robustgen.sets.sources.base import name_source_in_errors
+from robustgen.sets.sources.base import Source, name_source_in_errors
 from robustgen.sets.sources.medmnist import MedMnist
 from robustgen.sets.sources.sample_names import KEYS
 
@@ -199,7 +198,7 @@ class ArchiveWriter(ArrayWriter):
 
     def versions(self) -> dict[str, str]:
         """Return the release of zlib, which determines the bytes."""
-        return {"zlib": numpy_files.ZLIB}
+        return {"zlib": array_files.ZLIB}
 
     @contextmanager
     def open(self, root: Store, unit: WorkUnit, label: Callable[[str], int]) -> Iterator[_OpenArray]:
@@ -239,34 +238,37 @@ def _shrink(labels: NDArray[Any]) -> NDArray[Any]:
 # --- reading -------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class Arrays(Dataset):
+class Arrays(WrittenSet):
     """A set of arrays with rows of the same images, and of labels, in the same order.
-
-    Parameters
-    ----------
-    store, kind, variants, manifest
-        As for `Dataset`.
 
     Attributes
     ----------
     images : int
         Number of images or sequences.
+    starts : dict of Variant to int
+        First row of each variant in its array.
+    rows : dict of str to int
+        Key to the number of its row, counted from `starts`.
+    row_labels : ndarray of shape (images,), optional
+    label_table : ndarray of shape (classes, labels), optional
+        Labels of each class, if these are not its number.
     """
 
     format = "npy"
     suffix: ClassVar[str] = ".npy"
+    label_table: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Find the number of images from the first array, and check all others against it."""
+        super().__post_init__()
         # Consecutive reads are of one array.
-        self._open = lru_cache(maxsize=2)(partial(_open_images, self.store))
-        self._starts: dict[Variant, int] = {}
+        self.open_file = lru_cache(maxsize=2)(partial(_open_images, self.store))
+        self.starts: dict[Variant, int] = {}
         files: dict[str, list[Variant]] = {}
-        for variant in self.variants:
-            files.setdefault(self._file(variant), []).append(variant)
+        for variant, file in self.places.items():
+            files.setdefault(file, []).append(variant)
         shapes = {file: self._read_shape(file) for file in files}
-        first = self._file(self.variants[0])
+        first = self.places[self.variants[0]]
         self.images, self.grey = shapes[first][0] // len(files[first]), shapes[first][-1] == 1
         for file, variants in files.items():
             images, rest = divmod(shapes[file][0], len(variants))
@@ -276,17 +278,17 @@ class Arrays(Dataset):
             if images != self.images:
                 reason = f"{images} images, where other arrays have {self.images}"
                 raise SourceError(f"{self.root}/{file}: {reason}")
-            self._starts |= {variant: index * images for index, variant in enumerate(variants)}
-        self._keys = self._read_keys()
-        self._places = {key: index for index, key in enumerate(self._keys)}
-        self._labels = self._read_labels()
+            self.starts |= {variant: index * images for index, variant in enumerate(variants)}
+        self.rows = {key: index for index, key in enumerate(self._read_keys())}
+        self.row_labels = self._read_labels()
 
-    def _file(self, variant: Variant) -> str:
-        return file_of(variant.folder, self.suffix)
+    def open(self, variant: Variant) -> "VariantRows":
+        """Open the rows of a variant."""
+        return VariantRows(self, variant)
 
     def _read_shape(self, file: str) -> tuple[int, ...]:
         """Return the shape of the images in a file, with the axis of channels."""
-        array, axes = self._open(file), self.benchmark.array_axes
+        array, axes = self.open_file(file), self.benchmark.array_axes
         if array.dtype != np.uint8 or array.ndim != axes or array.shape[-1] not in (1, 3) or 0 in array.shape:
             shape = self.benchmark.array_shape
             raise SourceError(f"{self.root}/{file}: {array.dtype} {array.shape} is not uint8 {shape}")
@@ -312,29 +314,56 @@ class Arrays(Dataset):
             raise SourceError(f"{self.root}/{LABELS}: {labels.dtype} {labels.shape} is not {wanted}")
         return labels[: self.images].astype(np.int64)
 
-    def list_keys(self, variant: Variant) -> tuple[str, ...]:
+
+class VariantRows(Source):
+    """The images or sequences of a variant, in the rows of an array; classes have no names."""
+
+    classes = ()
+    class_count = None
+
+    def __init__(self, written: Arrays, variant: Variant) -> None:
+        self._set, self._variant = written, variant
+        super().__init__(f"{written.root}/{written.places[variant]}")
+
+    def keys(self) -> tuple[str, ...]:
         """Return the names of the rows."""
-        return self._keys
+        return tuple(self._set.rows)
 
-    def list_labels(self, variant: Variant) -> Labels | None:
-        """Return the true classes."""
-        return self._labels
+    def _index(self, key: str) -> int:
+        if key not in self._set.rows:
+            raise ImageError(f"has no row in {self.location}", key)
+        return self._set.rows[key]
 
-    def read(self, variant: Variant, key: str) -> Pixels:
-        """Return the row of `key`; raise an ImageError if there is none."""
-        if key not in self._places:
-            raise ImageError(f"{self.root}/{self._file(variant)}: has no row for {key!r}")
-        return self.load(variant, self._places[key])
+    @property
+    def has_labels(self) -> bool:
+        """Return whether the set has labels."""
+        return self._set.row_labels is not None
 
-    def load(self, variant: Variant, index: int) -> Pixels:
-        """Return one row; grey images get three channels."""
-        row = np.array(self._open(self._file(variant))[self._starts[variant] + index])
+    def label(self, key: str) -> int:
+        """Return the label of a row; -1 without labels."""
+        labels = self._set.row_labels
+        return -1 if labels is None else int(labels[self._index(key)])
+
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        """Return the labels of each class, (classes, labels): by default, its number."""
+        own = self._set.label_table
+        return super().class_labels if own is None else own
+
+    def load(self, key: str) -> Rgb:
+        """Return a copy of one row, uint8 (H, W, 3) or (T, H, W, 3); grey images get three channels."""
+        index = self._set.starts[self._variant] + self._index(key)
+        with name_image_in_errors(key):
+            row = np.array(self._set.open_file(self._set.places[self._variant])[index])
         # Grey images in archives have no axis of channels.
-        pixels = row.reshape(*row.shape[: self.benchmark.array_axes - 2], -1)
+        pixels = row if row.ndim > 2 else row[..., None]
         return np.repeat(pixels, 3, axis=-1) if pixels.shape[-1] == 1 else pixels
 
+    def size(self, key: str) -> int:
+        """Return the size of one row in bytes."""
+        return self.load(key).nbytes
 
-@dataclass(eq=False)
+
 class Archives(Arrays):
     """Set in the layout of MedMNIST-C: an archive for each corruption, unpacked for reading."""
 
@@ -346,8 +375,8 @@ class Archives(Arrays):
         return shape if len(shape) == 4 else (*shape, 1)
 
     def _read_labels(self) -> Labels | None:
-        source = MedMnist(f"{self.root}/{self._file(self.variants[0])}")
-        self.class_labels = source.class_labels
+        source = MedMnist(f"{self.root}/{self.places[self.variants[0]]}")
+        self.label_table = source.class_labels
         return source.labels[: self.images]
 
 
@@ -374,11 +403,12 @@ def _open_known(store: Store, path: str, stamp: str) -> StoredArray | Rgb:
     return _open_images(store, path)
 
 
-def _encode_rows(choices: EncoderChoices) -> RowEncoder:
-    return RowEncoder("npy", (1,) if choices.grey else None)
-
-
-NPY: Final = Format("NumPy arrays", dict.fromkeys(BENCHMARKS, _encode_rows), ArrayWriter, Arrays)
+NPY: Final = Format(
+    "NumPy arrays",
+    dict.fromkeys(BENCHMARKS, lambda choices: RowEncoder("npy", (1,) if choices.grey else None)),
+    ArrayWriter,
+    Arrays,
+)
 NPZ: Final = Format(
     "NumPy archives of MedMNIST-C",
     {"c": lambda choices: RowEncoder("npz", () if choices.grey else None)},

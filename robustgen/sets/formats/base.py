@@ -1,4 +1,4 @@
-"""Interfaces of all formats: the `Writer` of a set, and the `Dataset` that reads it back."""
+"""Interfaces of all formats: the `Writer` of a set, and the `WrittenSet` that reads it back."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -7,22 +7,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib import metadata
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.errors import SourceError
-from robustgen.files.name_lists import describe_difference
-from robustgen.files.set_files import WrittenFile
+from robustgen import __version__
+from robustgen.errors import ImageError, SourceError
+from robustgen.files.set_files import MANIFEST, WrittenFile
 from robustgen.files.storage import Store
+from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
-from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling
+from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version, libjpeg_version
+from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.formats.units import WorkUnit, cut_by_images
-from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.classes import place_classes
 
 FilePer = Literal["image", "shard", "operation"]
@@ -123,6 +127,22 @@ class Encoded(NamedTuple):
     data: bytes
     frames: str = ""
     shape: tuple[int, ...] = ()
+
+
+def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
+    """Return the name and version of each library that can change a pixel.
+
+    With the `libjpeg` "turbo", files are encoded by OpenCV's and source images decoded by Pillow's.
+    """
+    return {
+        "robustgen": __version__,
+        "numpy": metadata.version("numpy"),
+        "scipy": metadata.version("scipy"),
+        "opencv": str(cv2.__version__),
+        "pillow": metadata.version("pillow"),
+        "libjpeg": libjpeg_version(libjpeg),
+        "jpeg_decoder": decoder_version(libjpeg),
+    }
 
 
 class Encoder(ABC):
@@ -292,40 +312,75 @@ def prefetch(
         yield from (piece.result() for piece in waiting)
 
 
-@dataclass(eq=False)
-class Dataset(ABC):
-    """A C or a P set.
+# Each open variant may take memory for its images' places.
+_MOST_OPEN: Final = 3
 
-    Attributes
+
+@dataclass(eq=False)
+class WrittenSet(Mapping[Variant, Source], ABC):
+    """A C or a P set: each variant is a source of images, or of sequences, uint8 (T, H, W, 3).
+
+    The clean images, if any, are first.
+
+    Parameters
     ----------
     store : Store
     kind : {"c", "p"}
-    variants : tuple of Variant
-        The clean images, if any, then all corruptions and severities; or all perturbations.
     manifest : mapping
         The content of `dataset.json`; empty for a set without this file.
-    folders : mapping of Variant to str
-        POSIX paths below the set, if each variant has a folder.
+    places : mapping of Variant to str
+        POSIX paths of its folder, or of its file, below the set.
     names : sequence of str, optional
         Class names in the order of the model's outputs, if this is not the order of the set.
+
+    Attributes
+    ----------
     format : str
         Name of the format in `robustgen.sets.formats` that writes this layout.
     grey : bool
         Whether its files contain one channel.
-    class_labels : ndarray, optional
-        Labels of each class, (classes, labels), if these are not its number.
     """
 
     store: Store
     kind: Kind
-    variants: tuple[Variant, ...]
     manifest: Mapping[str, Any]
-    folders: Mapping[Variant, str] = field(default_factory=dict)
+    places: Mapping[Variant, str]
     names: Sequence[str] | None = None
 
     format: ClassVar[str]
     grey: bool = field(default=False, init=False)
-    class_labels: NDArray[Any] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Limit the number of open variants."""
+        self._open = lru_cache(_MOST_OPEN)(self.open)
+        self._alike: set[Variant] = set()
+
+    @abstractmethod
+    def open(self, variant: Variant) -> Source:
+        """Open the images or sequences of a variant; indexing keeps the latest ones open.
+
+        Raises
+        ------
+        SourceError
+            They cannot be read.
+        """
+
+    def __getitem__(self, variant: Variant) -> Source:
+        return self._open(variant)
+
+    def __contains__(self, variant: object) -> bool:
+        return variant in self.places
+
+    def __iter__(self) -> Iterator[Variant]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Return the clean images, if any, then all corruptions and severities; or all perturbations."""
+        return tuple(self.places)
 
     @property
     def root(self) -> str:
@@ -337,23 +392,30 @@ class Dataset(ABC):
         """Return the benchmark of the set."""
         return BENCHMARKS[self.kind]
 
-    def keys(self, variant: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences of `variant`; they are the same for all variants.
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        return self._list_keys(self.variants[0])
+
+    def keys_of(self, variant: Variant) -> tuple[str, ...]:
+        """Return the names of the images or sequences of `variant`, which are the same for all variants.
 
         Raises
         ------
         SourceError
-            The variant has fewer or more images than others.
+            The variant has fewer or more images than others, or one of its files cannot be used.
         """
-        first, own = self.list_keys(self.variants[0]), self.list_keys(variant)
-        if own is not first and own != first:
-            folder = f"{self.root}/{self.folders[variant]}"
-            raise SourceError(f"{folder}: {describe_difference(own, first, 'images')}")
-        return first
+        if variant not in self._alike:
+            if variant != self.variants[0] and (own := self._list_keys(variant)) != self._keys:
+                difference = describe_difference(own, self._keys, "images")
+                raise SourceError(f"{self.root}/{self.places[variant]}: {difference}")
+            self._alike.add(variant)
+        return self._keys
 
-    @abstractmethod
-    def list_keys(self, variant: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences that `variant` has."""
+    def _list_keys(self, variant: Variant) -> tuple[str, ...]:
+        source = self[variant]
+        for name, reason in source.refused().items():
+            raise SourceError(f"{source.location}: {name!r}: {reason}")
+        return source.keys()
 
     def labels(self, variant: Variant) -> Labels | None:
         """Return the true classes, (images,); None for tables, and for arrays of a P set without labels.
@@ -363,69 +425,58 @@ class Dataset(ABC):
         SourceError
             A class is not among those of the set or of `names`, or the labels do not match the images.
         """
-        own = self.list_labels(variant)
-        if own is None or self.names is None:
+        source, keys = self[variant], self.keys_of(variant)
+        if not source.has_labels:
+            return None
+        try:
+            own = np.array([source.label(key) for key in keys], np.int64)
+        except ImageError as error:
+            raise SourceError(f"{source.location}/{error.key}: is in no class of its {MANIFEST}") from error
+        if self.names is None:
             return own
         found = np.unique(own)
-        places = place_classes(self.root, self.class_names, found.tolist(), self.names)
+        recorded = self.manifest.get("classes") or source.classes or None
+        places = place_classes(self.root, recorded, found.tolist(), self.names)
         return np.array([*places.values()], np.int64)[np.searchsorted(found, own)]
 
-    def list_labels(self, variant: Variant) -> Labels | None:
-        """Return the true classes, (images,), numbered as `class_names`; None if the set has no labels."""
-        return None
-
     @property
-    def class_names(self) -> Sequence[str] | None:
-        """Return the class names of the set in the order of its labels, if it has them.
+    def classes(self) -> tuple[str, ...]:
+        """Return the class names in the order of the set's labels; () if the classes have no names.
 
         They are those of ``dataset.json``, or else of other files or folders of the set.
         """
-        return self.manifest.get("classes") or self.find_classes()
-
-    def find_classes(self) -> Sequence[str] | None:
-        """Return the class names of a set whose ``dataset.json`` lacks them, if it has them."""
-        return None
+        return tuple(self.manifest.get("classes") or self[self.variants[0]].classes)
 
     @property
-    def classes(self) -> int | None:
+    def class_count(self) -> int | None:
         """Return the number of classes; None if unknown, as for classes that are bare numbers."""
         if self.names is None and "class_count" in self.manifest:
             count: int | None = self.manifest["class_count"]
             return count
-        names = self.class_names if self.names is None else self.names
-        return None if names is None else len(names)
+        return len(self.classes if self.names is None else self.names) or None
+
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        """Return the labels of each class, (classes, labels): by default, its number."""
+        return self[self.variants[0]].class_labels
 
     def remarks(self) -> Sequence[str]:
-        """Return remarks on the order of classes, one line each."""
-        return []
+        """Return remarks on the order of classes that nothing records, one line each."""
+        return [] if self.names or "classes" in self.manifest else self[self.variants[0]].remarks()
 
-    def load(self, variant: Variant, index: int) -> Pixels:
-        """Return the image (H, W, 3), or the frames (T, H, W, 3), at `index` in the keys.
-
-        Raises
-        ------
-        ImageError
-            The image cannot be read.
-        """
-        return self.read(variant, self.keys(variant)[index])
-
-    @abstractmethod
-    def read(self, variant: Variant, key: str) -> Pixels:
-        """Return the image or the frames called `key`, like `load`; other variants need not have it.
+    def load(self, variant: Variant, key: str) -> Pixels:
+        """Return an image (H, W, 3), or frames (T, H, W, 3), by its key.
 
         Raises
         ------
         ImageError
-            The image is missing, or cannot be read.
+            The image cannot be read; the message names its place in the set.
         """
-
-    def path(self, variant: Variant, key: str) -> str | None:
-        """Return the path of the file of `key`, or of the folder of its frames, below the set, if any."""
-        return None
-
-    def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "Dataset":
-        """Return the set with this variant alone, so that its keys are its own, or `keys`, if given."""
-        return self
+        source = self[variant]
+        try:
+            return source.load(key)
+        except ImageError as error:
+            raise ImageError(error.reason, f"{source.location}/{error.key}") from error
 
     def batches(
         self,
@@ -435,7 +486,7 @@ class Dataset(ABC):
         prepare: Callable[[Pixels], Pixels] | None = None,
         stop: int | None = None,
     ) -> Iterator[Pixels]:
-        """Yield images or sequences in the order of `keys`, in batches; read the next ones ahead.
+        """Yield images or sequences in the order of their keys, in batches; read the next ones ahead.
 
         Parameters
         ----------
@@ -458,11 +509,11 @@ class Dataset(ABC):
         ImageError
             An image cannot be read, or images differ in size.
         """
+        keys = self.keys_of(variant)[:stop]
 
         def read(first: int) -> Pixels:
-            items = [self.load(variant, index) for index in range(first, min(first + size, count))]
+            items = [self.load(variant, key) for key in keys[first : first + size]]
             prepared = [prepare(item) for item in items] if prepare else items
             return stack_images(prepared, f"{self.root}/{variant.folder}")
 
-        count = min(len(self.keys(variant)), stop or len(self.keys(variant)))
-        yield from prefetch(read, range(start, count, size))
+        yield from prefetch(read, range(start, len(keys), size))

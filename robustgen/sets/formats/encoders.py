@@ -16,6 +16,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, keep_grey, without_suffix
+from robustgen.sets.formats.trees import TreeWriter
 
 # Names with these suffixes are kept.
 _JPEG_SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
@@ -64,7 +65,7 @@ class JpegEncoder(Encoder):
 
 
 JPEG: Final = Format(
-    "JPEG", {"c": lambda own: JpegEncoder(own.quality, own.libjpeg, own.grey, own.subsampling)}
+    "JPEG", {"c": lambda own: JpegEncoder(own.quality, own.libjpeg, own.grey, own.subsampling)}, TreeWriter
 )
 
 
@@ -145,9 +146,11 @@ class PngFramesEncoder(Encoder):
 
 
 PNG: Final = Format(
-    "PNG", {"c": lambda own: LosslessEncoder(".png", own.grey), "p": lambda own: PngFramesEncoder()}
+    "PNG",
+    {"c": lambda own: LosslessEncoder(".png", own.grey), "p": lambda own: PngFramesEncoder()},
+    TreeWriter,
 )
-WEBP: Final = Format("lossless WebP", {"c": lambda own: LosslessEncoder(".webp")})
+WEBP: Final = Format("lossless WebP", {"c": lambda own: LosslessEncoder(".webp")}, TreeWriter)
 
 
 # --- names and formats of the source
@@ -191,7 +194,9 @@ class OriginalEncoder(Encoder):
         raise ImageError(f"{kind} cannot store the result; convert them to PNG first")
 
 
-ORIGINAL: Final = Format("as in the source", {"c": lambda own: OriginalEncoder(own.quality, own.libjpeg)})
+ORIGINAL: Final = Format(
+    "as in the source", {"c": lambda own: OriginalEncoder(own.quality, own.libjpeg)}, TreeWriter
+)
 
 
 # --- videos
@@ -254,9 +259,11 @@ class Mp4Encoder(Encoder):
 
         encoding = self.noise_encoding if variant.name in self.noises else self.encoding
         try:
-            return video.encode_frames(map(pass_on, frames), encoding), count
+            return video.encode(map(pass_on, frames), encoding), count
         except ArgumentError as error:
             raise ImageError(str(error)) from error
 
 
-MP4: Final = Format("MP4", {"p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos())})
+MP4: Final = Format(
+    "MP4", {"p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos())}, TreeWriter
+)

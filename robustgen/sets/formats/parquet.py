@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, BinaryIO, Final
 
-from robustgen.files.containers.parquet import import_pyarrow
+from robustgen.files.containers.tables import import_pyarrow
 from robustgen.pixels.benchmarks.kinds import Benchmark, Kind, Variant
 from robustgen.sets.formats import DEFAULTS, Format
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, Writer

@@ -3,28 +3,20 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from io import BytesIO
 from typing import Any, BinaryIO, ClassVar
 
-import numpy as np
-
-from robustgen.errors import ImageError, SourceError
-from robustgen.files.name_lists import join_names
+from robustgen.errors import ImageError
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
+from robustgen.files.text_files import join_names
 from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.pixels.imaging import decode, video
-from robustgen.pixels.imaging.arrays import Pixels
-from robustgen.sets.formats.base import Dataset, Encoded, Encoder, Labels, SetContent, SetListing, Writer
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, Writer, WrittenSet
 from robustgen.sets.formats.units import WorkUnit, cut
 from robustgen.sets.sources.files import IndexedSource
 from robustgen.sets.sources.sample_names import KEYS
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
-_MOST_OPEN = 3
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -147,66 +139,12 @@ class ShardWriter(SampleWriter):
 # --- reading -------------------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
-class SourceSet(Dataset):
-    """A set with a folder per variant, each of which is read as a source of images.
-
-    Parameters
-    ----------
-    store, kind, variants, manifest, folders
-        As for `Dataset`.
-    names : sequence of str, optional
-        Class names in the order of the model's outputs. Default: labels are unchanged.
-    """
-
-    def __post_init__(self) -> None:
-        """Limit the number of open variants, each of which takes memory."""
-        self._open = lru_cache(_MOST_OPEN)(self._open_variant)
-
-    @abstractmethod
-    def open_folder(self, location: str) -> IndexedSource:
-        """Open the folder of a variant."""
-
-    def list_keys(self, variant: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences that `variant` has, in order."""
-        return self._open(variant)[1]
-
-    def read(self, variant: Variant, key: str) -> Pixels:
-        """Return the image or the frames called `key`."""
-        name = variant.path(key)
-        with decode.name_image_in_errors(name):
-            data = self._open(variant)[0].read_bytes(key)
-        return decode.decode(BytesIO(data), name) if self.kind == "c" else video.read_frames(data)
-
-    def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "SourceSet":
-        """Return the set with this variant alone; the keys are listed again from its folder."""
-        return replace(self, variants=(variant,))
-
-    def _open_variant(self, variant: Variant) -> tuple[IndexedSource, tuple[str, ...]]:
-        """Return the source of a variant and its keys; raise a SourceError if the source refuses a file."""
-        source = self.open_folder(f"{self.root}/{self.folders[variant]}")
-        for name, reason in source.refused().items():
-            raise SourceError(f"{source.location}: {name!r}: {reason}")
-        places = source.listing.places
-        return source, tuple(sorted(source.keys(), key=lambda key: places[key][:3]))
-
-
-class Shards(SourceSet):
+class Shards(WrittenSet):
     """Set with a folder of shards per variant."""
 
     suffix: ClassVar[str]
     reader: ClassVar[type[IndexedSource]]
 
-    def open_folder(self, location: str) -> IndexedSource:
+    def open(self, variant: Variant) -> IndexedSource:
         """Open the shards of a variant."""
-        return self.reader(location, kind=self.kind)
-
-    def list_labels(self, variant: Variant) -> Labels | None:
-        """Return the stored labels; None if the shards lack labels."""
-        source, keys = self._open(variant)
-        labels = source.listing.labels
-        return np.array([labels[key] for key in keys], np.int64) if len(labels) == len(keys) else None
-
-    def find_classes(self) -> Sequence[str] | None:
-        """Return the class names in `classnames.txt`, or in the schema of the tables."""
-        return self._open(self.variants[0])[0].listing.classes or None
+        return self.reader(f"{self.root}/{self.places[variant]}", kind=self.kind)

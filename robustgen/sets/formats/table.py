@@ -10,13 +10,12 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import ConfigError
-from robustgen.files.containers.parquet import ParquetTable, import_pyarrow
-from robustgen.files.containers.tables import RowPlace
+from robustgen.files.containers.tables import ParquetTable, RowPlace, import_pyarrow
 from robustgen.files.storage import Store
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.formats import Format
-from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, Writer
-from robustgen.sets.formats.shards import AddSample, SampleWriter, SourceSet
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, Writer, WrittenSet
+from robustgen.sets.formats.shards import AddSample, SampleWriter
 from robustgen.sets.formats.trees import TreeWriter
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Options
@@ -240,14 +239,15 @@ class FileTableWriter(TreeWriter):
 # --- reading -------------------------------------------------------------------------------------
 
 
-class TableSet(SourceSet):
+class TableSet(WrittenSet):
     """Set with a folder of tables per variant; cells contain the images, and there are no classes."""
 
     format: ClassVar[str] = "table"
 
-    def open_folder(self, location: str) -> Table:
+    def open(self, variant: Variant) -> Table:
         """Open the tables of a variant."""
-        return Table(location, Options(columns=self.manifest["settings"]["output"]["columns"]))
+        columns = self.manifest["settings"]["output"]["columns"]
+        return Table(f"{self.root}/{self.places[variant]}", Options(columns=columns), self.kind)
 
 
 TABLE: Final = Format("tables as in the source", {"c": "original"}, TableWriter, TableSet)

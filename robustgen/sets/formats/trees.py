@@ -3,24 +3,23 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from robustgen.errors import ImageError, SourceError
+from robustgen.errors import SourceError
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
-from robustgen.pixels.benchmarks.kinds import Variant, name_contents
-from robustgen.pixels.imaging import decode, video
-from robustgen.pixels.imaging.arrays import Pixels
-from robustgen.sets.formats.base import Dataset, Encoded, Encoder, Labels, SetContent, Writer
+from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.decode import name_image_in_errors
+from robustgen.sets.formats.base import Encoded, Encoder, SetContent, Writer, WrittenSet
 from robustgen.sets.formats.units import WorkUnit
-from robustgen.sets.sources.base import Items, class_of
-from robustgen.sets.sources.classes import describe_order, sort_classes
+from robustgen.sets.sources.base import Items, Options
+from robustgen.sets.sources.folder import ImageFolder, Named
 from robustgen.sets.sources.numbered import NumberedSource
+from robustgen.sets.sources.places import Place
 
 VIDEO = ".mp4"
 
@@ -112,94 +111,70 @@ def find_pattern(manifest: Mapping[str, Any]) -> str | None:
     return pattern if isinstance(pattern, str) and not pattern.startswith("@") else None
 
 
-@dataclass(eq=False)
-class Tree(Dataset):
-    """Set with a folder per variant: image files, MP4 files or folders of frames, in class folders.
-
-    Parameters
-    ----------
-    store, kind, variants, manifest, folders
-        As for `Dataset`.
-    names : sequence of str, optional
-        Class folders in the order of the model's outputs. Default: the order in `dataset.json`, or else that
-        of `sort_classes`.
-    """
+class Tree(WrittenSet):
+    """Set with a folder per variant: image files, MP4 files or folders of frames, in class folders."""
 
     format = "original"
 
-    _listed: dict[Variant, tuple[str, ...]] = field(default_factory=dict)
+    def open(self, variant: Variant) -> "VariantFolder":
+        """Open the folder of a variant."""
+        cls = VariantFolder if self.kind == "c" else SequenceFolder
+        return cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest)
 
-    def list_keys(self, variant: Variant) -> tuple[str, ...]:
-        """Return the names of the images or sequences that `variant` has."""
-        if variant not in self._listed:
-            folder = self.folders[variant]
-            start = len(folder) + 1 if folder else 0
-            names = [entry.path[start:] for entry in self.store.list(folder)]
-            visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
-            if self.kind == "c":
-                found = {*filter(self._is_image, visible)}
-            else:
-                found = {name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)}
-                found |= {
-                    name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")
-                }
-            if not found:
-                raise SourceError(f"{self.root}/{folder}: contains no {name_contents(self.kind)}")
-            keys = tuple(sorted(found))
-            # Variants with the same images share one list.
-            self._listed[variant] = next((each for each in self._listed.values() if each == keys), keys)
-        return self._listed[variant]
 
-    def _is_image(self, name: str) -> bool:
-        """Return True if the file is an image of the set; mirrored files may be pictures too."""
-        is_chosen = self._pattern is None or fnmatchcase(name, self._pattern)
-        return is_chosen and name.lower().endswith(decode.EXTENSIONS)
+class VariantFolder(ImageFolder):
+    """The images of a variant, whose order of classes is that of `dataset.json`, if it has one.
 
-    @cached_property
-    def _pattern(self) -> str | None:
-        return find_pattern(self.manifest)
+    Parameters
+    ----------
+    location : path or URL
+    manifest : mapping
+        The content of `dataset.json`, or nothing.
+    """
 
-    @cached_property
-    def _sorted_classes(self) -> list[str]:
-        return sort_classes({class_of(key) for key in self.keys(self.variants[0])})
+    def __init__(self, location: str, manifest: Mapping[str, Any]) -> None:
+        place = Place(location)
+        self._recorded: Sequence[str] = manifest.get("classes", ())
+        self._store, self._pattern = place.folder, find_pattern(manifest)
+        # The files of a set may be links to any place.
+        super().__init__(place, Options(follow=(Path(location).anchor,)))
 
-    def find_classes(self) -> Sequence[str]:
-        """Return the class folders, sorted."""
-        return self._sorted_classes
+    def _scan(self) -> Iterator[Named]:
+        # Mirrored files may be pictures too.
+        return (
+            each for each in super()._scan() if self._pattern is None or fnmatchcase(each[0], self._pattern)
+        )
 
-    def remarks(self) -> Sequence[str]:
-        """Return a remark if other tools order the class folders differently."""
-        return [] if self.names or "classes" in self.manifest else describe_order(self._sorted_classes)
+    def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
+        return self._recorded, False
 
-    def list_labels(self, variant: Variant) -> Labels:
-        """Return the true classes; raise a SourceError if `dataset.json` lacks the folder of one."""
-        index, keys = {name: i for i, name in enumerate(self.class_names or ())}, self.keys(variant)
-        if unknown := {class_of(key) for key in keys} - index.keys():
-            raise SourceError(f"{self.root}: class folder {min(unknown)!r} is not in its dataset.json")
-        return np.array([index[class_of(key)] for key in keys], np.int64)
 
-    def read(self, variant: Variant, key: str) -> Pixels:
-        """Return the image or the frames called `key`."""
-        path = self.path(variant, key)
-        name = f"{self.root}/{path}"
-        try:
-            if self.kind == "c":
-                with self.store.open(path) as file:
-                    return decode.decode(file, name)
-            if path.endswith(VIDEO):
-                return video.read_frames(self.store.read(path), name)
-            frames = [entry.path for entry in self.store.list(path) if entry.path.endswith(".png")]
-            return video.stack_frames(
-                ((f"{self.root}/{each}", self.store.read(each)) for each in frames), name
-            )
-        except OSError as error:
-            raise ImageError(error.strerror or str(error), name) from error
+class SequenceFolder(VariantFolder):
+    """The sequences of a variant: videos, whose keys lack the suffix, or folders of frames."""
 
-    def restrict(self, variant: Variant, keys: tuple[str, ...] | None = None) -> "Tree":
-        """Return the set with this variant alone."""
-        return replace(self, variants=(variant,), _listed={variant: keys} if keys is not None else {})
+    def _scan(self) -> Iterator[Named]:
+        names = [entry.path for entry in self._store.list()]
+        visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
+        found = {name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)}
+        found |= {name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")}
+        if not found:
+            raise SourceError(f"{self.location}: contains no sequences")
+        return ((key, key, None) for key in found)
 
-    def path(self, variant: Variant, key: str) -> str:
-        """Return the path of the file, or of the folder of the frames, below the set."""
-        path = f"{self.folders[variant]}/{key}" if self.folders[variant] else key
-        return f"{path}{VIDEO}" if self.kind == "p" and self.store.exists(f"{path}{VIDEO}") else path
+    def has_frames(self, key: str) -> bool:
+        """Return whether a sequence is a folder of frames."""
+        return not self._store.exists(f"{key}{VIDEO}")
+
+    def load(self, key: str) -> Rgb:
+        """Decode the frames of a sequence: uint8 ndarray of shape (T, H, W, 3)."""
+        with name_image_in_errors(key):
+            if not self.has_frames(key):
+                return video.read_frames(self._store.read(f"{key}{VIDEO}"), key)
+            names = [entry.path for entry in self._store.list(key) if entry.path.endswith(".png")]
+            return video.stack_frames(((name, self._store.read(name)) for name in names), key)
+
+    def size(self, key: str) -> int:
+        """Return the bytes of the video, or of all frames."""
+        if not self.has_frames(key):
+            return self._store.stat(f"{key}{VIDEO}").size
+        return sum(entry.size for entry in self._store.list(key) if entry.path.endswith(".png"))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, Final
 
 from robustgen.files.containers.archives import END, member_bytes
-from robustgen.files.name_lists import join_names
+from robustgen.files.text_files import join_names
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.formats import DEFAULTS, Format
 from robustgen.sets.formats.base import Encoded, SetListing

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from robustgen.files import rows
+from robustgen.files import registry
 from robustgen.files.registry import Registry
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
     "kind of source",
     "robustgen.sources",
     SourceKind,
-    {name: f"{__name__}.{row}" for name, row in rows.SOURCES.items()},
+    {name: f"{__name__}.{row}" for name, row in registry.SOURCES.items()},
     reserved=("auto", "demo"),
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""

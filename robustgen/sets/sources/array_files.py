@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.files.containers import numpy_files
+from robustgen.files.containers import array_files
 from robustgen.files.containers.archives import HARMLESS_BYTES, MOST_GROWTH
-from robustgen.files.containers.numpy_files import StoredArray
+from robustgen.files.containers.array_files import StoredArray
 from robustgen.files.storage import Store
 
 Shape = tuple[int, ...]
@@ -114,19 +114,19 @@ class NpzFile(ArrayFile):
     def describe(self, name: str) -> tuple[Shape, np.dtype[Any]]:
         """Return shape and dtype of an array."""
         with self._open() as archive:
-            return numpy_files.find_array(archive, name)[1:]
+            return array_files.find_array(archive, name)[1:]
 
     def read(self, name: str) -> NDArray[Any]:
         """Read an array of labels."""
         with self._open() as archive:
-            member, shape, dtype = numpy_files.find_array(archive, name)
+            member, shape, dtype = array_files.find_array(archive, name)
             _check_labels(name, shape, dtype)
             labels: NDArray[Any] = np.load(io.BytesIO(archive.read(member)), allow_pickle=False)
             return labels
 
     def write_images(self, name: str, target: BinaryIO) -> None:
         """Decompress an array."""
-        with self._open() as archive, archive.open(numpy_files.find_array(archive, name)[0]) as images:
+        with self._open() as archive, archive.open(array_files.find_array(archive, name)[0]) as images:
             shutil.copyfileobj(images, target)
 
     @contextmanager

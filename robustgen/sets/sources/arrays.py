@@ -8,8 +8,7 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.files.json_files import parse_object
-from robustgen.files.name_lists import split_names
+from robustgen.files.text_files import parse_object, split_names
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind

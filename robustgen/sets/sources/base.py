@@ -183,6 +183,11 @@ class Items(Reusable, ABC, Generic[Loaded]):
         """
 
     @property
+    def has_labels(self) -> bool:
+        """Return whether every image has a class."""
+        return True
+
+    @property
     def class_labels(self) -> NDArray[np.int64]:
         """Return the labels of each class, (classes, labels): by default, its number."""
         return np.arange(len(self.classes))[:, None]

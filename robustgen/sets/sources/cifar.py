@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.files.containers.archives import peek_names
-from robustgen.files.containers.pickles import Pickled, unpickle
+from robustgen.files.containers.array_files import Pickled, unpickle
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import name_source_in_errors

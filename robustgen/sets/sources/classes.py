@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from robustgen.errors import SourceError
-from robustgen.files.name_lists import imagenet_classes
+from robustgen.files.text_files import imagenet_classes
 from robustgen.sets.sources.base import Items
 
 # Of the first words of ImageNet's class names, as hubs and torchvision have them, in the order of the ids.

@@ -9,9 +9,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from robustgen.errors import ImageError, SourceError
+from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
-    FORMATS,
+    PILLOW_FORMATS,
     Location,
     decode,
     decode_to_pillow,
@@ -50,7 +51,10 @@ class EncodedSource(Source):
         places, refused = self.listing.places, self.listing.refused
         if not places:
             first = [f"{len(refused)} refused, {key!r}: {why}" for key, why in [*refused.items()][:1]]
-            none = explain_foreign(Place(self.location)) or f"no images in the formats {', '.join(FORMATS)}"
+            none = (
+                explain_foreign(Place(self.location))
+                or f"no images in the formats {', '.join(PILLOW_FORMATS)}"
+            )
             raise SourceError(f"{self.location}: {'; '.join([none, *first, *self.remarks()])}")
         return tuple(sorted(places))
 
@@ -124,7 +128,7 @@ class IndexedSource(Index, EncodedSource):
         With a `split`, only the files whose names contain it are used.
     kind : {"c", "p"}, optional
         Kind of the set, if the files are one of its variants: keys are the names of the samples (without
-        suffix for sequences), and labels are the stored numbers.
+        suffix for sequences) in the order of the files, and labels are the stored numbers.
 
     Raises
     ------
@@ -143,6 +147,30 @@ class IndexedSource(Index, EncodedSource):
         listing.add(key, place, "its path leaves the folder" if leaves else None)
         if isinstance(label, int):
             listing.labels[key] = label
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        if not self.kind:
+            return super()._keys
+        places = self.listing.places
+        return tuple(sorted(super()._keys, key=lambda key: places[key][:3]))
+
+    @property
+    def has_labels(self) -> bool:
+        """Return whether every image has a class; samples of a set may lack a stored number."""
+        return not self.kind or len(self.listing.labels) == len(self.listing.places)
+
+    def label(self, key: str) -> int:
+        """Return the stored number of a sample of a set; else the index of one image's class."""
+        return self.listing.labels[key] if self.kind else super().label(key)
+
+    def load(self, key: str) -> Rgb:
+        """Decode one image (H, W, 3), or the frames (T, H, W, 3) of a video; uint8."""
+        if self.kind != "p":
+            return super().load(key)
+        with name_image_in_errors(key):
+            data = self.read_bytes(key)
+        return video.read_frames(data, key)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from robustgen.errors import SourceError
-from robustgen.files.json_files import MOST_BYTES, parse_object
+from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, class_of
@@ -74,13 +74,12 @@ class FileSource(EncodedSource):
             else:
                 listing.add(key, self._prefix + name, reason)
         listing.remarks = [describe_unread(sorted(unread))] if unread else []
-        recorded, are_numbers = self._read_record()
-        held = {class_of(key) for key in listing.places} <= {*recorded}
-        listing.order_classes(recorded if held else (), are_numbers=are_numbers)
+        recorded, are_numbers = self._read_record({class_of(key) for key in listing.places})
+        listing.order_classes(recorded, are_numbers=are_numbers)
         return listing
 
-    def _read_record(self) -> tuple[Sequence[str], bool]:
-        """Return the recorded classes, if there are any, and whether the classes are numbers."""
+    def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
+        """Return the recorded classes, if any, and whether the classes are numbers; `found` have images."""
         return (), False
 
     def read_bytes(self, key: str) -> bytes:
@@ -136,7 +135,7 @@ class ImageFolder(FileSource):
         for name, reason in self._tree.find(self._prefix):
             yield name, name, reason
 
-    def _read_record(self) -> tuple[Sequence[str], bool]:
+    def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         """Return the classes in the `dataset.json` of a set of which this folder is a variant: ``fog/3``."""
         place, variant = Place(self.location), ""
         for _ in range(2 if isinstance(self._tree, FolderTree) else 0):
@@ -147,7 +146,8 @@ class ImageFolder(FileSource):
                 content = parse_object(place.folder.read(_RECORD, size=MOST_BYTES + 1))
                 names, variants = content.get("classes"), content.get("variants")
                 if isinstance(names, list) and isinstance(variants, list) and variant in variants:
-                    return [str(name) for name in names], content.get("class_count") is None
+                    recorded = [str(name) for name in names]
+                    return recorded if found <= {*recorded} else (), content.get("class_count") is None
         return (), False
 
     def _place(self, key: str) -> str:
@@ -198,7 +198,7 @@ class LabelledFolder(FileSource):
         super().__init__(root, options)
         self._labels, self._are_classes = find_place(options.labels or ""), options.labels_are_classes
 
-    def _read_record(self) -> tuple[Sequence[str], bool]:
+    def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         return (), not self._are_classes
 
     def _scan(self) -> Iterator[Named]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO, ClassVar, Final
 
+from robustgen import __version__
 from robustgen.errors import MissingDependencyError
 from robustgen.files.containers.archives import unpack
 from robustgen.files.storage import Store
-from robustgen.files.version import __version__
 from robustgen.pixels.imaging.decode import reason_of
 from robustgen.sets.sources.base import Cache, Reusable, class_of, name_source_in_errors
 from robustgen.sets.sources.classes import describe_order, list_numbers, sort_classes

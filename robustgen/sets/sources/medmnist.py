@@ -7,7 +7,7 @@ from typing import BinaryIO, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.files.containers import numpy_files
+from robustgen.files.containers import array_files
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.numbered import Rows, UnpackedSource
 from robustgen.sets.sources.places import Place
@@ -37,16 +37,16 @@ class MedMnist(UnpackedSource):
     def _read(self) -> Rows:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
             name = f"{self._split}_images"
-            _, shape, dtype = numpy_files.find_array(archive, name)
+            _, shape, dtype = array_files.find_array(archive, name)
             if dtype != np.uint8 or len(shape) not in (3, 4) or shape[3:] not in ((), (3,)) or 0 in shape:
                 raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
-            labels = numpy_files.read_labels(archive, f"{self._split}_labels")
+            labels = array_files.read_labels(archive, f"{self._split}_labels")
         # The images need no memory until the first is loaded.
         return Rows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
 
     def _unpack(self, target: BinaryIO) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
-            member, *_ = numpy_files.find_array(archive, f"{self._split}_images")
+            member, *_ = array_files.find_array(archive, f"{self._split}_images")
             with archive.open(member) as images:
                 shutil.copyfileobj(images, target)
 

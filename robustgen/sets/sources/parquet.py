@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
-from robustgen.files.containers import parquet
+from robustgen.files.containers import tables
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.classes import is_folder_name, name_folders
 from robustgen.sets.sources.files import IndexedSource
@@ -42,7 +42,7 @@ class Parquet(IndexedSource):
         found, listing = list[_Found](), SourceListing()
         for number, file in enumerate(self.files):
             with listing.refuse_damaged(file.name), file.store.open(file.name) as content:
-                table = parquet.open_table(content)
+                table = tables.open_table(content)
                 schema = _read_schema(table.file.schema_arrow, self.kind)
                 if schema.names not in (None, listing.classes or schema.names):
                     raise ValueError("its class names differ from those of the files before it")
@@ -88,7 +88,7 @@ KIND: Final = SourceKind(is_parquet, Parquet, has_split_folders=True)
 def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
     """Return the rows of a row group with one column."""
     with file.store.open(file.name) as content:
-        batches = parquet.iterate_batches(parquet.open_table(content), group, [column])
+        batches = tables.iterate_batches(tables.open_table(content), group, [column])
         return [row for batch in batches for row in batch.to_pylist()]
 
 
@@ -106,7 +106,7 @@ class _Schema(NamedTuple):
 
 def _read_schema(schema: Any, kind: str | None) -> _Schema:
     """Find the columns of images or videos, and of labels."""
-    types, features = parquet.import_pyarrow()[0].types, parquet.read_features(schema)
+    types, features = tables.import_pyarrow()[0].types, tables.read_features(schema)
     label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
     names = features.get(label or "", {}).get("names")
     names = names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
@@ -124,13 +124,13 @@ def _read_schema(schema: Any, kind: str | None) -> _Schema:
 
 
 def _read_rows(
-    table: parquet.Table, schema: _Schema, number: int, group: int, kind: str | None
+    table: tables.OpenParquet, schema: _Schema, number: int, group: int, kind: str | None
 ) -> list[_Found]:
     """Read the images of a row group of file `number`; for a set, only their paths."""
     column = f"{schema.images}.bytes" if schema.is_struct else schema.images
     listed = f"{schema.images}.path" if schema.is_struct and kind else schema.images
     found: list[_Found] = []
-    for batch in parquet.iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):
+    for batch in tables.iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):
         for row in batch.to_pylist():
             cell = row[schema.images]
             image = cell if isinstance(cell, dict) else {"bytes": cell}

@@ -9,8 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from robustgen.errors import SourceError
-from robustgen.files.containers.parquet import ParquetTable
-from robustgen.files.containers.tables import JsonLines, RowPlace, TabSeparated
+from robustgen.files.containers.tables import JsonLines, ParquetTable, RowPlace, TabSeparated
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Options, name_source_in_errors
@@ -80,8 +79,8 @@ class Table(IndexedSource):
 
     suffixes = tuple(LAYOUTS)
 
-    def __init__(self, files: Location | Place, options: Options = DEFAULTS) -> None:
-        super().__init__(files, options)
+    def __init__(self, files: Location | Place, options: Options = DEFAULTS, kind: str | None = None) -> None:
+        super().__init__(files, options, kind)
         self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
 
     @property
@@ -154,6 +153,11 @@ class Table(IndexedSource):
     @property
     def class_count(self) -> None:
         """Return None, because tables have no classes."""
+
+    @property
+    def has_labels(self) -> bool:
+        """Return False, because tables have no classes."""
+        return False
 
     def label(self, key: str) -> int:
         """Return 0, because tables have no classes; raise an ImageError if `key` is unknown."""

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from robustgen.files.containers.archives import peek_names
-from robustgen.files.json_files import parse_object
-from robustgen.files.name_lists import split_names
+from robustgen.files.text_files import parse_object, split_names
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import class_of

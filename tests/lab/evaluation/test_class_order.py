@@ -15,11 +15,11 @@ from pyarrow import parquet
 
 import robustgen
 from robustgen.errors import ConfigError, RobustgenError, SourceError
-from robustgen.files.name_lists import imagenet_classes
+from robustgen.files.text_files import imagenet_classes
 from robustgen.lab.evaluation.predictions import write
 from robustgen.lab.scores.scoring import score
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
-from robustgen.sets.dataset import open_dataset
+from robustgen.sets.dataset import open_set
 from robustgen.sets.sources.base import Options
 from robustgen.sets.sources.classes import name_folders
 from robustgen.sets.sources.opening import open_source
@@ -226,14 +226,14 @@ def test_no_format_changes_a_label(case, tmp_path):
             robustgen.evaluate(oracle(other), **keys, **few)
     for name in ("jpeg", "png", "webdataset", "parquet", "npy"):
         robustgen.make_c(output=tmp_path / name, format=name, **keys, **few)
-        made = open_dataset(tmp_path / name)
-        assert made.classes == count, name
-        shown = [level(made.load(CLEAN_VARIANT, i)) for i in range(len(made.keys(CLEAN_VARIANT)))]
+        made = open_set(tmp_path / name)
+        assert made.class_count == count, name
+        shown = [level(made.load(CLEAN_VARIANT, key)) for key in made.keys_of(CLEAN_VARIANT)]
         assert made.labels(CLEAN_VARIANT).tolist() == shown, name
     robustgen.make_p(output=tmp_path / "p", perturbations="rotate", **keys)
-    made = open_dataset(tmp_path / "p")
-    shown = [level(made.load(made.variants[0], i)[0]) for i in range(len(made.keys(made.variants[0])))]
-    assert made.labels(made.variants[0]).tolist() == shown
+    made = open_set(tmp_path / "p")
+    ((variant, images),) = made.items()
+    assert made.labels(variant).tolist() == [level(images.load(key)[0]) for key in images.keys()]  # noqa: SIM118
     torch_sets = pytest.importorskip("robustgen.torch")
     if "labels_are_classes" not in keys:
         data = torch_sets.SourceDataset(location, keys.get("labels"))
@@ -253,23 +253,22 @@ def test_a_list_orders_the_rows_of_arrays(tmp_path):
         corruptions="brightness",
     )
     order = ["7", "1", "2", "3", "4", "5"]
-    made = open_dataset(tmp_path / "c", order)
-    assert made.labels(CLEAN_VARIANT).tolist() == [0, 2, 5, 2] and made.classes == 6
+    made = open_set(tmp_path / "c", order)
+    assert made.labels(CLEAN_VARIANT).tolist() == [0, 2, 5, 2] and made.class_count == 6
     with pytest.raises(SourceError, match=r"class '5' is not in the class list"):
-        open_dataset(tmp_path / "c", order[:5]).labels(CLEAN_VARIANT)
+        open_set(tmp_path / "c", order[:5]).labels(CLEAN_VARIANT)
     published(tmp_path / "c", tmp_path / "published")
-    assert open_dataset(tmp_path / "published", order).labels(CLEAN_VARIANT).tolist() == [0, 2, 5, 2]
+    assert open_set(tmp_path / "published", order).labels(CLEAN_VARIANT).tolist() == [0, 2, 5, 2]
 
 
 def test_a_set_without_a_record_is_ordered_by_value_with_a_remark(tmp_path):
     put_folders(tmp_path / "set" / "fog" / "1", TWELVE)
-    made = open_dataset(tmp_path / "set")
-    assert made.labels(made.variants[0]).tolist() == [
-        level(made.load(made.variants[0], i)) for i in range(24)
-    ]
+    made = open_set(tmp_path / "set")
+    ((variant, images),) = made.items()
+    assert made.labels(variant).tolist() == [level(images.load(key)) for key in images.keys()]  # noqa: SIM118
     (remark,) = made.remarks()
     assert remark.startswith("classes 0 to 11 are ordered as numbers") and "(0, 1, 10, ...)" in remark
-    assert not open_dataset(tmp_path / "set", sorted(TWELVE.values())).remarks()
+    assert not open_set(tmp_path / "set", sorted(TWELVE.values())).remarks()
 
 
 def test_images_without_a_label_are_refused_beside_labelled_ones(tmp_path):

@@ -383,7 +383,7 @@ def test_outputs_behind_urls(digits, model, written, tmp_path):
 def test_other_choices_want_another_folder(digits, model, tmp_path):
     evaluate(digits, model, tmp_path / "p", *FOG)
     line = evaluate(digits, model, tmp_path / "p", *FOG, "--seed", "1", status=2).stderr
-    assert "contains predictions of another seed; choose" in line
+    assert "created with different settings: made.seed was 0 and is now 1. " in line
     evaluate(digits, model, tmp_path / "p", *FOG, "--seed", "1", "--overwrite")
 
 
@@ -394,15 +394,15 @@ def test_other_images_are_named(digits, model, tmp_path):
 
     def says(text, *flags):
         line = evaluate(source, model, tmp_path / "p", *FOG, *flags, status=2).stderr
-        assert f"{tmp_path / 'p' / 'digits'}: contains predictions of {text}" in line
+        assert f"{tmp_path / 'p' / 'digits'}: created with different settings: {text}" in line
 
-    says(f"other images (10 that are new, for instance '{names[20]}'); choose another --output")
+    says(f"other images (10 that are new, for instance '{names[20]}'). Choose another output")
     with (source / names[3]).open("ab") as file:
         file.write(b"more")
     changed = f"1 of other sizes, for instance '{names[3]}'"
     says(f"the same names, but other files ({changed})", "--limit", "20")
     (source / names[3]).unlink()
-    says(f"other images (1 that are missing now, for instance '{names[3]}'); choose", "--limit", "19")
+    says(f"other images (1 that are missing now, for instance '{names[3]}'). Choose", "--limit", "19")
 
 
 # --- bad input -----------------------------------------------------------------------------------

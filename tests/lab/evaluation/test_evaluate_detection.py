@@ -13,7 +13,7 @@ from skimage import data as photographs
 
 from robustgen.lab.models.detectors import TorchvisionDetector, open_detector
 from robustgen.pixels.imaging.decode import decode
-from robustgen.sets.dataset import open_dataset
+from robustgen.sets.dataset import open_set
 from robustgen.sets.sources import files
 from robustgen.settings.models import Runtime
 from tests.helpers import cli, cli_error
@@ -114,7 +114,7 @@ def by_the_other_way(root, tmp_path, detector, *more):
     """Result files of the images that make-c writes, in the order of the annotations."""
     cli("make-c", *images_of(root), *more, "--jobs", 1, "--output", tmp_path / "set")
     images = json.loads((root / "instances.json").read_text())["images"]
-    for variant in open_dataset(tmp_path / "set").variants:
+    for variant in open_set(tmp_path / "set").variants:
         variant = variant.folder
         results = []
         for each in images:
@@ -190,7 +190,7 @@ def test_a_run_goes_on_where_files_are_missing(at_home, tmp_path):
     assert "1 files written, 4 were there already" in result.stdout
     assert (folder / "fog" / "5.json").read_bytes() == before
     line = cli_error(*command(at_home, tmp_path / "out", "--seed", 1))
-    assert line.startswith(f"{folder}: results were created with different settings")
+    assert line.startswith(f"{folder}: created with different settings: images.seed was 0 and is now 1.")
     # Constants of one's own are other settings; more corruptions are not.
     (tmp_path / "own.yaml").write_text("parameters: {fog: {2: {strength: 3.0}}}\n")
     assert "different settings" in cli_error(
@@ -268,7 +268,7 @@ def test_wrong_input(at_home, tmp_path):
     assert "1 of 20 images of" in line and "are missing, such as elsewhere.jpg" in line
     (tmp_path / "taken" / "mydetector-bright").mkdir(parents=True)
     (tmp_path / "taken" / "mydetector-bright" / "notes.txt").write_text("mine")
-    assert "contains files of another command" in cli_error(*command(at_home, tmp_path / "taken"))
+    assert "contains notes.txt, which no run" in cli_error(*command(at_home, tmp_path / "taken"))
 
 
 def test_detections_of_other_categories_are_counted(at_home, tmp_path):

@@ -16,7 +16,7 @@ from robustgen.files import ledger
 from robustgen.lab.models import preprocessing
 from robustgen.lab.models.onnx import list_weights
 from robustgen.pixels.imaging.video import read_sequence
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from tests.digits import (
     PLAIN,
     expected_logits,
@@ -454,8 +454,8 @@ def test_another_model_or_preprocessing_wants_another_folder(folder_c, model, tm
     (tmp_path / "other").mkdir()
     other = put_model(tmp_path / "other" / "digits.onnx", scale=2.0)
     common = ("predict", folder_c, "--output", tmp_path / "p", "--model")
-    assert "contains predictions of another model; choose" in cli_error(*common, other, *PLAIN)
-    assert "of another preprocessing" in cli_error(*common, model)
+    assert "created with different settings: model." in cli_error(*common, other, *PLAIN)
+    assert "settings: preprocessing." in cli_error(*common, model)
     predict(folder_c, other, tmp_path / "p", "--overwrite")
     predict(folder_c, other, tmp_path / "fresh", "--overwrite")
     assert tree(tmp_path / "p") == tree(tmp_path / "fresh")
@@ -470,7 +470,7 @@ def test_weights_in_files_of_their_own_belong_to_the_model(folder_c, model, tmp_
     assert_same_rows(held(tmp_path / "p", "fog/3"), held(tmp_path / "q", "fog/3"), atol=0)
     weights = np.fromfile(tmp_path / "m.data", np.uint8)
     (weights ^ 1).tofile(tmp_path / "m.data")
-    assert "contains predictions of another model; choose" in wrong(folder_c, path, tmp_path, *PLAIN)
+    assert "created with different settings: model." in wrong(folder_c, path, tmp_path, *PLAIN)
 
 
 def test_overwriting_removes_only_what_the_tool_wrote(folder_c, model, tmp_path):
@@ -526,11 +526,11 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder_c, model, tmp_pa
 def test_a_video_and_its_frames_have_the_same_key(folder_p, digits, tmp_path):
     flags = ("--format", "png", "--set", "constants_for=32", "--limit", "2")
     frames = made("make-p", digits, tmp_path / "png", *flags, "--perturbations", "brightness")
-    videos = open_dataset(folder_p)
-    (variant,) = open_dataset(frames).variants
-    keys = open_dataset(frames).keys(variant)
-    assert len(keys) == 2 and set(keys) <= set(videos.keys(videos.variants[0]))
-    assert videos.path(videos.variants[0], keys[0]).endswith(".mp4")
+    videos = open_set(folder_p)
+    (variant,) = open_set(frames).variants
+    keys = open_set(frames).keys_of(variant)
+    assert len(keys) == 2 and set(keys) <= set(videos.keys_of(videos.variants[0]))
+    assert not videos[videos.variants[0]].has_frames(keys[0])
 
 
 # --- other frameworks ----------------------------------------------------------------------------
@@ -702,7 +702,7 @@ def test_a_folder_of_other_things_is_not_written_into(folder_c, model, tmp_path)
     (tmp_path / "p").unlink()
     (tmp_path / "p" / "digits" / "fog").mkdir(parents=True)
     np.savez(tmp_path / "p" / "digits" / "fog" / "1.npz", logits=np.zeros((1, 1)))
-    assert "contains predictions of unknown origin" in wrong(folder_c, model, tmp_path)
+    assert "which no run of this command recorded" in wrong(folder_c, model, tmp_path)
 
 
 def test_a_damaged_image_is_named(folder_c, model, tmp_path):

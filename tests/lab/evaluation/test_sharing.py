@@ -1,5 +1,7 @@
 """`predict`, `evaluate` and the filters, started three times at once: they divide the work between them."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,11 +24,12 @@ CODE = """
 import os, sys, time
 from pathlib import Path
 from robustgen.cli import main
-from robustgen.sets.dataset.state import SetLedger
+from robustgen.files.ledger import Ledger
+from robustgen.lab.evaluation.detection.detecting import _Results
 from robustgen.lab.models.onnx import OnnxModel
 
-place, runs = Path(sys.argv.pop(1)), int(sys.argv.pop(1))
-claim, run, shown = SetLedger.claim, OnnxModel.run, [-1]
+place, runs, last = Path(sys.argv.pop(1)), int(sys.argv.pop(1)), int(sys.argv.pop(1))
+claim, run, detect, shown = Ledger.claim, OnnxModel.run, _Results.detect, [-1]
 
 def wait(self, name, **choices):
     if shown[0] < 0:
@@ -36,14 +39,23 @@ def wait(self, name, **choices):
         shown[0] = 0
     return claim(self, name, **choices)
 
-def count(self, images):
+def look(images):
     if shown[0] >= 0:
-        shown[0] += len(images)
+        shown[0] += images
         time.sleep(0.1)
+    if shown[0] >= last:
+        os.kill(os.getpid(), 9)
+
+def count(self, images):
+    look(len(images))
     # Other images in a batch would give other bytes.
     return run(self, images) * (1 + images.mean())
 
-SetLedger.claim, OnnxModel.run = wait, count
+def count_one(self, *given):
+    look(1)
+    return detect(self, *given)
+
+Ledger.claim, OnnxModel.run, _Results.detect = wait, count, count_one
 try:
     main()
 finally:
@@ -51,11 +63,15 @@ finally:
 """
 
 
-def start(place, runs, *args):
+def start(place, runs, *args, last=1000000):
     place.mkdir(exist_ok=True)
-    command = [sys.executable, "-c", CODE, place, runs, *args]
+    command = [sys.executable, "-c", CODE, place, runs, last, *args]
     return subprocess.Popen(
-        [str(each) for each in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [str(each) for each in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(place.parent)},
     )
 
 
@@ -71,17 +87,32 @@ def files(root):
     return {name: data for name, data in tree(root).items() if ".robustgen/" not in name}
 
 
-def check_sharing(tmp_path, command, status=0):
+def check_sharing(tmp_path, command, status=0, file=""):
     """Hold three runs of `command` to the bytes and the work of one."""
-    (alone,) = count_shown([start(tmp_path / "first", 1, *command, "--output", tmp_path / "one")], status)
+    (alone,) = count_shown(
+        [start(tmp_path / "first", 1, *command, "--output", tmp_path / "one" / file)], status
+    )
     together = count_shown(
-        [start(tmp_path / "all", RUNS, *command, "--output", tmp_path / "out") for _ in range(RUNS)], status
+        [start(tmp_path / "all", RUNS, *command, "--output", tmp_path / "out" / file) for _ in range(RUNS)],
+        status,
     )
     assert min(together) > 0, "one of them had nothing to do"
     assert alone <= sum(together) <= 1.15 * alone
     assert files(tmp_path / "out") == files(tmp_path / "one")
     assert not litter(tmp_path / "out")
     assert not [*tmp_path.glob("out/**/claims/**/*")] and not [*tmp_path.glob("out/**/parts/**/*.npy")]
+
+
+def check_resuming(tmp_path, command, file=""):
+    """Kill one of two runs of `command` in the middle of its work; the other one does the rest."""
+    output = ("--output", tmp_path / "resumed" / file)
+    (alone,) = count_shown([start(tmp_path / "only", 1, *command, "--output", tmp_path / "whole" / file)], 0)
+    killed = start(tmp_path / "both", 2, *command, *output, last=alone // 4)
+    left = count_shown([start(tmp_path / "both", 2, *command, *output)], 0)[0]
+    assert killed.wait(PATIENCE) == -9
+    assert left < alone
+    assert files(tmp_path / "resumed") == files(tmp_path / "whole")
+    assert not litter(tmp_path / "resumed") and not [*tmp_path.glob("resumed/**/claims/**/*")]
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +147,33 @@ def test_filter(digits, model, tmp_path):
     names.write_text("".join(f"digit {number}\n" for number in range(10)))
     flags = (*PLAIN, "--classes", names, "--batch-size", "1", "--max-confidence", "1")
     check_sharing(tmp_path, ("filter-a", digits, "--model", model, *flags))
+
+
+def test_measure(digits, model, tmp_path):
+    flags = (*PLAIN, "--input-size", "32", "--limit", "6", "--jobs", "1")
+    flags = (*flags, "--baseline", "0", "--grid", "0,2,5")
+    command = ("stream", "measure", "--source", digits, "--model", model, *flags)
+    check_sharing(tmp_path, command, file="accuracies.json")
+    check_resuming(tmp_path, command, file="accuracies.json")
+    assert [each.name for each in (tmp_path / "out").iterdir()] == ["accuracies.json"]
+
+
+def test_detect(digits, tmp_path):
+    """The detector sees one object in each digit, whose class it takes from the image."""
+    (tmp_path / "mydetector.py").write_text(
+        "def mean(image):\n"
+        "    return [{'category_id': 1 + int(image.mean()) % 2, 'bbox': [1, 2, 3, 4], 'score': 0.5}]\n"
+    )
+    names = [path.relative_to(digits).as_posix() for path in sorted(digits.rglob("*.png"))]
+    content = {
+        "images": [
+            {"id": i, "file_name": name, "height": 32, "width": 32} for i, name in enumerate(names, 1)
+        ],
+        "annotations": [],
+        "categories": [{"id": 1}, {"id": 2}],
+    }
+    (tmp_path / "instances.json").write_text(json.dumps(content))
+    own = ("--annotations", tmp_path / "instances.json", "--model", "mydetector:mean", "--quiet")
+    command = ("evaluate", "--source", digits, *own, *SET, "--set", "format=original", "--jobs", "1")
+    check_sharing(tmp_path, command)
+    check_resuming(tmp_path, command)

@@ -17,7 +17,7 @@ from robustgen.lab.inspection.compare.pairing import Side
 from robustgen.lab.inspection.compare.results import shorten_folders
 from robustgen.metrics import COMMON_CORRUPTIONS
 from robustgen.pixels.imaging.similarity import Alignment
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.settings.inspecting import Comparing
 from tests.helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, pixels_of, put_photo
 
@@ -414,7 +414,7 @@ def test_clean_images_can_be_named(make, own_copy):
 
 
 def test_variants_of_the_same_images_share_their_names(make):
-    side = Side(open_dataset(make(*FEW)))
+    side = Side(open_set(make(*FEW)))
     assert side.keys("fog/1") is side.keys("glass_blur/5")
 
 

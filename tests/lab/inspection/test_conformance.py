@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustgen.errors import ImageError
-from robustgen.files import rows
+from robustgen.files import registry
 from robustgen.lab.inspection.conformance import check_executor, check_format, check_source, write_folder
 from robustgen.sets.executors.base import Launcher, WorkersLostError, run_job
 from robustgen.sets.executors.processes import Processes
@@ -90,7 +90,7 @@ ARRAYS = Format("Trial", NPY.encoders, Careless, Arrays)
 
 def check_row(monkeypatch, row):
     monkeypatch.setitem(FORMATS._rows, "trial", row)
-    monkeypatch.setattr(rows, "FORMATS", {**rows.FORMATS, "trial": "trial"})
+    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMATS, "trial": "trial"})
     check_format("trial")
 
 

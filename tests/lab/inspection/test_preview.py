@@ -13,7 +13,7 @@ import pytest
 import skimage
 from PIL import Image
 
-from robustgen.display import sheets, terminal
+from robustgen.display import sheets
 from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
 from robustgen.lab.inspection.preview import (
@@ -402,18 +402,18 @@ def test_several_sequences_move_side_by_side_and_the_shorter_wait(tmp_path):
     ],
 )
 def test_the_environment_tells_what_the_terminal_can(environment, how):
-    assert terminal.detect_protocol(environment) == how
+    assert sheets.detect_protocol(environment) == how
 
 
 def test_kitty_gets_a_png_in_pieces_and_is_told_not_to_answer():
     picture = photo(60, 80)
-    pieces = re.findall(rb"\x1b_G([^;]*);([^\x1b]*)\x1b\\", terminal.encode_kitty(picture))
-    assert b"".join(b"\x1b_G%s;%s\x1b\\" % piece for piece in pieces) == terminal.encode_kitty(picture)
+    pieces = re.findall(rb"\x1b_G([^;]*);([^\x1b]*)\x1b\\", sheets.encode_kitty(picture))
+    assert b"".join(b"\x1b_G%s;%s\x1b\\" % piece for piece in pieces) == sheets.encode_kitty(picture)
     heads, data = zip(*pieces, strict=True)
     assert heads == (b"a=T,f=100,q=2,m=1", *[b"m=1"] * (len(heads) - 2), b"m=0") and len(heads) > 2
     assert max(map(len, data)) == 4096
     assert np.array_equal(pixels_of(io.BytesIO(base64.b64decode(b"".join(data)))), picture)
-    assert terminal.encode_kitty(plain(2, 2)).startswith(b"\x1b_Ga=T,f=100,q=2,m=0;")
+    assert sheets.encode_kitty(plain(2, 2)).startswith(b"\x1b_Ga=T,f=100,q=2,m=0;")
 
 
 def painted(sixels):
@@ -439,9 +439,9 @@ def painted(sixels):
 
 def test_sixels_show_the_picture():
     picture = photo(45, 64)
-    assert np.abs(painted(terminal.encode_sixel(picture)) - picture).mean() < 12
+    assert np.abs(painted(sheets.encode_sixel(picture)) - picture).mean() < 12
     flag = np.concatenate([plain(7, 30), plain(8, 30, (0, 0, 250))])
-    assert np.abs(painted(terminal.encode_sixel(flag)) - flag).max() < 4
+    assert np.abs(painted(sheets.encode_sixel(flag)) - flag).max() < 4
 
 
 class _Screen(io.BytesIO):
@@ -452,12 +452,12 @@ class _Screen(io.BytesIO):
 def test_a_terminal_gets_the_picture_no_wider_than_its_window_and_a_file_nothing():
     kitty = {"TERM": "xterm-kitty"}
     screen, wide, file = _Screen(), _Screen(), io.BytesIO()
-    assert terminal.show_picture(photo(40, 50), screen, kitty)
-    assert screen.getvalue() == terminal.encode_kitty(photo(40, 50)) + b"\n"
-    assert terminal.show_picture(plain(100, 1280), wide, {"TERM": "foot"})
+    assert sheets.show_picture(photo(40, 50), screen, kitty)
+    assert screen.getvalue() == sheets.encode_kitty(photo(40, 50)) + b"\n"
+    assert sheets.show_picture(plain(100, 1280), wide, {"TERM": "foot"})
     assert wide.getvalue().startswith(b'\x1bP0;1q"1;1;640;50')
-    assert not terminal.show_picture(photo(40, 50), file, kitty) and file.getvalue() == b""
-    assert not terminal.show_picture(photo(40, 50), _Screen(), {"TERM": "xterm"})
+    assert not sheets.show_picture(photo(40, 50), file, kitty) and file.getvalue() == b""
+    assert not sheets.show_picture(photo(40, 50), _Screen(), {"TERM": "xterm"})
 
 
 def test_the_terminal_is_not_waited_for(photos, tmp_path):

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 from robustgen.errors import SourceError
-from robustgen.files.name_lists import escape_name, read_sums
 from robustgen.files.storage import open_store
 from robustgen.files.storage.base import Entry
 from robustgen.files.storage.local import LocalStore
+from robustgen.files.text_files import escape_name, read_sums
 from robustgen.lab.inspection import verify_contents
 from robustgen.sets.dataset import selection
 from robustgen.sets.dataset.manifest import dataset_digest
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import CorruptionRecipe, PerturbationRecipe
 from tests.helpers import (
     FEW,
@@ -340,7 +340,7 @@ def test_verify_and_readers_of_a_stopped_run_say_which_command_resumes(copied):
     with pytest.raises(
         SourceError, match=r"not finished; the same 'robustgen make-c ...' command resumes it"
     ):
-        open_dataset(copied)
+        open_set(copied)
 
 
 def put_sums(path, sums):

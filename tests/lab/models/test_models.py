@@ -431,7 +431,7 @@ def test_mixed_precision_is_near_and_recorded(made, tmp_path):
     assert found["logits"].dtype == np.float32
     flags = ("--classes", made / "names.txt")
     common = ("predict", made / "c", "--model", "own_models:plain", "--output", tmp_path / "p", *flags)
-    assert "contains predictions of another model" in cli_error(*common)
+    assert "created with different settings: model." in cli_error(*common)
 
 
 @pytest.mark.parametrize(

@@ -362,6 +362,7 @@ def test_measuring_resumes_where_it_was_stopped(measured, digits, photos, tmp_pa
     assert f"{CELLS - begun} accuracies are not measured yet" in message
     assert f"{CELLS - begun} accuracies of 4 images measured, {begun} were" in measure(digits, path).stdout
     assert path.read_bytes() == measured.read_bytes()
+    assert [each.name for each in measured.parent.iterdir()] == [measured.name]
     # None is measured twice.
     assert sum(map(len, asked)) == CELLS + len(asked[2])
 
@@ -375,7 +376,7 @@ def test_other_settings_are_refused(measured, digits, tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(measured.read_bytes())
     message = measure(digits, path, "--limit", "2", status=2).stderr
-    assert "was measured with other settings (images differs)" in message and "--overwrite" in message
+    assert "made_of.images was 4 and is now 2" in message and "--overwrite" in message
     assert "17 accuracies of 2 images measured" in measure(digits, path, "--limit", "2", "--overwrite").stdout
     path.write_text("nothing")
     assert "start over with --overwrite" in measure(digits, path, status=2).stderr

@@ -13,7 +13,7 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
 from robustgen.lab.models import preprocessing
 from robustgen.pixels.imaging.colour import Clahe, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from tests.digits import PLAIN, put_folder
 from tests.helpers import cifar_folder, cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo, tree
 
@@ -121,7 +121,7 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
     settings = json.loads((tmp_path / "with" / "digits" / "predictions.json").read_text())
     assert settings["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
     error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
-    assert "contains predictions of another preprocessing" in error
+    assert "created with different settings: preprocessing." in error
     predict(set_c, model, tmp_path / "without")
     # Predictions from before there was CLAHE can be continued.
     assert (
@@ -184,12 +184,12 @@ def preprocess(source, output, *flags, status=0):
 
 def test_a_c_set_keeps_layout_names_and_kind_and_is_scored_beside_the_original(set_c, model, tmp_path):
     preprocess(set_c, tmp_path / "c")
-    before, after = open_dataset(set_c), open_dataset(tmp_path / "c")
+    before, after = open_set(set_c), open_set(tmp_path / "c")
     assert (after.kind, after.variants) == (before.kind, before.variants)
     for variant in before.variants:
-        assert before.keys(variant) == after.keys(variant)
+        assert before.keys_of(variant) == after.keys_of(variant)
         np.testing.assert_array_equal(before.labels(variant), after.labels(variant))
-        for key in before.keys(variant):
+        for key in before.keys_of(variant):
             expected = encode_jpeg(clahe(pixels_of(set_c / variant.folder / key)), 95, optimise=True)
             assert (tmp_path / "c" / variant.folder / key).read_bytes() == expected
     assert after.manifest["edition"] == "folder" and after.manifest["dataset"] == before.manifest["dataset"]
@@ -246,9 +246,13 @@ def test_arrays_stay_arrays(arrays, tmp_path):
         before, after = np.load(source / name), np.load(tmp_path / "c" / name)
         np.testing.assert_array_equal(after, [clahe(image, Clahe(2.0, 4)) for image in before])
     np.testing.assert_array_equal(np.load(source / "labels.npy"), np.load(tmp_path / "c" / "labels.npy"))
-    before, after = open_dataset(source), open_dataset(tmp_path / "c")
+    before, after = open_set(source), open_set(tmp_path / "c")
     variant = before.variants[0]
-    assert (after.kind, after.variants, after.keys(variant)) == ("c", before.variants, before.keys(variant))
+    assert (after.kind, after.variants, after.keys_of(variant)) == (
+        "c",
+        before.variants,
+        before.keys_of(variant),
+    )
     assert after.labels(variant).tolist() == labels
     assert "0 findings" in cli("verify", tmp_path / "c", "--deep", "2").stdout
 
@@ -283,7 +287,7 @@ def test_an_archive_per_category_is_taken_as_it_lies(set_c, tmp_path):
         shutil.copytree(set_c / name, source / category / name)
     preprocess(source, output)
     assert pictures(output) == pictures(source)
-    before, after = ([each.folder for each in open_dataset(root).variants] for root in (source, output))
+    before, after = ([each.folder for each in open_set(root).variants] for root in (source, output))
     assert after == before
 
 
@@ -343,8 +347,9 @@ def test_videos_want_predict(photos, tmp_path):
 def test_frames_are_images_like_others(photos, tmp_path):
     make_p(photos, tmp_path / "p", "--format", "png")
     preprocess(tmp_path / "p", tmp_path / "out")
-    before, after = open_dataset(tmp_path / "p"), open_dataset(tmp_path / "out")
+    before, after = open_set(tmp_path / "p"), open_set(tmp_path / "out")
     (variant,) = before.variants
-    assert (after.kind, after.variants, after.keys(variant)) == ("p", (variant,), before.keys(variant))
-    equalised = [clahe(frame) for frame in before.load(variant, 0)]
-    np.testing.assert_array_equal(after.load(variant, 0), equalised)
+    assert (after.kind, after.variants, after.keys_of(variant)) == ("p", (variant,), before.keys_of(variant))
+    key = before.keys_of(variant)[0]
+    equalised = [clahe(frame) for frame in before.load(variant, key)]
+    np.testing.assert_array_equal(after.load(variant, key), equalised)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from robustgen.errors import SourceError
-from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.storage.local import LocalStore
+from robustgen.files.text_files import imagenet_classes
 from robustgen.lab.related.subtypes.splitting import BroadType, Place, assign_places, broad_types
 from robustgen.lab.related.subtypes.wordnet import open_wordnet
 from tests.helpers import cli, cli_error, tree
@@ -317,7 +317,7 @@ def test_wrong_input_is_answered_with_one_line(imagenet, wordnet, tmp_path):
     assert "none of its 1 folders is a subtype" in error(tmp_path / "other")
     assert "no data.noun in it" in error(imagenet, folder=tmp_path)
     assert "is inside the source" in error(imagenet, imagenet / "lists")
-    assert "contains data.noun, which make-subtypes did not write" in error(imagenet, wordnet)
+    assert "contains data.noun, which no run" in error(imagenet, wordnet)
     (tmp_path / "file").touch()
     assert error(imagenet, tmp_path / "file").endswith("is a file, not a folder")
 

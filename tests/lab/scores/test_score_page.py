@@ -16,7 +16,7 @@ from robustgen.lab.scores.scoreboard import Report
 from robustgen.lab.scores.scoring import choose_published
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
-from robustgen.sets.dataset import open_dataset
+from robustgen.sets.dataset import open_set
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
 from tests.lab.inspection.test_pages import LETTERS, OPEN, page_data, resize
@@ -43,8 +43,8 @@ def evaluated(tmp_path_factory):
         put_photo(root / "in" / f"c{number % 4}" / f"{number}.png", 40, 44, number)
     flags = ("--source", root / "in", "--corruptions", ",".join(NAMES), "--jobs", 1)
     cli("make-c", *flags, "--output", root / "set")
-    dataset = open_dataset(root / "set")
-    keys, labels = dataset.keys(dataset.variants[0]), np.array(dataset.labels(dataset.variants[0]))
+    dataset = open_set(root / "set")
+    keys, labels = dataset.keys_of(dataset.variants[0]), np.array(dataset.labels(dataset.variants[0]))
     rng = np.random.default_rng(0)
     for model, skill in (("good", 3.0), ("middle", 2.5), ("<b>bad&", 1.5)):
         for variant in dataset.variants:

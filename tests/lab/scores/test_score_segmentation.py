@@ -11,7 +11,7 @@ from PIL import Image
 from sklearn.metrics import confusion_matrix, jaccard_score
 
 from robustgen.errors import ArgumentError
-from robustgen.metrics.segmentation import (
+from robustgen.metrics.classification import (
     count_pixels,
     intersections_over_union,
     mean_intersection_over_union,

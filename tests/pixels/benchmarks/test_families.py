@@ -86,7 +86,7 @@ def example(operation, rng, *, seed=3):
         depth = np.linspace(0.1, 0.5, image[:, :, 0].size, dtype=np.float32).reshape(image.shape[:2])
         parameters = {"depth": depth}
     if operation.needs and operation.needs.name == "tiles":
-        bank = TileBank.make([photo(60, 70, number) for number in range(20)], (16, 28))
+        bank = TileBank.from_images([photo(60, 70, number) for number in range(20)], (16, 28))
         parameters = {"tiles": bank}
     before = image.copy()
     made = robustgen.corrupt(

@@ -46,7 +46,7 @@ def with_pillow(image, quality, optimise):
 
 
 @pytest.mark.parametrize("name", IMAGES)
-@pytest.mark.parametrize("quality", [1, 5, 7, 10, 25, 40, 58, 65, 80, 85, 90, 95])
+@pytest.mark.parametrize("quality", [1, 7, 25, 58, 85, 95])
 @pytest.mark.parametrize("optimise", [True, False])
 def test_the_jpeg_encoder_gives_what_pillow_gives(name, quality, optimise):
     ours = encode_jpeg(IMAGES[name], quality, optimise=optimise)
@@ -64,30 +64,15 @@ def test_the_stream_of_an_output_is_pinned():
     assert draws.tolist() == PINNED
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        (1, "c", "imagenet", "fog", 3, "a"),
-        (0, "p", "imagenet", "fog", 3, "a"),
-        (0, "c", "imagenet-64", "fog", 3, "a"),
-        (0, "c", "imagenet", "snow", 3, "a"),
-        (0, "c", "imagenet", "fog", 33, "a"),
-        (0, "c", "imagenet", "fog", 3, "b"),
-    ],
-)
-def test_every_part_of_the_identity_makes_another_stream(other):
-    ours = item_rng(0, "c", "imagenet", "fog", 3, "a").bit_generator.random_raw(4)
-    assert not np.any(ours == item_rng(*other).bit_generator.random_raw(4))
+def test_every_part_of_the_identity_makes_another_stream():
+    identity = (0, "c", "imagenet", "fog", 3, "a")
+    ours = item_rng(*identity).bit_generator.random_raw(4)
+    for place, other in enumerate((1, "p", "imagenet-64", "snow", 33, "b")):
+        changed = (*identity[:place], other, *identity[place + 1 :])
+        assert not np.any(ours == item_rng(*changed).bit_generator.random_raw(4))
 
 
-class Foreign(np.random.MT19937):
-    """A bit generator that NumPy does not know, and whose raw words have 32 bits."""
-
-
-BIT_GENERATORS = [
-    *(np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937),
-    Foreign,
-]
+BIT_GENERATORS = (np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937)
 
 
 def test_random_bits_are_the_words_of_the_stream():
@@ -134,13 +119,15 @@ def test_our_normal_deviates_are_those_of_numpy_and_stop_where_it_stops(count):
     assert ours.bit_generator.state == numpys.bit_generator.state
 
 
-@pytest.mark.parametrize("kind", [np.random.RandomState, np.random.default_rng, "philox"])
-def test_normal_deviates_of_any_generator_are_its_own(kind):
-    def make():
-        return np.random.Generator(np.random.Philox(1)) if kind == "philox" else kind(1)
-
+@pytest.mark.parametrize(
+    "make", [np.random.RandomState, lambda seed: np.random.Generator(np.random.Philox(seed))]
+)
+def test_draws_of_other_generators_are_their_own(make):
+    ours, numpys = make(3), make(3)
     for shape in ((3, 4), (60, 70)):
-        assert np.array_equal(normal(make(), 1, 2, shape), make().normal(1, 2, shape))
+        assert np.array_equal(normal(ours, 1, 2, shape), numpys.normal(1, 2, shape))
+    assert dirichlet(ours, 0.7, 3).tolist() == numpys.dirichlet([0.7] * 3).tolist()
+    assert beta(ours, 0.7, 0.7) == numpys.beta(0.7, 0.7)
 
 
 def test_the_tables_of_the_ziggurats_are_those_of_numpy():
@@ -177,12 +164,6 @@ def test_our_beta_deviates_are_those_of_numpy(shapes):
         lambda rng: rng.beta(*shapes, 300),
         1e-13,
     )
-
-
-def test_weights_of_other_generators_are_their_own():
-    ours, numpys = np.random.RandomState(3), np.random.RandomState(3)
-    assert dirichlet(ours, 0.7, 3).tolist() == numpys.dirichlet([0.7] * 3).tolist()
-    assert beta(ours, 0.7, 0.7) == numpys.beta(0.7, 0.7)
 
 
 @pytest.mark.parametrize("size", [1, 2, 1023, 1024, 1025, 4001])

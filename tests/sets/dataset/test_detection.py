@@ -11,7 +11,7 @@ from PIL import Image
 from robustgen.lab.inspection.report import summarise_set
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.sets.dataset.mirror import select_companions
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from tests.helpers import cli, cli_error, errors_of, pixels_of, put_photo, tree
 
 ONE = ("--corruptions", "contrast", "--severities", "2", "--jobs", "1")
@@ -143,7 +143,7 @@ def test_maps_of_labels_are_not_read_as_images(cityscapes, tmp_path, recorded):
     if not recorded:
         (out / "clean" / "SHA256SUMS").unlink()
     assert summarise_set(out).sample.total == 2
-    assert open_dataset(out).keys(CLEAN_VARIANT) == tuple(
+    assert open_set(out).keys_of(CLEAN_VARIANT) == tuple(
         f"leftImg8bit/val/frankfurt/frankfurt_{number:06d}_leftImg8bit.png" for number in range(2)
     )
     assert "2 images of each" in cli("compare", out, out).stdout

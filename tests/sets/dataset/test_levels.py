@@ -85,7 +85,8 @@ def test_slices_of_one_volume_have_one_rule(tmp_path):
     command = ("make-c", "--source", tmp_path / "scan", *FEW, "--output", tmp_path / "out")
     said = cli(*command, status=1).stderr
     assert said.count("set levels, its values of black and white, or convert it to 8 bits") == 2
-    cli(*command, "--levels", "0,4")
+    assert "levels was None and is now [0.0, 4.0]" in cli_error(*command, "--levels", "0,4")
+    cli(*command, "--levels", "0,4", "--overwrite")
     assert [int(pixels_of(tmp_path / f"out/clean/a/{number}.png").max()) for number in range(2)] == [32, 128]
 
 

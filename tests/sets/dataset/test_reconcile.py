@@ -15,7 +15,7 @@ from robustgen.files.set_files import AnotherSetError, WrittenFile
 from robustgen.lab import plans
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.dataset.reconcile import reconcile
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.formats.units import WorkUnit
 from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole
 
@@ -203,7 +203,7 @@ def test_two_runs_of_different_corruptions_meet(form, sources, tmp_path):
         plan_of(tmp_path / "out", *flags_of(sources, form, names))
         for names in ("contrast,pixelate", "brightness,contrast")
     )
-    run(first, on_begin=lambda: run(second))
+    run_plan(first, on_begin=lambda: run_plan(second))
     union = flags_of(sources, form, "contrast,brightness,pixelate")
     cli("make-c", *union, "--output", tmp_path / "out")
     cli("make-c", *union, "--output", tmp_path / "one")
@@ -216,10 +216,10 @@ def test_runs_of_different_images_meet(form, sources, tmp_path):
     flags = flags_of(sources, form, "contrast")
     more, fewer = (plan_of(tmp_path / "out", *flags, *limit) for limit in ((), ("--limit", "1")))
     if form == "jpeg":
-        run(fewer, on_begin=lambda: run(more))
+        run_plan(fewer, on_begin=lambda: run_plan(more))
     else:
         with pytest.raises(OutputError, match="this run lacks"):
-            run(fewer, on_begin=lambda: run(more))
+            run_plan(fewer, on_begin=lambda: run_plan(more))
     cli("make-c", *flags, "--output", tmp_path / "out")
     cli("make-c", *flags, "--output", tmp_path / "one")
     assert whole(tmp_path / "out") == whole(tmp_path / "one")

@@ -281,7 +281,7 @@ def test_web_servers_are_only_read_from(photos, web):
 def test_an_output_of_files_that_no_run_recorded_is_refused(photos, place):
     open_store(f"{place}/out").put("contrast/1/cat/mine.png", b"precious")
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW)
-    assert "contains contrast/1/cat/mine.png, which no run of robustgen recorded" in message
+    assert "contains contrast/1/cat/mine.png, which no run of this command recorded" in message
     assert stored(f"{place}/out") == {"contrast/1/cat/mine.png": b"precious"}
 
 

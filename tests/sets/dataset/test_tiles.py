@@ -86,7 +86,7 @@ def test_the_whole_family_is_written_as_published(source, pictures, tmp_path):
 
 def test_the_set_is_its_own_bank_without_the_image_in_question(source, output):
     images = [np.asarray(Image.open(source / key)) for key in KEYS]
-    bank = TileBank.make(images, (6, 8))
+    bank = TileBank.from_images(images, (6, 8))
     for number, key in enumerate(KEYS):
         for severity in (2, 3):
             steps = published_preparation("laion-c:mosaic", severity)

@@ -8,16 +8,13 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from PIL import Image
 
 from robustgen.files import ledger
 from robustgen.files.storage import open_store
-from robustgen.files.storage.host import HOST_ID
 from robustgen.sets.dataset.plan import plan_benchmark
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.settings.config import Config
@@ -72,15 +69,15 @@ def counted(gate, *args):
 import sys, time
 from pathlib import Path
 from robustgen.cli import main
-from robustgen.sets.dataset import produce
-real, gate = produce.produce, Path(sys.argv.pop(1))
+from robustgen.sets.dataset import unit_jobs
+real, gate = unit_jobs.write_unit, Path(sys.argv.pop(1))
 def note(job, reporter):
     print("unit", job.unit.name, flush=True)
     (gate / job.unit.name).touch()
     while len([*gate.iterdir()]) < 3:
         time.sleep(0.01)
     return real(job, reporter)
-produce.produce = note
+unit_jobs.write_unit = note
 main()
 """
     gate.mkdir(exist_ok=True)
@@ -161,29 +158,6 @@ def claimed_by(root, source, content, *flags):
     for unit in planned.cut():
         state.store.put(f"claims/{unit.name}", content.encode())
     return len([*planned.cut()])
-
-
-@pytest.mark.parametrize("content", ["{dead} {host}", "", "nonsense here", "\0"])
-def test_units_claimed_by_the_dead_are_made_at_once(photos, tmp_path, monkeypatch, content):
-    def wait(_):
-        raise AssertionError("a run waits for the dead")
-
-    monkeypatch.setattr(ledger, "time", SimpleNamespace(monotonic=time.monotonic, sleep=wait))
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    content = content.format(dead=dead.pid, host=HOST_ID)
-    claimed_by(tmp_path / "out", photos, content)
-    said = make_c(photos, tmp_path / "out", "--corruptions", "contrast", "--jobs", "1").stdout
-    assert said.startswith("30 images in ")
-    assert not claims(tmp_path / "out").exists()
-
-
-@pytest.mark.slow("waits for a claim to age")
-def test_units_claimed_elsewhere_are_made_after_a_while(photos, tmp_path, impatient):
-    claimed_by(tmp_path / "out", photos, "1 another-host")
-    said = make_c(photos, tmp_path / "out", "--corruptions", "contrast", "--jobs", "1").stdout
-    assert said.startswith("30 images in ")
-    assert findings(tmp_path / "out", status=0) == []
 
 
 def test_units_that_another_makes_meanwhile_are_not_made(photos, tmp_path, monkeypatch):

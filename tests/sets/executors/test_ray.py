@@ -15,7 +15,7 @@ import robustgen
 from robustgen.errors import ArgumentError, WriteError
 from robustgen.lab.inspection.conformance import check_executor
 from robustgen.sets.dataset.plan import plan_benchmark
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import remote
 from robustgen.settings.config import Config
@@ -151,8 +151,8 @@ def test_a_worker_with_another_library_or_without_the_paths_refuses(photos, tmp_
     }
     for expected, change in changes.items():
         with pytest.raises(ArgumentError, match=rf"^the worker on \S+ {expected}"):
-            run(open_plan(photos, tmp_path / "out"), cluster=Elsewhere(change))
-    assert run(open_plan(photos, tmp_path / "out"), cluster=Elsewhere(lambda job: job)).made
+            run_plan(open_plan(photos, tmp_path / "out"), cluster=Elsewhere(change))
+    assert run_plan(open_plan(photos, tmp_path / "out"), cluster=Elsewhere(lambda job: job)).made
 
 
 class Told:

@@ -17,10 +17,10 @@ import pytest
 from robustgen.errors import WriteError
 from robustgen.files.storage import host
 from robustgen.lab.inspection.conformance import check_executor
-from robustgen.sets.dataset.produce import ImageWork
+from robustgen.sets.dataset.unit_jobs import ImageWork
 from robustgen.sets.executors import progress
 from robustgen.sets.executors.base import WorkersLostError
-from robustgen.sets.executors.jobs import carry_out
+from robustgen.sets.executors.jobs import submit_jobs
 from robustgen.sets.executors.processes import Processes, ThisProcess, end_idle_workers
 from robustgen.sets.executors.progress import NOBODY
 from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
@@ -205,7 +205,7 @@ def test_workers_may_die_as_often_as_they_like_while_jobs_are_finished(finished,
         raise WorkersLostError("a worker died")
 
     silent = SimpleNamespace(forget_workers=lambda: None, reporter=None)
-    results = carry_out(dict(enumerate(range(5))), int, 2, silent, SimpleNamespace(map=die_after_some))
+    results = submit_jobs(dict(enumerate(range(5))), int, 2, silent, SimpleNamespace(map=die_after_some))
     with contextlib.nullcontext() if ends else pytest.raises(WriteError, match="workers keep dying"):
         assert [*results] == [*range(5)]
 
@@ -274,7 +274,7 @@ def test_dask_conforms(cluster):
 def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
     many, tmp_path, undisturbed, cluster, soon_silent, silence, monkeypatch
 ):
-    monkeypatch.setattr(ImageWork, "make", lambda *_: pytest.fail("work is done in the client"))
+    monkeypatch.setattr(ImageWork, "write_variant", lambda *_: pytest.fail("work is done in the client"))
 
     def join():
         silence.wait(60)

@@ -12,7 +12,7 @@ from PIL import Image
 
 import robustgen
 from robustgen.errors import SourceError
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import item_rng
 from robustgen.sets.sources.base import Options
 from robustgen.sets.sources.opening import open_source
@@ -148,9 +148,9 @@ def test_mnist_c_is_grey_all_the_way(mnist_c):
         assert (made[7, :, :, 0] == robustgen.corrupt(pictures[7], name, 1, edition="mnist", rng=rng)).all()
     assert "0 findings" in cli("verify", mnist_c, "--deep", "3").stdout
     # Readers see three channels.
-    data = open_dataset(mnist_c)
+    data = open_set(mnist_c)
     assert data.grey and len(data.variants) == 16
-    image = data.load(data.variants[3], 2)
+    image = data.load(data.variants[3], "00002")
     assert image.shape == (28, 28, 3) and (image[..., 0] == image[..., 2]).all()
 
 
@@ -273,11 +273,11 @@ def test_archives_are_as_published(tmp_path, blood, chest):
         assert (out / "pixelate.npz").read_bytes() == (tmp_path / "wanted.npz").read_bytes()
         assert (np.load(out / "clean.npz")["test_images"] == images).all()
         assert "0 findings" in cli("verify", out, "--deep", "2").stdout
-        data = open_dataset(out)
+        data = open_set(out)
         assert data.grey == (path == chest[0]) and len(data.variants) == 11
-        assert data.load(data.variants[3], 1).shape == (224, 224, 3)
+        assert data.load(data.variants[3], "00001").shape == (224, 224, 3)
         (variant,) = (variant for variant in data.variants if variant.folder == "medmnist-c.pixelate/4")
-        assert (data.load(variant, 2)[..., 0] == np.reshape(wanted[11], (224, 224, -1))[..., 0]).all()
+        assert (data.load(variant, "00002")[..., 0] == np.reshape(wanted[11], (224, 224, -1))[..., 0]).all()
 
 
 def test_estimates_of_sets_with_constants_of_their_own(mnist, blood, tmp_path):
@@ -293,13 +293,13 @@ def test_published_archives_are_read(tmp_path, chest):
     published.mkdir()
     for path in (tmp_path / "out").glob("[pg]*.npz"):
         path.rename(published / path.name)
-    data = open_dataset(published)
+    data = open_set(published)
     assert data.manifest == {"edition": "chestmnist"} and len(data.variants) == 10
     assert data.variants[0].name == "medmnist-c:gamma_corr_up" and data.variants[0].level == 1
     wanted = robustgen.corrupt(
         chest[1]["test_images"][1], "medmnist-c:gamma_corr_up", 2, edition="chestmnist"
     )
-    assert (data.load(data.variants[1], 1)[..., 1] == wanted).all()
+    assert (data.load(data.variants[1], "00001")[..., 1] == wanted).all()
     # Images are of one class if all of their labels are the same.
     same = np.unique(chest[1]["test_labels"], axis=0, return_inverse=True)[1].ravel()
     assert (data.labels(data.variants[0]) == same).all()
@@ -325,10 +325,10 @@ def test_damaged_archives_of_a_set(tmp_path, blood):
     with zipfile.ZipFile(tmp_path / "out" / "pixelate.npz", "w") as archive:
         archive.writestr("something.npy", b"")
     with pytest.raises(SourceError, match=r"pixelate\.npz: contains no test_images \(arrays: something\)"):
-        open_dataset(tmp_path / "out")
+        open_set(tmp_path / "out")
     (tmp_path / "out" / "clean.npz").write_bytes(b"")
     with pytest.raises(SourceError, match=r"clean\.npz: "):
-        open_dataset(tmp_path / "out")
+        open_set(tmp_path / "out")
 
 
 # --- splits --------------------------------------------------------------------------------------

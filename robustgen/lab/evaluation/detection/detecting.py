@@ -2,21 +2,22 @@
 
 Each image is read once, and all detectors see it in all variants. A unit is a few images: its detections in a
 variant are a part below ``.robustgen``. The parts of all images become the result file of the variant. The
-same command resumes with the missing parts.
+same command resumes with the missing parts, and several runs can share the units.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from robustgen.display.progress import Meter
-from robustgen.errors import OutputError, SourceError
-from robustgen.files.json_files import read_json
+from robustgen.errors import SourceError
+from robustgen.files.ledger import Differences, Ledger
 from robustgen.files.set_files import STATE
-from robustgen.files.storage import locate, open_store, save
+from robustgen.files.storage import Store, locate
 from robustgen.lab.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.lab.evaluation.detection.reading import Annotations, read_annotations
 from robustgen.lab.evaluation.store import name_folders
@@ -24,7 +25,7 @@ from robustgen.lab.models.detectors import Detection, Detector, check_detections
 from robustgen.lab.models.masks import import_pycocotools
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.sets.dataset.outputs import file_digest
+from robustgen.sets.dataset.outputs import file_digest, open_output
 from robustgen.settings.config import Config
 from robustgen.settings.models import Runtime
 
@@ -93,65 +94,110 @@ def evaluate_detectors(
     import_pycocotools()
     truth = read_annotations(annotations)
     detectors = [open_detector(name, runtime or Runtime()) for name in models]
-    folders = map(Path, name_folders(output, [each.label for each in detectors]))
+    names = [each.label for each in detectors]
     images = open_images(config, truth, output)
     size = -(-len(images.keys) // _MOST_UNITS)
-    units = [[*images.keys][start : start + size] for start in range(0, len(images.keys), size)]
-    runs = [
-        _Results(detector, images, truth, folder, overwrite)
-        for detector, folder in zip(detectors, folders, strict=True)
-    ]
-    lacking = {(run, number): run.find_lacking(number) for run in runs for number in range(len(units))}
-    wanted = [
-        (number, image, [variant for variant in images.variants if variant in some])
-        for number, unit in enumerate(units)
-        if (some := {variant for run in runs for variant in lacking[run, number]})
-        for image in unit
-    ]
-    total = sum(len(units[number]) * len(variants) for (_, number), variants in lacking.items())
-    with Meter(total, "images") as meter:
-        for number, made in groupby(images.stream(wanted), lambda each: each[0]):
-            found = {(run, variant): list[Detection]() for run in runs for variant in lacking[run, number]}
+    starts = range(0, len(images.keys), size)
+    units = {f"units/{i}": [*images.keys][start : start + size] for i, start in enumerate(starts)}
+    with ExitStack() as stack:
+        runs = list[_Results]()
+        for detector, folder in zip(detectors, name_folders(output, names), strict=True):
+            store = stack.enter_context(open_output(folder, images.plan.source.location))
+            runs.append(_Results(detector, images, truth, store, overwrite))
+        _detect_missing(images, units, runs)
+        return [run.finish([*units]) for run in runs]
+
+
+def _detect_missing(
+    images: CorruptedImages, units: Mapping[str, Sequence[int]], runs: Sequence["_Results"]
+) -> None:
+    """Have the missing parts written by this run or others."""
+    # All runs of this command know the first detector, so its claims count for all.
+    ledger = runs[0].ledger
+    lacking = {unit: {run: some for run in runs if (some := run.list_lacking(unit))} for unit in units}
+    outputs = {unit: len(units[unit]) * sum(map(len, some.values())) for unit, some in lacking.items()}
+
+    def claim(names: Sequence[str]) -> Iterator[tuple[str, int, Sequence[Variant]]]:
+        for unit in filter(ledger.claim, names):
+            lacking[unit] = {run: some for run in runs if (some := run.find_lacking(unit))}
+            wanted = {variant for some in lacking[unit].values() for variant in some}
+            for image in units[unit] if wanted else ():
+                yield unit, image, [variant for variant in images.variants if variant in wanted]
+
+    def detect(names: Sequence[str]) -> Iterator[str]:
+        for unit, made in groupby(images.stream(claim(names)), lambda each: each[0]):
+            found = {
+                (run, variant): list[Detection]() for run, some in lacking[unit].items() for variant in some
+            }
             for _, image, variant, pixels in made:
                 for run in runs:
                     if (run, variant) in found:
                         found[run, variant] += run.detect(image, pixels)
                         meter.update()
             for (run, variant), detections in found.items():
-                run.put_part(variant, number, detections)
-    return [run.finish(len(units)) for run in runs]
+                run.put_part(variant, unit, detections)
+            own.add(unit)
+            yield unit
+
+    own = set[str]()
+    with Meter(sum(outputs.values()), "images") as meter:
+        for unit in ledger.share(
+            filter(outputs.get, units), detect, lambda unit: not any(run.find_lacking(unit) for run in runs)
+        ):
+            meter.update(0 if unit in own else outputs[unit])
 
 
 class _Results:
     """The result files of one detector, finished or in parts."""
 
     def __init__(
-        self, detector: Detector, images: CorruptedImages, truth: Annotations, folder: Path, overwrite: bool
+        self, detector: Detector, images: CorruptedImages, truth: Annotations, store: Store, overwrite: bool
     ) -> None:
+        self._detector, self._categories, self._store = detector, truth.categories, store
+        self._annotations, self._made, self._dropped = truth.path, 0, 0
+        self.ledger = Ledger(store, ABOUT, schema=None)
+        if not self.ledger.exists:
+            self.ledger.refuse_unrecorded(entry.path for entry in store.list() if entry.path != ABOUT)
         settings = {
             "images": images.settings(),
             "keys": len(images.keys),
             "annotations": file_digest(*locate(truth.path)),
             "detector": detector.settings(),
         }
-        _claim(folder, json.loads(json.dumps(settings, default=str)), overwrite)
-        self._detector, self._categories, self._folder = detector, truth.categories, folder
-        self._annotations, self._dropped = truth.path, 0
+        plain = json.loads(json.dumps(settings, default=str))
+        self.ledger.agree(plain, start_over=self._start_over if overwrite else None)
         if len(images.keys) < len(truth.sizes):
-            self._annotations = folder / RESTRICTED
+            self._annotations = Path(store.location, RESTRICTED)
             kept = truth.content | {
                 name: [each for each in truth.content[name] if each[field] in images.keys]
                 for name, field in (("images", "id"), ("annotations", "image_id"))
             }
-            save(self._annotations, json.dumps(kept).encode(), str(self._annotations))
-        self._store = open_store(folder)
-        self._parts = {entry.path for entry in self._store.list(_PARTS)}
+            store.put(RESTRICTED, json.dumps(kept).encode())
+        self._parts = {entry.path for entry in store.list(_PARTS)}
         self._variants = images.variants
-        self._missing = [each for each in images.variants if not self._store.exists(f"{each.folder}.json")]
+        self._missing = [each for each in images.variants if not self._has_file(each.folder)]
 
-    def find_lacking(self, number: int) -> list[Variant]:
-        """Return the variants without detections in the images of unit `number`."""
-        return [each for each in self._missing if _name_part(each, number) not in self._parts]
+    def _start_over(self, _: Differences) -> None:
+        for entry in [*self._store.list()]:
+            if entry.path.endswith(".json") and entry.path.count("/") < 2:
+                self._store.delete(entry.path)
+        self.ledger.clear()
+
+    def _has_file(self, folder: str) -> bool:
+        return self._store.exists(f"{folder}.json")
+
+    def list_lacking(self, unit: str) -> list[Variant]:
+        """Return the variants without known detections in the images of a unit."""
+        return [each for each in self._missing if _name_part(each.folder, unit) not in self._parts]
+
+    def find_lacking(self, unit: str) -> list[Variant]:
+        """Return what `list_lacking` returns, after a look at what other runs have written since."""
+        for variant in self.list_lacking(unit):
+            part = _name_part(variant.folder, unit)
+            # A part is deleted after the file is written.
+            if self._store.exists(part) or self._has_file(variant.folder):
+                self._parts.add(part)
+        return self.list_lacking(unit)
 
     def detect(self, image: int, pixels: Rgb) -> list[Detection]:
         """Return the detections in an image, in the categories of the annotations."""
@@ -161,53 +207,40 @@ class _Results:
         self._dropped += len(found) - len(known)
         return known
 
-    def put_part(self, variant: Variant, number: int, detections: list[Detection]) -> None:
-        """Write the detections in the images of unit `number`."""
+    def put_part(self, variant: Variant, unit: str, detections: list[Detection]) -> None:
+        """Write the detections in the images of a unit."""
         try:
             data = json.dumps(detections).encode()
         except TypeError as error:
             name = self._detector.name
             raise SourceError(f"--model {name}: its detections are not valid JSON ({error})") from error
-        self._store.put(_name_part(variant, number), data)
+        part = _name_part(variant.folder, unit)
+        self._store.put(part, data)
+        self._parts.add(part)
 
-    def finish(self, units: int) -> DetectionRun:
-        """Write the missing result files, and delete their parts."""
-        for variant in self._missing:
-            lists = (self._store.read(_name_part(variant, number))[1:-1] for number in range(units))
-            self._store.put(f"{variant.folder}.json", b"[" + b", ".join(filter(None, lists)) + b"]")
+    def finish(self, units: Sequence[str]) -> DetectionRun:
+        """Have the missing result files written by this run or others, and delete their parts."""
+
+        def write(folder: str) -> None:
+            try:
+                lists = [self._store.read(_name_part(folder, unit))[1:-1] for unit in units]
+            except FileNotFoundError:
+                if not self._has_file(folder):
+                    raise
+                return
+            self._store.put(f"{folder}.json", b"[" + b", ".join(filter(None, lists)) + b"]")
+            self._made += 1
+
+        folders = [variant.folder for variant in self._missing]
+        for _ in self.ledger.share_one_by_one(folders, write, self._has_file):
+            pass
         for variant in self._variants:
             for entry in [*self._store.list(f"{_PARTS}/{variant.folder}")]:
                 self._store.delete(entry.path)
-        made, kept = len(self._missing), len(self._variants) - len(self._missing)
-        return DetectionRun(self._folder, self._annotations, made, kept, self._dropped)
+        self.ledger.delete_claims()
+        kept, folder = len(self._variants) - self._made, Path(self._store.location)
+        return DetectionRun(folder, self._annotations, self._made, kept, self._dropped)
 
 
-def _name_part(variant: Variant, number: int) -> str:
-    return f"{_PARTS}/{variant.folder}/{number}.json"
-
-
-def _claim(folder: Path, settings: dict[str, Any], overwrite: bool) -> None:
-    """Write the settings of the results in `folder`, or check that they are the same.
-
-    Raises
-    ------
-    OutputError
-        There are results with other settings, or files of another command.
-    """
-    path = folder / ABOUT
-    if not folder.exists() or not any(folder.iterdir()):
-        save(path, json.dumps(settings, indent=1).encode(), str(path))
-        return
-    try:
-        known = read_json(path)
-    except (OSError, ValueError) as error:
-        raise OutputError(f"{folder}: contains files of another command ({error})") from error
-    if known == settings:
-        return
-    if not overwrite:
-        raise OutputError(
-            f"{folder}: results were created with different settings; choose another --output, or --overwrite"
-        )
-    for result in [*folder.glob("*.json"), *folder.glob("*/*.json"), *folder.glob(f"{_PARTS}/**/*.json")]:
-        result.unlink()
-    save(path, json.dumps(settings, indent=1).encode(), str(path))
+def _name_part(folder: str, unit: str) -> str:
+    return f"{_PARTS}/{folder}/{unit.rpartition('/')[2]}.json"

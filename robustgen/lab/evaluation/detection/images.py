@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import tee
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -76,19 +77,20 @@ class CorruptedImages:
         return made
 
     def stream(
-        self, wanted: Iterable[tuple[int, int, Sequence[Variant]]]
-    ) -> Iterator[tuple[int, int, Variant, Rgb]]:
+        self, wanted: Iterable[tuple[str, int, Sequence[Variant]]]
+    ) -> Iterator[tuple[str, int, Variant, Rgb]]:
         """Yield a unit, an image of it, a variant and the pixels, for all `wanted` variants of each image.
 
         Workers prepare some in advance. They read an image once, or again for every 128 MB of its variants.
         """
-        pieces = list[tuple[int, int, Sequence[Variant]]]()
-        for unit, image, variants in wanted:
-            step = max(1, _MOST_BYTES // (3 * math.prod(self.sizes[image])))
-            starts = range(0, len(variants), step)
-            pieces += [(unit, image, variants[start : start + step]) for start in starts]
-        made = map_files(self, [piece[1:] for piece in pieces], self.plan.jobs or count_cores())
-        for (unit, image, variants), pictures in zip(pieces, made, strict=True):
+        pieces, ahead = tee(
+            (unit, image, variants[start : start + step])
+            for unit, image, variants in wanted
+            for step in [max(1, _MOST_BYTES // (3 * math.prod(self.sizes[image])))]
+            for start in range(0, len(variants), step)
+        )
+        made = map_files(self, (piece[1:] for piece in ahead), self.plan.jobs or count_cores())
+        for pictures, (unit, image, variants) in zip(made, pieces, strict=True):
             for variant, pixels in zip(variants, pictures, strict=True):
                 yield unit, image, variant, pixels
 

@@ -30,7 +30,7 @@ from robustgen.lab.inspection.compare.equivalence import (
 from robustgen.lab.inspection.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
 from robustgen.lab.inspection.compare.results import Comparison, Missing, OperationResult, VariantResult
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, name_contents
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
 from robustgen.settings.inspecting import Comparing
@@ -48,7 +48,7 @@ def compare_sets(options: Comparing) -> Comparison:
     """
     for name in options.margin.keys() - METRIC_NAMES:
         raise ConfigError(f"--margin: {UnknownNameError('metric', name, METRIC_NAMES)}")
-    first, second = Side(open_dataset(options.a)), Side(open_dataset(options.b))
+    first, second = Side(open_set(options.a)), Side(open_set(options.b))
     kind = _check_kinds(first, second)
     folders, only = _find_shared_variants(first, second, options)
     notes: list[str] = []
@@ -77,12 +77,12 @@ def compare_sets(options: Comparing) -> Comparison:
 
 
 def _check_kinds(a: Side, b: Side) -> Kind:
-    if a.dataset.kind != b.dataset.kind:
+    if a.written.kind != b.written.kind:
         kinds = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
         raise SourceError(
-            f"{a.root} is {kinds[a.dataset.kind]}, {b.root} {kinds[b.dataset.kind]}: they cannot be compared"
+            f"{a.root} is {kinds[a.written.kind]}, {b.root} {kinds[b.written.kind]}: they cannot be compared"
         )
-    return a.dataset.kind
+    return a.written.kind
 
 
 def _find_shared_variants(
@@ -93,7 +93,7 @@ def _find_shared_variants(
     names, levels = (*options.corruptions, *options.perturbations), options.severities or ()
     for name in names:
         if name not in known:
-            raise UnknownNameError({"c": "corruption", "p": "perturbation"}[a.dataset.kind], name, known)
+            raise UnknownNameError({"c": "corruption", "p": "perturbation"}[a.written.kind], name, known)
 
     def is_wanted(variant: Variant) -> bool:
         named = not names or variant.name in names
@@ -139,16 +139,16 @@ def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
     every: set[str] = set()
     for folder in folders:
         a, b = sides.a.keys(folder), sides.b.keys(folder)
-        every |= a.keys() | b.keys()
-        if a and b and not a.keys() & b.keys():
+        every |= a | b
+        if a and b and not a & b:
             raise SourceError(
                 f"{sides.a.root} and {sides.b.root} have no image of {folder} in common: "
                 f"the first are {min(a)!r} and {min(b)!r}"
             )
     return {
         folder: {
-            "A": tuple(sorted(every - sides.a.keys(folder).keys())),
-            "B": tuple(sorted(every - sides.b.keys(folder).keys())),
+            "A": tuple(sorted(every - sides.a.keys(folder))),
+            "B": tuple(sorted(every - sides.b.keys(folder))),
         }
         for folder in folders
     }
@@ -159,7 +159,7 @@ def _choose_sample(sides: Sides, folders: Iterable[str], options: Comparing) -> 
     plan: dict[str, list[str]] = {}
     ranks: dict[str, bytes] = {}
     for folder in folders:
-        common = sides.a.keys(folder).keys() & sides.b.keys(folder).keys()
+        common = sides.a.keys(folder) & sides.b.keys(folder)
         for key in common - ranks.keys():
             ranks[key] = rank(options.seed, key)
         for key in sorted(common, key=ranks.__getitem__)[: options.sample]:

@@ -4,8 +4,15 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any, Final
 
-from robustgen.display.tables import Table, as_csv, format_tables
-from robustgen.display.text import escape, format_count, format_json, format_signed
+from robustgen.display.text import (
+    Table,
+    as_csv,
+    escape,
+    format_count,
+    format_json,
+    format_signed,
+    format_tables,
+)
 from robustgen.lab.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.lab.inspection.compare.pairing import Name, Side
 from robustgen.lab.inspection.compare.results import Comparison, OperationResult, VariantResult
@@ -35,7 +42,7 @@ def list_sides(comparison: Comparison) -> Iterator[tuple[Name, Side]]:
 
 def describe_origin(side: Side) -> str:
     """Return the description of a set in `dataset.json`, in a few words."""
-    manifest = side.dataset.manifest
+    manifest = side.written.manifest
     if not manifest:
         return "without dataset.json"
     seed, settings = manifest.get("config", {}).get("seed"), manifest.get("settings", {})

@@ -143,7 +143,7 @@ def _pictures(comparison: Comparison, operation: OperationResult) -> list[dict[s
 
 def _picture(comparison: Comparison, folder: str, key: str) -> dict[str, Any] | None:
     try:
-        pixels = [side.load(folder, key) for _, side in list_sides(comparison)]
+        pixels = [side.source(folder).load(key) for _, side in list_sides(comparison)]
     except RobustgenError:  # Readable before; the page omits it.
         return None
     a, b = (np.ascontiguousarray(each[len(each) // 2] if each.ndim == 4 else each) for each in pixels)

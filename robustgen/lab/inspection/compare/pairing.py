@@ -1,7 +1,7 @@
 """Two sets of the same images, read side by side and measured."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,91 +11,77 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.errors import RobustgenError, SourceError
+from robustgen.errors import ImageError, RobustgenError, SourceError
 from robustgen.files.set_files import check_folder
 from robustgen.files.storage import open_store
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT
 from robustgen.pixels.imaging.arrays import Pixels
 from robustgen.pixels.imaging.similarity import Alignment, Reference, mean_square
 from robustgen.pixels.imaging.third_party import cv2
-from robustgen.sets.dataset.opening import open_dataset
-from robustgen.sets.formats.base import Dataset
-from robustgen.sets.formats.trees import VIDEO, Tree
+from robustgen.sets.dataset.opening import open_set
+from robustgen.sets.formats.base import WrittenSet
+from robustgen.sets.formats.trees import SequenceFolder, Tree
+from robustgen.sets.sources.base import Source
 
 Name = Literal["A", "B", "clean"]
 
 # Enough to characterise a sequence; measuring all 31 frames would take four times as long.
 _FRAMES_MEASURED: Final = 8
 
-_Places = Mapping[str, int]
 # PSNR, SSIM, MS-SSIM, and the displacement across and down.
 _Likeness = tuple[float, float, float, float, float]
 _UNKNOWN: Final[_Likeness] = (np.nan,) * 5
 
 
 class Side:
-    """A set, read variant by variant, because some variants may lack images.
+    """A set whose variants may lack images.
 
     Parameters
     ----------
-    dataset : Dataset
+    written : WrittenSet
     """
 
-    def __init__(self, dataset: Dataset) -> None:
-        self.dataset, self.root = dataset, dataset.root
-        self.variants = {variant.folder: variant for variant in dataset.variants}
-        self._opened: dict[str, tuple[Dataset, _Places]] = {}
-        self._shared: dict[tuple[str, ...], tuple[tuple[str, ...], _Places]] = {}
+    def __init__(self, written: WrittenSet) -> None:
+        self.written, self.root = written, written.root
+        self.variants = {variant.folder: variant for variant in written}
+        self._sources: dict[str, Source] = {}
+        self._keys: dict[str, frozenset[str]] = {}
 
-    def keys(self, folder: str) -> Mapping[str, int]:
-        """Return the images or sequences of the variant in `folder`, and their positions in it."""
-        if folder not in self._opened:
-            variant = self.variants[folder]
+    def keys(self, folder: str) -> frozenset[str]:
+        """Return the images or sequences of the variant in `folder`."""
+        if folder not in self._keys:
+            source = self.written.open(self.variants[folder])
             try:
-                keys = self.dataset.restrict(variant).keys(variant)
+                keys = frozenset(source.keys())
             except SourceError:  # An empty folder: all of its images are missing.
-                keys = ()
+                keys = frozenset()
             # Variants share their names if possible: 50 000 in each of 75 would take a gigabyte.
-            if keys not in self._shared:
-                self._shared[keys] = keys, {key: i for i, key in enumerate(keys)}
-            keys, places = self._shared[keys]
-            self._opened[folder] = self.dataset.restrict(variant, keys), places
-        return self._opened[folder][1]
+            self._keys[folder] = next((each for each in self._keys.values() if each == keys), keys)
+            # A folder needs no listing to load an image.
+            listed = not isinstance(self.written, Tree)
+            self._sources[folder] = source if listed else self.written.open(self.variants[folder])
+        return self._keys[folder]
 
-    def load(self, folder: str, key: str) -> Pixels:
-        """Return an image (H, W, 3), or frames (T, H, W, 3)."""
-        index = self.keys(folder)[key]
-        return self._opened[folder][0].load(self.variants[folder], index)
-
-    def path(self, folder: str, key: str) -> str | None:
-        """Return the path of the file or of the folder of frames; None if the image has no file."""
-        return self.dataset.path(self.variants[folder], key)
-
-    def has_frames(self, folder: str, key: str) -> bool:
-        """Return whether the path is a folder of frames."""
-        path = self.path(folder, key)
-        return self.dataset.kind == "p" and path is not None and not path.endswith(VIDEO)
+    def source(self, folder: str) -> Source:
+        """Return the images or sequences of the variant in `folder`, open."""
+        self.keys(folder)
+        return self._sources[folder]
 
     def size(self, folder: str, key: str) -> float:
         """Return the bytes of the file, or of all frames; NaN if the image has no file."""
-        path, store = self.path(folder, key), self.dataset.store
-        if path is None:
-            return math.nan
-        if self.has_frames(folder, key):
-            return float(sum(entry.size for entry in store.list(path) if entry.path.endswith(".png")))
-        return float(store.stat(path).size)
+        return float(self.source(folder).size(key)) if isinstance(self.written, Tree) else math.nan
 
 
 def open_clean_side(root: str | Path) -> Side:
     """Open the clean images at `root`: an output of make-c that has them, or a folder of prepared images."""
     store = open_store(root)
     if store.exists(f"{CLEAN}.npy") or next(iter(store.list(CLEAN)), None):
-        return Side(open_dataset(store))
+        return Side(open_set(store))
     try:
         check_folder(store)
     except SourceError as error:
         raise SourceError(f"--clean-images {error}") from None
-    side = Side(Tree(store, "c", (CLEAN_VARIANT,), {}, {CLEAN_VARIANT: ""}))
+    side = Side(Tree(store, "c", {}, {CLEAN_VARIANT: ""}))
     if not side.keys(CLEAN):
         raise SourceError(f"--clean-images {root}: contains no images")
     return side
@@ -156,10 +142,10 @@ class Sides:
         sides: tuple[tuple[Name, Side], ...] = (("A", self.a), ("B", self.b))
         for name, side in sides:
             try:
-                pixels.append(side.load(folder, key))
-            except (RobustgenError, OSError) as error:
-                # Folder and key are printed separately, so the path is removed.
-                reason = str(error).removeprefix(f"{f'{side.root}/{side.path(folder, key)}'!r}: ")
+                pixels.append(side.source(folder).load(key))
+            except RobustgenError as error:
+                # Folder and key are printed separately.
+                reason = error.reason if isinstance(error, ImageError) else str(error)
                 return Problem(name, folder, key, reason)
         a, b = pixels
         if a.shape != b.shape:
@@ -174,8 +160,10 @@ class Sides:
 
     def unlike_files(self, folder: str, key: str) -> bool:
         """Return whether one side has a video and the other a folder of frames."""
-        has_files = self.a.path(folder, key) is not None and self.b.path(folder, key) is not None
-        return has_files and self.a.has_frames(folder, key) != self.b.has_frames(folder, key)
+        a, b = (side.source(folder) for side in (self.a, self.b))
+        if not (isinstance(a, SequenceFolder) and isinstance(b, SequenceFolder)):
+            return False
+        return a.has_frames(key) != b.has_frames(key)
 
     def _sizes(self, folder: str, key: str) -> tuple[float, float]:
         """Return the bytes in A and in B; NaN for arrays, and if the files cannot be compared."""
@@ -193,7 +181,7 @@ class _References:
     @cached_property
     def _both(self) -> tuple["_Original | None", "_Original | None"]:
         a, b = (
-            side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
+            side.source(CLEAN).load(self._key) if side and self._key in side.keys(CLEAN) else None
             for side in self._sides
         )
         first = None if a is None else _Original(Reference(a), Alignment(a))

@@ -12,11 +12,15 @@ from typing import Any
 from pydantic import BaseModel, ValidationError, model_validator
 
 from robustgen.errors import ConfigError, ImageError, OutputError
-from robustgen.files.json_files import parse_json
-from robustgen.files.ledger import Ledger
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.host import read_regular
-from robustgen.lab.related.filtration.filtering import ACCEPTED, FUNNEL, SHORTLIST, check_foreign
+from robustgen.files.text_files import parse_json
+from robustgen.lab.related.filtration.filtering import (
+    ACCEPTED,
+    FUNNEL,
+    SHORTLIST,
+    open_shortlist,
+)
 from robustgen.lab.related.filtration.rules import Rule
 from robustgen.sets.dataset.outputs import file_digest, open_output, read_object
 from robustgen.settings.related import Filtering
@@ -74,7 +78,7 @@ def accept(rule: Rule, options: Filtering) -> Accepted:
     _funnel(rule, open_store(options.output))
     source = open_store(options.candidates)
     with open_output(options.output, source.location) as root:
-        check_foreign(Ledger(root))
+        open_shortlist(root)
         funnel, accepted = _funnel(rule, root), root.folder(ACCEPTED)
         shortlist = _shortlist(root, funnel.shortlist_sha256)
         keys = _read_accepted(options.accept, shortlist)

@@ -11,10 +11,11 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ import numpy as np
 
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError, explain_failure
-from robustgen.files.ledger import Failure, Ledger, Origin, Record
-from robustgen.files.set_files import ERRORS, WrittenFile
+from robustgen.files.ledger import Differences, Failure, Ledger, Origin, Record
+from robustgen.files.set_files import ERRORS, MANIFEST, STATE, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.lab.evaluation.store import choose_unit_size
@@ -33,7 +34,7 @@ from robustgen.lab.related.filtration.ensemble import Crops, Ensemble, open_ense
 from robustgen.lab.related.filtration.funnel import Opinions, count_left
 from robustgen.lab.related.filtration.rules import Case, Rule
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
-from robustgen.sets.dataset.outputs import open_output, read_object
+from robustgen.sets.dataset.outputs import open_output
 from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
@@ -41,16 +42,7 @@ from robustgen.settings.models import Runtime
 from robustgen.settings.related import Filtering
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
-_SETTINGS, _SHORTLIST = "filter.json", "shortlist"
-_REMEDY = "choose another --output, or --overwrite"
-# Descriptions of the differences, by key of the settings.
-_KINDS = {
-    "set": "another kind",
-    "models": "other models or preprocessing",
-    "classes": "other classes",
-    "versions": "other releases of its libraries",
-    "thresholds": "other thresholds",
-}
+_SHORTLIST = "shortlist"
 
 
 @dataclass(frozen=True)
@@ -100,10 +92,9 @@ def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterRes
     passed_over = len(source.keys()) - len(keys)
     settings = _settings(rule, ensemble)
     usable = _split_usable(source, keys[: options.limit])
-    with (
-        open_output(options.output, source.location) as root,
-        _open_shortlist(root, settings, options.overwrite) as state,
-    ):
+    with open_output(options.output, source.location) as root:
+        state = open_shortlist(root)
+        state.agree(settings, start_over=partial(_start_over, state) if options.overwrite else None)
         run = _FilterRun(rule, source, ensemble, state, options.batch_size, usable)
         run.ask()
         pages = run.write_once(words, passed_over)
@@ -143,37 +134,22 @@ def _settings(rule: Rule, ensemble: Ensemble) -> dict[str, Any]:
 # --- the output ----------------------------------------------------------------------------------
 
 
-@contextmanager
-def _open_shortlist(root: Store, settings: dict[str, Any], overwrite: bool) -> Iterator[Ledger]:
-    """Open the state of the shortlist of `settings`; refuse one created with different settings."""
-    state = Ledger(root)
-    check_foreign(state)
-    held = read_object(state.store, _SETTINGS) if state.store.exists(_SETTINGS) else {}
-    other = [name for name in _KINDS if held and held.get(name) != settings[name]]
-    if other and not overwrite:
-        raise OutputError(f"{root.location}: holds a shortlist of {_KINDS[other[0]]}; {_REMEDY}")
-    if set(other) - {"thresholds"}:
-        forget_opinions(state)
-    if other:
-        # The other files are only useful together with it.
-        root.delete(FUNNEL)
-    _put_json(state.store, _SETTINGS, settings)
-    yield state
+def open_shortlist(root: Store) -> Ledger:
+    """Return the ledger of a shortlist; raise an OutputError if the output contains other files."""
+    ledger = Ledger(root, f"{STATE}/filter.json", schema=None)
+    files = (SHORTLIST, DROPPED, FUNNEL, PREDICTIONS, MANIFEST, f"{STATE}/settings.json")
+    if not ledger.exists:
+        accepted = (entry.path for entry in root.list(ACCEPTED))
+        ledger.refuse_unrecorded(chain(filter(root.exists, files), accepted))
+    return ledger
 
 
-def check_foreign(state: Ledger) -> None:
-    """Raise an OutputError if the output contains foreign files."""
-    if state.store.exists(_SETTINGS):
-        return
-    foreign = [name for name in (SHORTLIST, DROPPED, FUNNEL, PREDICTIONS) if state.root.exists(name)]
-    foreign += [ACCEPTED] if next(iter(state.root.list(ACCEPTED)), None) else []
-    foreign += ["set"] if state.exists else []
-    if foreign:
-        raise OutputError(f"{state.root.location}: has {foreign[0]}, which is not from filter-a or filter-o")
-
-
-def _put_json(store: Store, path: str, content: dict[str, Any]) -> None:
-    store.put(path, (json.dumps(content, indent=1) + "\n").encode())
+def _start_over(ledger: Ledger, differences: Differences) -> None:
+    """Delete what other settings make invalid: predictions do not depend on the thresholds."""
+    if {name.partition(".")[0] for name in differences} != {"thresholds"}:
+        forget_opinions(ledger)
+    # The other files are only useful together with it.
+    ledger.root.delete(FUNNEL)
 
 
 def _write_lines(root: Store, name: str, entries: Iterable[dict[str, Any]]) -> str:
@@ -301,7 +277,7 @@ class _FilterRun:
         def write(name: str) -> None:
             state.put_record(name, Record({}, [], self._write(words, passed_over)))
 
-        for _ in state.share_one_by_one([_SHORTLIST], write, state.has_record):
+        for _ in state.share_one_by_one([_SHORTLIST], write):
             state.delete_claims()
         record = state.read_record(_SHORTLIST)
         return tuple(f"{self._root.location}/{file.path}" for file in (record.files if record else ()))
@@ -323,7 +299,8 @@ class _FilterRun:
         else:
             root.delete(ERRORS)
         pages = reviewing.write_pages(root, self._rule.title, digest, entries, self._source.load, words)
-        _put_json(root, FUNNEL, self._funnel(case, passed_over, digest))
+        funnel = json.dumps(self._funnel(case, passed_over, digest), indent=1)
+        root.put(FUNNEL, f"{funnel}\n".encode())
         return pages
 
     def _describe_shortlisted(self, case: Case, index: int) -> dict[str, Any]:

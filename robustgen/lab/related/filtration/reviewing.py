@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from robustgen.display import html
 from robustgen.errors import ConfigError
-from robustgen.files.json_files import parse_json
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
 from robustgen.files.storage.host import read_regular
+from robustgen.files.text_files import parse_json
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import resize
 

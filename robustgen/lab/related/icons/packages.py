@@ -14,8 +14,8 @@ from typing import Any, Final
 from PIL import Image, UnidentifiedImageError
 
 from robustgen.errors import ImageError, SourceError
-from robustgen.files.json_files import read_json
 from robustgen.files.storage.host import open_regular
+from robustgen.files.text_files import read_json
 from robustgen.pixels.imaging.decode import reason_of
 from robustgen.pixels.imaging.geometry import MOST_PIXELS
 

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
-from robustgen.files.containers.pickles import Pickled, unpickle
-from robustgen.files.json_files import parse_object
+from robustgen.files.containers.array_files import Pickled, unpickle
 from robustgen.files.storage import locate
+from robustgen.files.text_files import parse_object
 from robustgen.lab.related.streams.ccc import (
     AccuracyTable,
     Cell,
@@ -50,11 +50,14 @@ class Measurements:
     severities: tuple[float, ...]
     measured: dict[Cell, float]
 
+    def settings(self) -> dict[str, Any]:
+        """Return everything but the accuracies."""
+        return {"made_of": self.made_of, "baseline": self.baseline, "severities": [*self.severities]}
+
     def to_bytes(self) -> bytes:
         """Return the content of the file, one measurement per line."""
         rows = ",\n ".join(json.dumps([*cell, accuracy]) for cell, accuracy in self.measured.items())
-        head = {"made_of": self.made_of, "baseline": self.baseline, "severities": self.severities}
-        return f'{json.dumps(head, indent=1)[:-2]},\n "measured": [\n {rows}\n ]\n}}\n'.encode()
+        return f'{json.dumps(self.settings(), indent=1)[:-2]},\n "measured": [\n {rows}\n ]\n}}\n'.encode()
 
 
 def parse_measurements(content: Mapping[str, Any]) -> Measurements:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import ArgumentError
-from robustgen.files.json_files import parse_json
+from robustgen.files.text_files import parse_json
 from robustgen.lab.related.streams.ccc import CccRun, CccStep, Cell, Geometry, draw_geometry
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from robustgen.sets.sources.base import Items

@@ -1,22 +1,25 @@
 """Accuracies of a network under pairs of corruptions, measured on a sample: the table for CCC's walk.
 
-Images are prepared as for ImageNet-C, without the random crops of a run, as for the original's table. The
-file of measurements is the state: it is written after each unit, and a run measures the missing ones.
+Images are prepared as for ImageNet-C, without the random crops of a run, as for the original's table. A unit
+is all cells with the same first corruption and severity. Several runs can share the units, in a ledger next
+to the file of measurements, which they write after each unit. The run that ends last removes the ledger.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter
-from robustgen.errors import ArgumentError, MissingDependencyError, OutputError, SourceError, explain_failure
-from robustgen.files.json_files import parse_object
-from robustgen.files.set_files import START_OVER
+from robustgen.errors import ArgumentError, MissingDependencyError, SourceError, explain_failure
+from robustgen.files.ledger import Ledger, Record, find_differences, refuse_differences
+from robustgen.files.set_files import START_OVER, STATE, AnotherSetError
 from robustgen.files.storage import locate, save
 from robustgen.files.storage.host import keep_freed_memory
+from robustgen.files.text_files import parse_object
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models.classifier import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
@@ -25,9 +28,10 @@ from robustgen.lab.related.streams.accuracy_files import Measurements, parse_mea
 from robustgen.lab.related.streams.ccc import QUALITY, Cell, apply_corruption, list_measurements
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import item_rng
 from robustgen.sets.dataset.selection import open_chosen_source, select_keys
-from robustgen.sets.executors import carry_out, count_cores
+from robustgen.sets.executors import count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import number_images
@@ -132,51 +136,94 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
         "seed": config.seed,
         **({"levels": [*config.levels]} if config.levels else {}),
     }
-    wanted = Measurements(made_of, options.baseline, options.grid, {})
-    found = _open(output, wanted, overwrite=options.overwrite)
-    classifier, workers = Classifier(opened, preprocessing), config.jobs or count_cores()
-    run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
-    run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
-    units: dict[tuple[str, float], list[Cell]] = {}
-    for cell in list_measurements(options.baseline, options.grid):
-        if cell not in found.measured:
-            units.setdefault(cell[:2], []).append(cell)
-    kept = len(found.measured)
-    with Meter(sum(map(len, units.values())) * len(keys), "images") as meter:
-        for cells in units.values():
-            meter.name(f"{cells[0].first or 'clean'} {cells[0].first_severity:g}")
-            accuracies = run.measure(tuple(cells), meter)
-            found.measured.update(zip(cells, accuracies, strict=True))
-            save(output, found.to_bytes(), f"--output {output}")
-    return MeasureResult(len(found.measured) - kept, kept, len(keys), run.failures)
+    table = _Table(Measurements(made_of, options.baseline, options.grid, {}), output)
+    with name_output_in_errors(table.ledger.root), table.ledger.discard_if_unused():
+        table.agree(overwrite=options.overwrite)
+        classifier, workers = Classifier(opened, preprocessing), config.jobs or count_cores()
+        run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
+        run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
+        made = _measure_missing(table, run, len(keys))
+    return MeasureResult(made, len(table.cells) - made, len(keys), run.failures)
 
 
-def _open(output: str, wanted: Measurements, *, overwrite: bool) -> Measurements:
-    """Return the measurements in `output`, or an empty one with the settings of `wanted`."""
-    store, name = locate(output)
-    try:
-        if not store.exists(name):
-            return wanted
-        found = parse_measurements(parse_object(store.read(name)))
-    except (OSError, ValueError) as error:
-        if overwrite:
-            return wanted
-        raise OutputError(f"{output}: {error}. {START_OVER}") from error
-    plain = parse_measurements(parse_object(wanted.to_bytes()))
-    if other := next((each for each in _SETTINGS if getattr(found, each) != getattr(plain, each)), None):
-        if overwrite:
-            return wanted
-        if other == "made_of":
-            other = _find_difference(found.made_of, plain.made_of)
-        raise OutputError(f"{output}: was measured with other settings ({other} differs). {START_OVER}")
-    return found
+def _measure_missing(table: "_Table", run: "_MeasuringRun", images: int) -> int:
+    """Have all units measured by this run or others; return the number of accuracies of this run."""
+    units, known, made = dict[str, list[Cell]](), table.read(), dict[Cell, float]()
+    for cell in table.cells:
+        if cell not in known:
+            units.setdefault(f"{cell.first or 'clean'}-{cell.first_severity:g}", []).append(cell)
+    with Meter(sum(map(len, units.values())) * images, "images") as meter:
+
+        def measure(unit: str) -> None:
+            meter.name(unit)
+            accuracies = dict(zip(units[unit], run.measure(tuple(units[unit]), meter), strict=True))
+            table.add(unit, accuracies)
+            made.update(accuracies)
+
+        for unit in table.ledger.share_one_by_one(units, measure, lambda unit: table.has(unit, units[unit])):
+            if not made.keys() >= {*units[unit]}:
+                meter.update(len(units[unit]) * images)
+    table.write()
+    table.ledger.clear()
+    return len(made)
 
 
-_SETTINGS: Final = ("made_of", "baseline", "severities")
+class _Table:
+    """File of measurements, and the ledger next to it of the runs that write it."""
 
+    def __init__(self, wanted: Measurements, output: str) -> None:
+        self.wanted, self.output = wanted, output
+        self.cells = list_measurements(wanted.baseline, wanted.severities)
+        self._store, self._name = locate(output)
+        self.ledger = Ledger(self._store, store=self._store.folder(f".{self._name}{STATE}"))
 
-def _find_difference(held: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    return next(name for name in {**held, **wanted} if held.get(name) != wanted.get(name))
+    def agree(self, *, overwrite: bool) -> None:
+        """Begin, or compare the settings with those of the file and of simultaneous runs."""
+        settings = self.wanted.settings()
+        try:
+            if held := self._parse():
+                plain = json.loads(json.dumps(settings))
+                refuse_differences(self.output, find_differences(held.settings(), plain))
+            self.ledger.agree(settings)
+        except AnotherSetError:
+            if not overwrite:
+                raise
+            self._store.delete(self._name)
+            self.ledger.clear()
+            self.ledger.agree(settings)
+        # Runs that end remove the ledger, which is no loss.
+        self.ledger.store.expect("")
+
+    def _parse(self) -> Measurements | None:
+        try:
+            return parse_measurements(parse_object(self._store.read(self._name)))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise AnotherSetError(f"{self.output}: {error}. {START_OVER}") from error
+
+    def read(self) -> dict[Cell, float]:
+        """Return what all runs have measured, in the order of the cells."""
+        # In this order, because a run that ends writes the file, and then deletes the records.
+        records = [record for _, record in self.ledger.read_records() if record]
+        known = dict((self._parse() or self.wanted).measured)
+        for record in records:
+            known |= {Cell(*row[:-1]): row[-1] for row in record.values["measured"]}
+        return {cell: known[cell] for cell in self.cells if cell in known}
+
+    def has(self, unit: str, cells: Sequence[Cell]) -> bool:
+        """Return whether any run has measured the `cells` of a unit."""
+        return self.ledger.has_record(unit) or (self._parse() or self.wanted).measured.keys() >= {*cells}
+
+    def add(self, unit: str, measured: Mapping[Cell, float]) -> None:
+        """Record the measurements of a unit, and write the file."""
+        rows = [[*cell, accuracy] for cell, accuracy in measured.items()]
+        self.ledger.put_record(unit, Record(values={"measured": rows}))
+        self.write()
+
+    def write(self) -> None:
+        """Write the file of what all runs have measured."""
+        save(self.output, replace(self.wanted, measured=self.read()).to_bytes(), f"--output {self.output}")
 
 
 class _MeasuringRun:
@@ -222,14 +269,13 @@ class _MeasuringRun:
 
     def measure(self, cells: tuple[Cell, ...], meter: Meter) -> list[float]:
         """Return the accuracies in % in the `cells` of a unit."""
-        hits, seen = np.zeros(len(cells), np.int64), 0
-        keys = [key for key in self._labels if key not in self.failures]
+        hits, seen, keys = np.zeros(len(cells), np.int64), 0, [*self._labels]
         size = _AHEAD * self._workers
         for start in range(0, len(keys), size):
             jobs = {key: self._job(key, cells) for key in keys[start : start + size]}
             # Observed group by group, so that workers that wait for the model do not count as silent.
             with Progress(meter, counts=False) as progress:
-                for shown in carry_out(jobs, lambda each: each.key, self._workers, progress):
+                for shown in submit_jobs(jobs, lambda each: each.key, self._workers, progress):
                     if shown.pixels is None:
                         self.failures[shown.key] = shown.reason
                     else:

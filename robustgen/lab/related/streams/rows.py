@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from robustgen.errors import ArgumentError
-from robustgen.files.json_files import parse_json
+from robustgen.files.text_files import parse_json
 
 # json.dumps would create a new encoder for each of millions of rows.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustgen.display.progress import Meter
-from robustgen.errors import MissingDependencyError, OutputError, explain_failure
+from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.ledger import Record
 from robustgen.files.set_files import WrittenFile
@@ -29,12 +29,12 @@ from robustgen.pixels.benchmarks.corruptions.ccc import FAMILY
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.dataset.produce import Outcome
 from robustgen.sets.dataset.run import clear
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.dataset.versions import list_versions
-from robustgen.sets.executors import carry_out, count_cores
+from robustgen.sets.dataset.unit_jobs import Outcome
+from robustgen.sets.executors import count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
+from robustgen.sets.formats.base import list_versions
 from robustgen.sets.sources.base import Items, class_of
 
 
@@ -187,13 +187,7 @@ def write_shards(
         run = {"kind": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}
         settings = {"output": run, "source": manifest["source"], "versions": list_versions()}
         settings |= {"levels": [*source.levels]} if source.levels else {}
-        try:
-            state.agree(settings)
-        except OutputError:
-            if not overwrite:
-                raise
-            clear(state)
-            state.agree(settings)
+        state.agree(settings, start_over=(lambda _: clear(state)) if overwrite else None)
         state.add_plan(manifest, {})
         shards = [
             ShardJob(stream, source, tuple(keys), state, number)
@@ -226,7 +220,7 @@ def _carry_out(pending: Mapping[str, ShardJob], state: SetLedger, workers: int) 
 
         def make(names: Sequence[str]) -> Iterator[str]:
             jobs = {name: pending[name] for name in names}
-            for outcome in carry_out(jobs, lambda outcome: outcome.name, workers, progress):
+            for outcome in submit_jobs(jobs, lambda outcome: outcome.name, workers, progress):
                 if not outcome.claimed:
                     done.append(outcome)
                     yield outcome.name

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 from robustgen.display import progress
 from robustgen.errors import OutputError, SourceError
 from robustgen.files.ledger import Ledger, Record
-from robustgen.files.name_lists import imagenet_classes
 from robustgen.files.set_files import STATE, WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.storage.local import LocalStore
+from robustgen.files.text_files import imagenet_classes
 from robustgen.lab.related.subtypes.wordnet import WordNet, open_wordnet
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.dataset.outputs import open_output
@@ -338,11 +338,7 @@ def _check_own(state: Ledger) -> None:
     links = {path for path, what in root.list_irregular() if what == "is a link"}
     paths = {entry.path for entry in root.list() if not entry.path.startswith(f"{STATE}/")} | links
     held = {path.partition("/")[0] for path in paths}
-    if unexpected := sorted(held - own if state.has_record(_RECORD) else held):
-        raise OutputError(
-            f"{root.location}: contains {unexpected[0]}, which make-subtypes did not write; "
-            "choose another --output"
-        )
+    state.refuse_unrecorded(sorted(held - own if state.has_record(_RECORD) else held))
     trees = tuple(f"{split}/" for split in SPLITS)
     if real := sorted(path for path in paths - links if path.startswith(trees)):
         raise OutputError(f"{root.location}/{real[0]}: is not a link of an earlier run; remove it first")

@@ -23,7 +23,6 @@ def _store_turned(x, y, c, s, real, imaginary, at):
 
 @inner
 def _combine_twos(source, target, rest, length, cosines, sines):
-    """Transform pairs of rows."""
     real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
     spread, step = cosines.size // (2 * rest), rest * length
     for a in range(rest):
@@ -39,7 +38,6 @@ def _combine_twos(source, target, rest, length, cosines, sines):
 
 @inner
 def _combine_fours(source, target, rest, length, cosines, sines):
-    """Transform fours of rows."""
     real, imaginary, out_real, out_imaginary = source[0], source[1], target[0], target[1]
     spread, step = cosines.size // (4 * rest), rest * length
     for a in range(rest):

@@ -18,7 +18,6 @@ _FOUR_FLOATS, _FOUR_DOUBLES = ir.VectorType(ir.FloatType(), 4), ir.VectorType(ir
 
 
 def _point_at_vector(context, builder, array_type, array, index, vector):
-    """Return a pointer to a `vector` at `index` of an array."""
     first = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(first, [index]), vector.as_pointer())
 
@@ -155,7 +154,6 @@ _LANES = _Lanes("lanes")
 
 
 def _spread(builder, value):
-    """Return lanes that all equal `value`."""
     one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
 

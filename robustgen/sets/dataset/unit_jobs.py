@@ -1,4 +1,4 @@
-"""Production of one work unit: write its files, then return its record."""
+"""Jobs that write the files of a work unit, and then its record."""
 
 import errno
 import time
@@ -28,9 +28,8 @@ from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.dataset.versions import list_versions
 from robustgen.sets.executors.progress import Reporter
-from robustgen.sets.formats.base import UnitWriter, Writer
+from robustgen.sets.formats.base import UnitWriter, Writer, list_versions
 from robustgen.sets.formats.units import WorkUnit
 from robustgen.sets.sources.base import Items
 
@@ -78,8 +77,8 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Production:
-    """Work unit as a job for an executor, with everything that `produce` needs.
+class UnitJob:
+    """Job for an executor: a work unit, with everything that `write_unit` needs.
 
     Attributes
     ----------
@@ -103,7 +102,7 @@ class Production:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, reporter: Reporter) -> Outcome:
-        """Run `produce`, unless another run has claimed the unit."""
+        """Run `write_unit`, unless another run has claimed the unit."""
         name, started = self.unit.name, time.monotonic()
         if self.versions:
             self._check_worker()
@@ -111,7 +110,7 @@ class Production:
             if not self.state.claim(name):
                 return Outcome(name, claimed=True)
             with collect_complaints() as found:
-                record = produce(self, reporter)
+                record = write_unit(self, reporter)
             self.state.put_record(name, record)
         unit, failures = self.unit, tuple(record.failures)
         lost = (1 if "variant" in each else len(unit.variants) for each in failures)
@@ -167,7 +166,7 @@ def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tupl
     return (f"{len(few)} of {images} images use at most {max(few)} of 16 bits: set levels, such as {ends}",)
 
 
-def produce(job: Production, reporter: Reporter) -> Record:
+def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     """Write all files of a work unit, and return its record.
 
     Raises
@@ -192,7 +191,7 @@ def produce(job: Production, reporter: Reporter) -> Record:
             # Process variant by variant, so that the tables of each stay in the processor's cache.
             for variant in rotate_variants(unit.variants, unit.number):
                 for work in works:
-                    made += work.make(variant)
+                    made += work.write_variant(variant)
                 reporter.tell(made)
                 host.check()
             for work in works:
@@ -248,7 +247,7 @@ class ImageWork:
     failures : list of dict
     """
 
-    def __init__(self, job: Production, writer: UnitWriter, index: int, key: str, size: int) -> None:
+    def __init__(self, job: UnitJob, writer: UnitWriter, index: int, key: str, size: int) -> None:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
         self.used_bits: int | None = None
@@ -268,7 +267,7 @@ class ImageWork:
         except Exception as error:
             self._fail(error)
 
-    def make(self, variant: Variant) -> bool:
+    def write_variant(self, variant: Variant) -> bool:
         """Create and write one variant; record a failure caused by the image, raise any other.
 
         Returns whether there was work to do.

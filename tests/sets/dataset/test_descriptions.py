@@ -1,5 +1,7 @@
-"""The card of a set: what the library `datasets`, without a network, reads of each layout."""
+"""The card and croissant.json of a set: what other libraries, without a network, read of each layout."""
 
+import itertools
+import json
 from functools import partial
 
 import numpy as np
@@ -7,9 +9,12 @@ import pytest
 import yaml
 
 from robustgen.lab.inspection.conformance import draw_images
-from robustgen.sets.dataset.opening import open_dataset
-from tests.helpers import cifar_folder, cli, make_c, manifest, put_photo
+from robustgen.sets.dataset.opening import open_set
+from tests.helpers import cifar_folder, cli, cli_error, findings, make_c, manifest, put_photo
 from tests.source_writers import WRITERS
+
+# --- the card, as `datasets` reads it -------------------------------------------------------------
+
 
 FEW = ("--corruptions", "contrast", "--severities", "2.5", "--jobs", "1")
 VARIANTS = ["clean", "contrast-2.5"]
@@ -51,14 +56,14 @@ def test_a_config_has_the_images_and_labels_of_its_variant_alone(photos, tmp_pat
     with pytest.raises(ValueError, match=r"available configs: \['clean', 'contrast-2.5'\]"):
         load(out)
     image, label = LAYOUTS[form]
-    ours = open_dataset(out)
+    ours = open_set(out)
     for name, variant in zip(VARIANTS, ours.variants, strict=True):
         found = load(out, name)
         assert found[label] == [0, 0, 0, 1, 1]
         if label == "label":
             assert found.features["label"].names == ["cat", "dog"]
         for index, picture in enumerate(found[image]):
-            assert np.array_equal(picture, ours.load(variant, index))
+            assert np.array_equal(picture, ours.load(variant, ours.keys_of(variant)[index]))
 
 
 @pytest.mark.parametrize("form", ["jpeg", "webdataset", "parquet"])
@@ -169,3 +174,92 @@ def test_verify_misses_the_card(photos, tmp_path):
     assert manifest(tmp_path / "out")["digest"] in card.read_text(encoding="utf-8")
     card.unlink()
     assert "missing   README.md" in cli("verify", tmp_path / "out", status=1).output
+
+
+# --- croissant.json -------------------------------------------------------------------------------
+
+
+CROISSANT_FLAGS = (
+    "--corruptions",
+    "fog,contrast",
+    "--severities",
+    "1,3",
+    "--jobs",
+    "1",
+    "--edition",
+    "imagenet-64",
+)
+
+
+@pytest.fixture(scope="module")
+def sets(photos, tmp_path_factory):
+    root = tmp_path_factory.mktemp("sets")
+    for name in ("jpeg", "webdataset", "parquet", "npy"):
+        make_c(photos, root / name, *CROISSANT_FLAGS, "--format", name)
+    cli("make-p", "--source", photos, "--output", root / "mp4", *CROISSANT_FLAGS[4:], "--limit", "1")
+    return root
+
+
+def load_croissant(path, monkeypatch, tmp_path):
+    mlcroissant = pytest.importorskip("mlcroissant")
+    monkeypatch.setenv("CROISSANT_CACHE", str(tmp_path))
+    return mlcroissant.Dataset(jsonld=path / "croissant.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "records"),
+    [("jpeg", "levels"), ("webdataset", "fog-3"), ("parquet", "rows"), ("npy", None), ("mp4", None)],
+)
+def test_mlcroissant_reads_it(sets, name, records, monkeypatch, tmp_path):
+    dataset = load_croissant(sets / name, monkeypatch, tmp_path)
+    content = json.loads((sets / name / "croissant.json").read_text())
+    assert str(sets) not in json.dumps(content)
+    assert [each.uuid for each in dataset.metadata.record_sets][:1] == (
+        [records] if records else []
+    ) or records
+    if records:
+        first, *_ = itertools.islice(dataset.records(records), 3)
+        assert first[f"{records}/image"].size == (64, 64)
+
+
+def test_records_of_a_tree_say_what_each_image_is(sets, monkeypatch, tmp_path):
+    dataset = load_croissant(sets / "jpeg", monkeypatch, tmp_path)
+    records = [*dataset.records("levels")]
+    assert len(records) == 20
+    for record in records:
+        path = record["levels/path"].decode()
+        told = [record[f"levels/{name}"].decode() for name in ("corruption", "severity", "label")]
+        assert path.split("/")[:3] == told
+    assert {record["variants/label"] for record in dataset.records("variants")} == {b"cat", b"dog"}
+
+
+def test_the_command_adds_what_only_the_user_knows(sets, tmp_path):
+    fields = tmp_path / "fields.yaml"
+    fields.write_text("datePublished: 2026-01-02\nurl: https://example.org\nrai:dataBiases: unknown\n")
+    assert "missing fields: creator" in cli("croissant", sets / "npy", "--rai", fields).stdout
+    content = json.loads((sets / "npy" / "croissant.json").read_text())
+    assert (content["datePublished"], content["rai:dataBiases"]) == ("2026-01-02", "unknown")
+    assert not findings(sets / "npy", status=0)
+    fields.write_text("distribution: []\n")
+    assert "distribution: cannot be set; choose from" in cli_error("croissant", sets / "npy", "--rai", fields)
+
+
+def test_verify_names_a_description_of_another_set(sets, tmp_path):
+    path = sets / "mp4" / "croissant.json"
+    kept = path.read_text()
+    path.write_text(kept.replace('"sha256": "', '"sha256": "0'))
+    assert findings(sets / "mp4") == ["changed croissant.json"]
+    path.write_text(kept)
+
+
+def test_croissant_of_no_set(tmp_path):
+    assert "dataset.json" in cli_error("croissant", tmp_path)
+
+
+def test_images_without_classes_have_no_label_in_croissant(tmp_path):
+    put_photo(tmp_path / "flat" / "a.png")
+    make_c(tmp_path / "flat", tmp_path / "out", "--corruptions", "contrast", "--severities", "1")
+    described = json.loads((tmp_path / "out" / "croissant.json").read_text())
+    assert {field["name"] for records in described["recordSet"] for field in records["field"]} == {
+        "image", "path", "corruption", "severity",
+    }  # fmt: skip

@@ -12,7 +12,7 @@ from PIL import Image
 
 from robustgen.files.containers.tables import TabSeparated
 from robustgen.pixels.benchmarks.kinds import parse_variant
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.sets.formats.encoders import OriginalEncoder
 from robustgen.sets.sources.cells import Result, list_images, replace_images
@@ -103,13 +103,6 @@ def test_a_table_of_text_keeps_all_but_its_images(mmbench, mmbench_output):
         assert data == made_of(images[first], key)
 
 
-def test_a_table_is_read_back(mmbench, mmbench_output):
-    held = open_dataset(mmbench_output)
-    assert (held.format, len(held.keys(FOG)), held.classes, held.labels(FOG)) == ("table", 35, None, None)
-    listed = cli("list", "--keys", mmbench).stdout.splitlines()
-    assert tuple(listed) == held.keys(FOG)
-
-
 def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
     make_c(mmbench, tmp_path / "out", *FEW, "--limit", "3", "--format", "table:png")
     data = pandas.read_csv(tmp_path / "out" / "fog" / "4" / "MMBench_DEV.tsv", sep="\t")
@@ -117,7 +110,7 @@ def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
     assert base64.b64decode(data["image"][0]).startswith(b"\x89PNG")
     assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
     make_c(mmbench, tmp_path / "sample", *FEW, "--sample", "3")
-    assert len(open_dataset(tmp_path / "sample").keys(FOG)) == 3
+    assert len(open_set(tmp_path / "sample").keys_of(FOG)) == 3
 
 
 # --- Parquet with structs ------------------------------------------------------------------------
@@ -222,19 +215,7 @@ def test_files_that_a_table_names_lie_beside_it(llava, tmp_path):
     own = {name: data for name, data in made.items() if name.endswith(".jpg")}
     assert own == {name: data for name, data in tree(tmp_path / "folder").items() if name.endswith(".jpg")}
     assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
-    assert open_dataset(tmp_path / "out").keys(FOG) == tuple(f"coco/00{number}.jpg" for number in range(3))
-
-
-def test_another_format_of_the_files_stands_in_the_table(llava, tmp_path):
-    flags = ("--set", f"image_root={llava / 'images'}", "--format", "table:png", "--limit", "2")
-    make_c(llava / "questions.jsonl", tmp_path / "out", *FEW, *flags)
-    rows = [
-        json.loads(line)
-        for line in (tmp_path / "out" / "fog" / "1" / "questions.jsonl").read_text().splitlines()
-    ]
-    assert [row["question_id"] for row in rows] == [0, 1, 3, 4, 6, 7]
-    assert all((tmp_path / "out" / "fog" / "1" / row["image"]).exists() for row in rows[:-1])
-    assert rows[0]["image"] == "coco/000.png" and "image" not in rows[-1]
+    assert open_set(tmp_path / "out").keys_of(FOG) == tuple(f"coco/00{number}.jpg" for number in range(3))
 
 
 # --- what is wrong -------------------------------------------------------------------------------

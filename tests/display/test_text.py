@@ -3,10 +3,7 @@
 import json
 import re
 
-import pytest
-
-from robustgen.display.tables import Cell, Table, as_csv, format_tables, render
-from robustgen.display.text import format_signed
+from robustgen.display.text import Cell, Table, as_csv, format_as, format_signed, format_tables
 
 HEADS = ("Model", "Clean", "Mean", "a heading of many words")
 ROWS = (
@@ -31,13 +28,12 @@ def test_text_has_names_to_the_left_and_numbers_below_each_other():
     ]
 
 
-@pytest.mark.parametrize("width", [*range(27, 80)])
-def test_any_width_has_all_numbers(width):
-    text = format_tables([TABLE], width=width)
-    assert max(map(len, text.splitlines())) <= width
-    assert re.findall(r"\d\d\.\d|\+1\.50", re.sub("±.*?0 ", "", text)) == sorted(
-        ["20.0", "50.0", "30.0", "45.0", "+1.50"], key=text.index
-    )
+def test_any_width_has_all_numbers():
+    for width in range(27, 80):
+        text = format_tables([TABLE], width=width)
+        assert max(map(len, text.splitlines())) <= width
+        numbers = ["20.0", "50.0", "30.0", "45.0", "+1.50"]
+        assert re.findall(r"\d\d\.\d|\+1\.50", re.sub("±.*?0 ", "", text)) == sorted(numbers, key=text.index)
 
 
 def test_what_does_not_fit_goes_in_an_order():
@@ -93,9 +89,9 @@ def test_a_report_computes_only_the_layout_that_is_wanted():
     def fail():
         raise AssertionError
 
-    assert render("json", fail, fail, lambda: {"x": float("nan")}) == json.dumps({"x": None}, indent=1)
-    assert render("csv", fail, lambda: [{"x": 1}], fail) == "x\n1"
-    assert render("table", lambda: [TABLE], fail, fail, 20).startswith("Errors in %\n")
+    assert format_as("json", fail, fail, lambda: {"x": float("nan")}) == json.dumps({"x": None}, indent=1)
+    assert format_as("csv", fail, lambda: [{"x": 1}], fail) == "x\n1"
+    assert format_as("table", lambda: [TABLE], fail, fail, 20).startswith("Errors in %\n")
 
 
 def test_zero_has_no_minus():

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from robustgen.sets.dataset.plan import plan_benchmark
-from robustgen.sets.dataset.run import run
+from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
+from robustgen.settings.running import Running
 from tests.helpers import (
     CIFAR,
     FEW,
-    PATIENCE,
     cli,
     cli_error,
     findings,
@@ -20,7 +20,6 @@ from tests.helpers import (
     make_c,
     manifest,
     put_photo,
-    spawn,
     whole,
 )
 
@@ -37,24 +36,6 @@ def test_shards_one_after_another_give_the_tree_of_one_run(photos, output, tmp_p
     assert not litter(tmp_path / "out")
 
 
-def test_more_shards_than_images(photos, output, tmp_path):
-    for number in range(1, 8):
-        make_c(photos, tmp_path / "out", *FEW, "--shard", f"{number}/7")
-    assert whole(tmp_path / "out") == whole(output)
-
-
-@pytest.mark.slow("several runs at once")
-def test_shards_at_the_same_time_give_the_tree_of_one_run(many, tmp_path):
-    flags = ("--source", many, "--output", tmp_path / "out", *FEW)
-    both = [spawn("make-c", *flags, "--shard", f"{number}/2") for number in (1, 2)]
-    said = [process.communicate(timeout=PATIENCE) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    assert manifest(tmp_path / "out")["complete"] is True
-    make_c(many, tmp_path / "one", *FEW)
-    assert whole(tmp_path / "out") == whole(tmp_path / "one")
-    assert not litter(tmp_path / "out")
-
-
 def test_shards_of_arrays_on_one_disk(cifar, cifar_output, tmp_path):
     for number, others in ((2, "1, 3"), (3, "1"), (1, None)):
         said = make_c(cifar[0], tmp_path / "out", *CIFAR, "--shard", f"{number}/3").stdout
@@ -68,10 +49,10 @@ def test_shards_of_arrays_agree_on_the_plan_whichever_starts_first(cifar, tmp_pa
     choices = {"edition": "cifar-10", "source": str(cifar[0]), "jobs": 1, "output": str(tmp_path / "out")}
     wanted = load(Config, None, choices | {"corruptions": "fog,contrast,gaussian_noise", "limit": 2})
     first = plan_benchmark(wanted, "c")
-    assert run(first, shard=(1, 2)).waiting == [2]
+    assert run_plan(first, Running(shard="1/2")).waiting == [2]
     second = plan_benchmark(wanted, "c")
     assert [unit.name for unit in second.cut()] == [unit.name for unit in first.cut()]
-    assert run(second, shard=(2, 2)).waiting == []
+    assert run_plan(second, Running(shard="2/2")).waiting == []
 
 
 def merged(source, folder, *flags, failing=()):

@@ -5,23 +5,16 @@ import pytest
 from PIL import Image
 
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
-from robustgen.sets.dataset.opening import open_dataset
+from robustgen.sets.dataset.opening import open_set
 from tests.helpers import cli, cli_error, manifest, photo, pixels_of
 
 FEW = ("--dataset", "coco-c", "--corruptions", "contrast", "--severities", "2", "--jobs", "1")
 
 
-def put(root, name, pixels, mode=None):
+def put(root, name, image):
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    image = Image.fromarray(pixels)
-    if mode == "P":
-        image = image.convert("P") if pixels.ndim == 3 else image
-        if pixels.ndim == 2:
-            image.putpalette(
-                [value for index in range(256) for value in (index, 255 - index, 7 * index % 256)]
-            )
-    image.save(path)
+    (image if isinstance(image, Image.Image) else Image.fromarray(image)).save(path)
 
 
 def put_picture(root, name):
@@ -33,103 +26,73 @@ def classes(number, dtype=np.uint8):
     return (np.arange(40 * 48).reshape(40, 48) // 200 % number).astype(dtype)
 
 
-def coloured(number):
-    """A map of classes in colours, as Cityscapes has it for people."""
-    return np.stack([classes(number) * 30, 255 - classes(number), classes(number)], 2)
+def palette(number):
+    """The same with a palette of colours."""
+    image = Image.fromarray(classes(number))
+    image.putpalette([value for index in range(256) for value in (index, 255 - index, 7 * index % 256)])
+    return image
 
 
-def depth():
-    """Depth in millimetres."""
-    return np.linspace(600, 9000, 40 * 48).reshape(40, 48).astype(np.uint16)
+# In colours, as Cityscapes has it for people.
+COLOURED = np.stack([classes(8) * 30, 255 - classes(8), classes(8)], 2)
+# In millimetres.
+DEPTH = np.linspace(600, 9000, 40 * 48).reshape(40, 48).astype(np.uint16)
+MASK = classes(2) * 255
+CITIES = ("bonn/bonn_000000_000019", "ulm/ulm_000001_000019")
+CITY_MAPS = {"labelIds": classes(34), "instanceIds": classes(9, np.uint16) * 1000, "color": COLOURED}
+ADE = "ADEChallengeData2016"
+# Pattern of the pictures, the pictures, and the maps.
+LAYOUTS = {
+    "cityscapes": (
+        "leftImg8bit/*",
+        [f"leftImg8bit/val/{name}_leftImg8bit.png" for name in CITIES],
+        {f"gtFine/val/{name}_gtFine_{what}.png": CITY_MAPS[what] for name in CITIES for what in CITY_MAPS},
+    ),
+    "ade20k": (
+        "*/images/*",
+        [f"{ADE}/images/validation/ADE_val_{number:08d}.jpg" for number in range(2)],
+        {f"{ADE}/annotations/validation/ADE_val_{number:08d}.png": classes(9) * 16 for number in range(2)},
+    ),
+    "pascal": (
+        "JPEGImages/*",
+        [f"JPEGImages/2007_{number:06d}.jpg" for number in range(3)],
+        {f"Segmentation{what}/2007_000001.png": palette(9) for what in ("Class", "Object")},
+    ),
+    # The picture of one mask is missing.
+    "beside": ("images/*", ["images/0.png", "images/1.png"], {f"masks/{name}.png": MASK for name in "017"}),
+    "between": (
+        "*).png",
+        [f"benign ({number}).png" for number in range(2)],
+        {f"benign ({number})_mask.png": MASK for number in range(2)},
+    ),
+    "grey masks of jpeg": (
+        "images/*",
+        ["images/0.jpg", "images/1.jpg"],
+        {f"masks/{number}.jpg": MASK for number in range(2)},
+    ),
+    "depth": (
+        "*/rgb/*",
+        ["kitchen/rgb/0.png", "kitchen/rgb/1.png"],
+        {f"kitchen/depth/{number}.png": DEPTH for number in range(2)},
+    ),
+    # One name, in folders that say nothing.
+    "unnamed": ("a/*", ["a/0.png", "a/1.png"], {f"b/{number}.png": palette(5) for number in range(2)}),
+}
 
 
-def put_cityscapes(root):
-    for name in ("bonn/bonn_000000_000019", "ulm/ulm_000001_000019"):
-        put_picture(root, f"leftImg8bit/val/{name}_leftImg8bit.png")
-        put(root, f"gtFine/val/{name}_gtFine_labelIds.png", classes(34))
-        put(root, f"gtFine/val/{name}_gtFine_instanceIds.png", classes(9, np.uint16) * 1000)
-        put(root, f"gtFine/val/{name}_gtFine_color.png", coloured(8))
-    return "leftImg8bit/*"
+def put_layout(root, name):
+    pattern, pictures, maps = LAYOUTS[name]
+    for key in pictures:
+        put_picture(root, key)
+    for key, pixels in maps.items():
+        put(root, key, pixels)
+    return {*pictures}, {*maps}, pattern
 
 
-def put_ade20k(root):
-    for number in range(2):
-        put_picture(root, f"ADEChallengeData2016/images/validation/ADE_val_{number:08d}.jpg")
-        put(root, f"ADEChallengeData2016/annotations/validation/ADE_val_{number:08d}.png", classes(9) * 16)
-    return "*/images/*"
-
-
-def put_pascal(root):
-    for number in range(3):
-        put_picture(root, f"JPEGImages/2007_{number:06d}.jpg")
-    for folder in ("SegmentationClass", "SegmentationObject"):
-        put(root, f"{folder}/2007_000001.png", classes(9), "P")
-    return "JPEGImages/*"
-
-
-def put_masks_beside(root):
-    for number in range(2):
-        put_picture(root, f"images/{number}.png")
-        put(root, f"masks/{number}.png", classes(2) * 255)
-    # A mask whose picture is missing.
-    put(root, "masks/7.png", classes(2) * 255)
-    return "images/*"
-
-
-def put_masks_between(root):
-    for number in range(2):
-        put_picture(root, f"benign ({number}).png")
-        put(root, f"benign ({number})_mask.png", classes(2) * 255)
-    return "*).png"
-
-
-def put_grey_masks_of_jpeg(root):
-    for number in range(2):
-        put_picture(root, f"images/{number}.jpg")
-        put(root, f"masks/{number}.jpg", classes(2) * 255)
-    return "images/*"
-
-
-def put_depth(root):
-    for number in range(2):
-        put_picture(root, f"kitchen/rgb/{number}.png")
-        put(root, f"kitchen/depth/{number}.png", depth())
-    return "*/rgb/*"
-
-
-def put_unnamed(root):
-    """Pictures and palettes of one name, in folders that say nothing."""
-    for number in range(2):
-        put_picture(root, f"a/{number}.png")
-        put(root, f"b/{number}.png", classes(5), "P")
-    return "a/*"
-
-
-LAYOUTS = [
-    value for name, value in dict(globals()).items() if name.startswith("put_") and name != "put_picture"
-]
-
-
-@pytest.fixture(params=LAYOUTS, ids=lambda put_layout: put_layout.__name__[4:])
-def layout(request, tmp_path):
-    """A source, its pictures, its other files, and the pattern of the pictures."""
-    pattern = request.param(tmp_path / "source")
-    names = {path.relative_to(tmp_path / "source").as_posix() for path in (tmp_path / "source").rglob("*.*")}
-    names = {name for name in names if (tmp_path / "source" / name).is_file()}
-    maps = {
-        name for name in names if np.asarray(Image.open(tmp_path / "source" / name)).size and is_map(name)
-    }
-    return tmp_path / "source", names - maps, maps, pattern
-
-
-def is_map(name):
-    words = ("gtFine", "annotations", "Segmentation", "mask", "depth")
-    return name.startswith("b/") or any(word in name for word in words)
-
-
-def test_label_maps_are_repeated_and_pictures_corrupted(layout, tmp_path):
-    source, pictures, maps, pattern = layout
-    out = tmp_path / "out"
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_label_maps_are_repeated_and_pictures_corrupted(name, tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    pictures, maps, pattern = put_layout(source, name)
     said = cli("make-c", "--source", source, *FEW, "--output", out).stderr
     count = f"{len(maps)} label map{'s' * (len(maps) > 1)}, such as {min(maps)!r}: repeated unchanged"
     assert f"{count}, and not corrupted; the images are those of --subset {pattern!r}" in said
@@ -138,14 +101,14 @@ def test_label_maps_are_repeated_and_pictures_corrupted(layout, tmp_path):
             assert (out / variant / name).read_bytes() == (source / name).read_bytes()
     for name in pictures:
         assert not np.array_equal(pixels_of(out / "contrast/2" / name), pixels_of(source / name))
-    assert {*open_dataset(out).keys(CLEAN_VARIANT)} == pictures
+    assert {*open_set(out).keys_of(CLEAN_VARIANT)} == pictures
     assert manifest(out)["config"]["subset"] == pattern
     assert "0 findings" in cli("verify", out, "--deep", "all").stdout
     assert "nothing to do" in cli("make-c", "--source", source, *FEW, "--output", out).stdout
 
 
 def test_maps_that_subset_names_are_corrupted(tmp_path):
-    put_masks_beside(tmp_path / "source")
+    put_layout(tmp_path / "source", "beside")
     command = ("make-c", "--source", tmp_path / "source", *FEW)
     said = cli(*command, "--subset", "*", "--output", tmp_path / "all").stderr
     assert "--subset selects 3 label maps, such as 'masks/0.png'; they are corrupted like pictures" in said
@@ -171,7 +134,7 @@ def test_maps_that_no_pattern_leaves_out_are_refused(tmp_path):
 
 
 def test_maps_are_left_out_without_mirror(tmp_path):
-    put_masks_beside(tmp_path / "source")
+    put_layout(tmp_path / "source", "beside")
     flags = ("--set", "mirror=none", "--format", "png", "--output", tmp_path / "out")
     said = cli("make-c", "--source", tmp_path / "source", *FEW, *flags).stderr
     assert "3 label maps, such as 'masks/0.png': left out, and not corrupted" in said
@@ -193,7 +156,7 @@ def test_maps_are_left_out_without_mirror(tmp_path):
             "b/0.png",
             "images/*",
         ),
-        (lambda root: put(root, "depth/17.png", depth()), "depth/17.png", "images/*"),
+        (lambda root: put(root, "depth/17.png", DEPTH), "depth/17.png", "images/*"),
     ],
     ids=["depth in colours", "mixed", "depth of other times"],
 )
