@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from robustgen.cli import flags as cli_flags
-from robustgen.files.storage import open_store
+from robustgen.files.storage import host, open_store
 from robustgen.pixels.imaging.colour import Hsv
 from robustgen.sets.dataset import plan
 from robustgen.sets.dataset.state import SetLedger
@@ -425,10 +425,11 @@ def test_stopped_by_a_signal(many, tmp_path, undisturbed_many, number):
 
 @pytest.fixture
 def signals():
-    """Whatever a command changes for signals is put back."""
+    """Whatever a command changes for signals, and the memory of one, is put back."""
     numbers = signal.SIGINT, signal.SIGTERM
     handlers, hooks = [*map(signal.getsignal, numbers)], (threading.excepthook, sys.unraisablehook)
     yield
+    host.remember()
     for number, handler in zip(numbers, handlers, strict=True):
         signal.signal(number, handler)
     threading.excepthook, sys.unraisablehook = hooks
