@@ -1,6 +1,7 @@
 """Ten crops, and the outputs of some of the classes, in `predict` and `evaluate`."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from tests.helpers import cli, cli_error, pixels_of
 
 SIDE, CROP = 40, 32
 CLASSES = (7, 1, 3)
-FOG = ("--corruptions", "fog", "--severities", "1", "--set", "constants_for=32", "--format", "png")
-LISTED = ("--classes", ",".join(f"digit {i}" for i in range(10)))
+PIXELS = {"mean": 0, "std": 1}
+FOG = ("--corruptions", "fog", "--severities", "1", "--set", "constants_for=32", "--set", "format=png")
+ALL = [f"digit {i}" for i in range(10)]
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +40,18 @@ def dataset(source):
 
 
 @pytest.fixture(scope="module")
+def listed(source):
+    """A function that writes a list of classes, by default all, and returns the flag."""
+
+    def write(*numbers):
+        path = source.parent / f"classes{numbers}.txt"
+        path.write_text("\n".join([ALL[number] for number in numbers or range(10)]))
+        return "--classes", path
+
+    return write
+
+
+@pytest.fixture(scope="module")
 def model(source):
     return put_model(source.parent / "model.onnx")
 
@@ -57,38 +71,39 @@ def expected(image, crops, classes):
     return np.log(softmax(expected_logits(ten_crops(image))[:, classes], axis=1).mean(axis=0))
 
 
-@pytest.mark.parametrize("flags", [("--crops", "10"), ("--only-classes",), ("--crops", "10", "--only-classes")])
-def test_predict_and_evaluate_choose_crops_and_classes(source, dataset, model, tmp_path, flags):
+@pytest.mark.parametrize(
+    "flags", [("--crops", "10"), ("--only-classes",), ("--crops", "10", "--only-classes")]
+)
+def test_predict_and_evaluate_choose_crops_and_classes(source, dataset, model, listed, tmp_path, flags):
     crops = 10 if "10" in flags else 1
     size = () if crops == 10 else ("--input-size", CROP)
-    common = ("--model", model, *PLAIN, *LISTED, *size, *flags, "--batch-size", 4)
+    common = ("--model", model, *PLAIN, *listed(), *size, *flags, "--batch-size", 4)
     cli("predict", dataset, *common, "--output", tmp_path / "p")
     told = cli("evaluate", "--source", source, *FOG, *common, "--output", tmp_path / "e", "--jobs", 1).output
     files = {name: (tmp_path / name / "model/fog/1.npz") for name in "pe"}
     assert files["p"].read_bytes() == files["e"].read_bytes()
     settings = json.loads((tmp_path / "p/model/predictions.json").read_text())
     assert settings.get("crops", 1) == crops and ("mean of ten crops" in told) == (crops == 10)
-    names = [f"digit {i}" for i in (sorted(CLASSES) if "--only-classes" in flags else range(10))]
+    classes = sorted(CLASSES) if "--only-classes" in flags else [*range(10)]
+    names = [ALL[number] for number in classes]
     assert settings.get("only_classes", names) == names
     assert ("among the 3 classes of the set" in told) == ("--only-classes" in flags)
     with np.load(files["p"]) as held:
-        classes = sorted(CLASSES) if "--only-classes" in flags else [*range(10)]
         for key, label, logits in zip(held["keys"], held["labels"], held["logits"], strict=True):
             assert names[label] == key.split("/")[0]
             if crops == 10:
                 image = pixels_of(dataset / "fog/1" / key)
                 np.testing.assert_allclose(logits, expected(image, crops, classes), atol=1e-3)
         assert held["logits"].shape[1] == len(names) and held["logits"].dtype == np.float32
-    assert "nothing" not in cli("score", tmp_path / "p/model", "--partial", "--baseline", "none").output
 
 
-def test_restricted_outputs_are_those_of_all_classes(dataset, model, tmp_path):
-    common = ("--model", model, *PLAIN, *LISTED, "--input-size", CROP)
+def test_restricted_outputs_are_those_of_all_classes(dataset, model, listed, tmp_path):
+    common = ("--model", model, *PLAIN, *listed(), "--input-size", CROP)
     cli("predict", dataset, *common, "--output", tmp_path / "all")
     cli("predict", dataset, *common, "--only-classes", "--output", tmp_path / "only")
-    with np.load(tmp_path / "all/model/clean.npz") as every, np.load(tmp_path / "only/model/clean.npz") as own:
-        np.testing.assert_array_equal(own["logits"], every["logits"][:, sorted(CLASSES)])
-        np.testing.assert_array_equal(np.array(sorted(CLASSES))[own["labels"]], every["labels"])
+    every, own = (np.load(tmp_path / name / "model/clean.npz") for name in ("all", "only"))
+    np.testing.assert_array_equal(own["logits"], every["logits"][:, sorted(CLASSES)])
+    np.testing.assert_array_equal(np.array(sorted(CLASSES))[own["labels"]], every["labels"])
     told = cli_error("score", tmp_path / "all/model", tmp_path / "only/model", "--partial")
     assert "only/model: predicted among 3 classes" in told and "all of its outputs" in told
     folder = str(tmp_path / "all/model")
@@ -103,37 +118,37 @@ def test_probabilities_are_averaged_as_they_are(source):
     def confide(images):
         return softmax(expected_logits(images), axis=1)
 
-    keys = {"edition": "folder", "corruptions": "fog", "severities": "1", "constants_for": 32, "format": "png"}
-    scores = robustgen.evaluate(confide, source=source, crops=10, input_size=CROP, jobs=1, **keys, **LIST)
-    with np.load(f"{scores.folders[0]}/clean.npz") as held:
+    keys = {"corruptions": "fog", "severities": "1", "constants_for": 32, "format": "png", "jobs": 1}
+    scores = robustgen.evaluate(
+        confide, source=source, crops=10, input_size=CROP, classes=ALL, **PIXELS, **keys
+    )
+    with np.load(f"{scores.predictions[0]}/clean.npz") as held:
         image = pixels_of(source / str(held["keys"][0]))
         logits = expected(image, 10, [*range(10)])
         np.testing.assert_allclose(held["logits"][0], logits, atol=1e-4)
 
 
-LIST = {"classes": [f"digit {i}" for i in range(10)]}
-
-
 @pytest.mark.parametrize(
-    ("flags", "named"),
+    ("flags", "numbers", "named"),
     [
-        ((*LISTED, "--crops", "10", "--input-size", "40"), "ten crops of 40 x 40 pixels need larger images"),
-        ((*LISTED, "--crops", "10", "--input-size", "44,36"), "ten crops of 44 x 36 pixels need larger"),
-        ((*LISTED, "--crops", "5"), "--crops"),
-        (("--only-classes",), "list the classes of all outputs"),
-        (("--only-classes", "--classes", "digit 1,digit 3"), "class 'digit 7' is not in the class list"),
-        (("--only-classes", "--classes", "digit 1,digit 3,digit 7"), "has 3 names, .* has 10 classes"),
+        (
+            ("--crops", "10", "--input-size", "40"),
+            range(10),
+            "ten crops of 40 x 40 pixels need larger images",
+        ),
+        (("--crops", "10", "--input-size", "44,36"), range(10), "ten crops of 44 x 36 pixels need larger"),
+        (("--only-classes", "--input-size", CROP), None, "list the classes of all outputs"),
+        (("--only-classes", "--input-size", CROP), (1, 3), "class 'digit 7' is not in the class list"),
+        (("--only-classes", "--input-size", CROP), (1, 3, 7), "has 3 names, .* has 10 classes"),
     ],
 )
-def test_what_does_not_fit_is_refused(source, dataset, model, tmp_path, flags, named):
-    import re
-
-    size = () if "10" in flags else ("--input-size", CROP)
-    common = ("--model", model, *PLAIN, *size, *flags, "--output", tmp_path)
+def test_what_does_not_fit_is_refused(source, dataset, model, listed, tmp_path, flags, numbers, named):
+    classes = () if numbers is None else listed(*numbers)
+    common = ("--model", model, *PLAIN, *classes, *flags, "--output", tmp_path)
     assert re.search(named, cli_error("predict", dataset, *common))
     assert re.search(named, cli_error("evaluate", "--source", source, *FOG, *common))
 
 
 def test_crops_need_a_size(source):
     with pytest.raises(ConfigError, match="give the size of a crop with input_size"):
-        robustgen.evaluate(lambda images: images[:, 0, 0], source=source, crops=10, **LIST)
+        robustgen.evaluate(lambda images: images[:, 0, 0], source=source, crops=10, classes=ALL)
