@@ -12,13 +12,13 @@ from robustgen.files.text_files import parse_object
 from robustgen.lab.related.augmentation import TITLE as AUGMIX
 from robustgen.lab.related.icons import TITLE as ICONS
 from robustgen.pixels.benchmarks.kinds import TITLES
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.mixed import TITLE as MIXED
-from robustgen.sets.dataset.opening import EQUALISED
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.settings.config import Config
 from robustgen.settings.fields import make_absolute
 from robustgen.settings.loading import check
-from robustgen.settings.related import AugMixChoices, ClaheChoices, IconChoices
+from robustgen.settings.related import CLEANING_CHOICES, AugMixChoices, IconChoices
 
 
 def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
@@ -33,10 +33,10 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
         return plan_benchmark(check(Config, choices, name), TITLES[kind].kind)
     if kind == MIXED:
         return plan_benchmark(check(Config, choices, name), "c")
-    if kind == EQUALISED:
-        from robustgen.lab.related import clahe_sets
+    if kind in (titles := {each.title: own for own, each in CLEANINGS.items()}):
+        from robustgen.lab.related import cleaned_sets
 
-        return clahe_sets.plan_clahe(check(ClaheChoices, choices, name))
+        return cleaned_sets.plan_cleaning(check(CLEANING_CHOICES[titles[kind]], choices, name))
     if kind == ICONS:
         from robustgen.lab.related.icons import icon_set
 

@@ -71,7 +71,7 @@ class EvaluateKeys(ConfigKeys, total=False):
     pixel_scale: float | None
     layout: Layout | None
     input_size: int | Sequence[int] | str | None
-    clahe: bool | Mapping[str, float] | None
+    clean_input: Literal["clahe", "denoise", "median", "none"] | Mapping[str, Mapping[str, float]] | None
     interpolation: Literal["bilinear", "bicubic"]
     classes: _Words | None
     preprocessing: _Path | None

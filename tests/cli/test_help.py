@@ -109,7 +109,7 @@ SPEAKERS = {
     "lab/models": _OF_MODELS,
     "lab/models/classifier": "predict evaluate stream_measure",
     "lab/related/augmentation": "make-augmix",
-    "lab/related/clahe_sets": "preprocess_clahe",
+    "lab/related/cleaned_sets": "preprocess_clahe preprocess_denoise preprocess_median",
     "lab/related/filtration": "filter-a filter-o",
     "lab/related/icons": "make-icons",
     "lab/related/streams/measuring": "stream_measure",

@@ -157,10 +157,13 @@ def _choose_outputs(own: Preprocessing, source: Items[Any], options: Outputs) ->
 
 
 def _view(classifier: Classifier) -> Preprocessing:
-    """Return the part of a model's preprocessing that workers apply: resizing and equalisation."""
+    """Return the part of a model's preprocessing that workers apply: cleaning and resizing."""
     own = classifier.view
     return replace(
-        PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
+        PRESETS["imagenet"],
+        input_size=own.input_size,
+        clean_input=own.clean_input,
+        interpolation=own.interpolation,
     )
 
 

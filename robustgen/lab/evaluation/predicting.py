@@ -28,7 +28,7 @@ from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
-from robustgen.sets.dataset.opening import EQUALISED, open_set
+from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.units import WorkUnit, cut
 from robustgen.sets.sources.classes import place_classes
@@ -240,12 +240,17 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
         data = open_set(options.dataset, chosen.classes)
     for remark in data.remarks():
         print_note(remark)
-    if chosen.clahe and EQUALISED in data.manifest:
-        raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
+    if chosen.clean_input and CLEANED in data.manifest:
+        (earlier,) = data.manifest[CLEANED]
+        raise ConfigError(
+            f"{options.dataset}: is already the result of preprocess {earlier}; --clean-input none uses it "
+            "unchanged"
+        )
     classifier = Classifier(opened, chosen, outputs, options.crops)
     first = data.variants[0]
     keys = data.keys_of(first)
-    classes = classifier.count_classes(next(data.batches(first, 1, stop=1))[0], data.root, data.class_count)
+    sample = next(data.batches(first, 1, prepare=classifier.view.clean, stop=1))[0]
+    classes = classifier.count_classes(sample, data.root, data.class_count)
     saved = choose_saved(options.save, data.kind, classes)
     predictor = Predictor(classifier, classes, saved, options.batch_size)
     settings = _describe_set(data) | predictor.settings()
@@ -302,4 +307,5 @@ def _describe_set(written: WrittenSet) -> dict[str, Any]:
         "digest": manifest.get("digest"),
         "source_digest": manifest.get("source", {}).get("digest"),
         "keys": digest_of(written.keys_of(written.variants[0])),
+        **{key: value for key, value in manifest.items() if key == CLEANED},
     }

@@ -194,7 +194,9 @@ def test_several_models_see_the_images_as_each_wants(digits, model, written, tmp
 
 def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
     model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
-    evaluate_as_written("make-c", digits, model, tmp_path, FOG[:6], "--input-size", "32", "--clahe")
+    evaluate_as_written(
+        "make-c", digits, model, tmp_path, FOG[:6], "--input-size", "32", "--clean-input", "clahe"
+    )
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "filter-a", "filter-o"])
