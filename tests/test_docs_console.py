@@ -51,7 +51,7 @@ ELSEWHERE = {
 HELD = {
     "docs/start/faq.md": {"out/imagenet-c": "imagenet-c", "other/imagenet-c": "imagenet-c"},
     "docs/use/ci.md": {"preds/model": "model"},
-    "docs/use/clahe.md": {"out/imagenet-c": "imagenet-c", "CIFAR-10-C": "CIFAR-10-C"},
+    "docs/use/cleaning.md": {"out/imagenet-c": "imagenet-c", "CIFAR-10-C": "CIFAR-10-C"},
     "docs/use/compare.md": {"out/imagenet-c": "imagenet-c", "data/ImageNet-C": "imagenet-c"},
     "docs/use/publishing.md": {"out/birds-c": "imagenet-c"},
     "docs/use/pytorch.md": {"preds/mine": "model"},
