@@ -20,7 +20,7 @@ _HIDDEN = ("_", "source", "split", "labels", "levels", "sample", "subset", "seed
 
 @group("preprocess")
 def preprocess() -> None:
-    """Clean the images of a data set: CLAHE, non-local means or a median filter.
+    """Clean a data set: CLAHE, non-local means, median filter.
 
     Examples
     --------

@@ -60,12 +60,12 @@ class Classifier:
         name, layout = self.model.name, self.model.layout(self.preprocessing.layout)
         height, width = self.preprocessing.input_size or self.model.sides(layout)
         if not height or not width:
-            raise ConfigError(f"{name}: takes images of any size: give the size of a crop with --input-size")
+            raise ConfigError(f"{name}: takes images of any size: give the size of a crop with input_size")
         rows, columns = images.shape[1:3]
         if rows < height or columns < width or (rows, columns) == (height, width):
             raise ConfigError(
                 f"{name}: ten crops of {height} x {width} pixels need larger images, these are {rows} x "
-                f"{columns}: create them larger (--edition imagenet@256), or omit --crops"
+                f"{columns}: create them larger (edition imagenet@256), or take one crop"
             )
         return crop_ten(images, width, height)
 

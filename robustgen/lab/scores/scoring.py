@@ -233,7 +233,7 @@ def _check_outputs(first: Predictions, other: Predictions) -> None:
         texts = [f"{len(each)} classes" if each else "all of its outputs" for each in (own, known)]
         raise SourceError(
             f"{other.root}: predicted among {texts[0]}, {first.root} among {texts[1]}: score them one after "
-            "the other, or predict both with --only-classes, or both without"
+            "the other, or use predict --only-classes for both or for neither"
         )
 
 
