@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.kinds import IMAGENET_C as IMAGENET_C
     from robustgen.pixels.benchmarks.kinds import IMAGENET_P as IMAGENET_P
     from robustgen.pixels.benchmarks.perturbations import PERTURBATIONS as PERTURBATIONS
-    from robustgen.pixels.imaging.colour import clahe as clahe
+    from robustgen.pixels.imaging.cleaning import clahe as clahe
     from robustgen.pixels.imaging.three_d_cc_effects import depth_from_midas as depth_from_midas
     from robustgen.pixels.imaging.three_d_cc_effects import prepare_depth as prepare_depth
     from robustgen.pixels.imaging.video import read_sequence as read_sequence
@@ -52,7 +52,7 @@ _PUBLIC = {
     "read_sequence": "robustgen.pixels.imaging.video",
     "IMAGENET_C": "robustgen.pixels.benchmarks.kinds",
     "IMAGENET_P": "robustgen.pixels.benchmarks.kinds",
-    "clahe": "robustgen.pixels.imaging.colour",
+    "clahe": "robustgen.pixels.imaging.cleaning",
     "depth_from_midas": "robustgen.pixels.imaging.three_d_cc_effects",
     "prepare_depth": "robustgen.pixels.imaging.three_d_cc_effects",
     "published_preparation": "robustgen.pixels.benchmarks.corruptions.laion_c",

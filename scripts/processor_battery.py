@@ -21,7 +21,7 @@ from robustgen.lab.related.streams import ccc
 from robustgen.pixels.benchmarks.corruptions import FAMILIES, get_corruption
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.augmix import OPERATIONS, AugMix, augmix
-from robustgen.pixels.imaging.colour import Clahe, clahe
+from robustgen.pixels.imaging.cleaning import Clahe, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.laion_c_effects import TileBank
 from robustgen.pixels.imaging.rng import beta, dirichlet

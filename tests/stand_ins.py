@@ -60,7 +60,15 @@ def put_smooth(path, seed):
 
 
 def put_photographs(root):
-    for folder in ("photos", "val", "data/imagenet/val", "data/imagenet/train", "train", "kitti"):
+    for folder in (
+        "photos",
+        "val",
+        "data/imagenet/val",
+        "data/imagenet/train",
+        "train",
+        "kitti",
+        "imagenet-r",
+    ):
         for seed, key in enumerate(map("/".join, zip(CLASSES, NAMES, strict=True))):
             put_smooth(root / folder / key, seed)
     for number in range(6):
@@ -69,7 +77,8 @@ def put_photographs(root):
     put_photo(root / "slides" / "a" / "b.jpg", 224, 224)
     put_photo(root / "images384" / "a" / "b.jpg", 400, 400)
     put_photo(root / "data" / "validation" / "a" / "b.jpg", 64, 64)
-    put_photo(root / "data" / "imagenet22k" / "n01530575" / "n01530575_10.JPEG", 64, 64)
+    for name in ("n01530575", "n01812337"):
+        put_photo(root / "data" / "imagenet22k" / name / f"{name}_10.JPEG", 240, 240)
     for number in range(2):
         put_photo(root / "digits" / str(number) / "a.png", 28, 28, number)
     (root / "scratch").mkdir()
@@ -253,6 +262,7 @@ def put_models(root):
         ("finetuned", 2, 224),
         ("tuned", 2, 224),
         ("net", 3, 224),
+        ("features", 8, 224),
         ("wrn", 10, 32),
     ):
         put_network(root / f"{name}.onnx", classes, side)

@@ -51,7 +51,7 @@ ELSEWHERE = {
 HELD = {
     "docs/start/faq.md": {"out/imagenet-c": "imagenet-c", "other/imagenet-c": "imagenet-c"},
     "docs/use/ci.md": {"preds/model": "model"},
-    "docs/use/clahe.md": {"out/imagenet-c": "imagenet-c", "CIFAR-10-C": "CIFAR-10-C"},
+    "docs/use/cleaning.md": {"out/imagenet-c": "imagenet-c", "CIFAR-10-C": "CIFAR-10-C"},
     "docs/use/compare.md": {"out/imagenet-c": "imagenet-c", "data/ImageNet-C": "imagenet-c"},
     "docs/use/publishing.md": {"out/birds-c": "imagenet-c"},
     "docs/use/pytorch.md": {"preds/mine": "model"},
@@ -73,6 +73,13 @@ def read_commands(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return re.findall(r"^\$ (.*)$", re.sub(r"\\\n\s*", "", "".join(blocks)), re.MULTILINE)
+
+
+def put_programs(page, folder):
+    """Put the blocks of Python of a page that begin with the name of their file."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for block, name in re.findall(r"^```python\n(# (\w+\.py): .*?)^```", text, re.MULTILINE | re.DOTALL):
+        (folder / name).write_text(block.replace("/data/", f"{folder}/data/"))
 
 
 def find_need(command):
@@ -193,6 +200,7 @@ def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, w
     shutil.copytree(stand_ins, folder, symlinks=True)
     if page != README:
         shutil.copytree(FROST_FILES.find(), tmp_path / "environment" / "share" / "robustgen" / "frost")
+    put_programs(page, folder)
     for place, name in HELD.get(page, {}).items():
         shutil.copytree(sets(name), folder / place)
     variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PYTHONUSERBASE": str(tmp_path / "user")}

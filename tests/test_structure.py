@@ -69,7 +69,7 @@ OWNERS = {
     "onnxruntime": {"lab.models.onnx"},
     "torch": {"torch"},
     "pycocotools": {"lab.models.masks"},
-    "skimage": set(),
+    "skimage": {"pixels.imaging.cleaning"},
     "imagecorruptions": set(),
 }
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from robustgen.lab.evaluation.predictions import EvaluateResult
 
 
-_OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", "difficulty"})
+_OF_CLASSIFIERS = frozenset(
+    {"baseline", "save", "only_classes", "crops", "batch_size", "perturbations", "difficulty"}
+)
 
 
 @command("evaluate")
@@ -27,9 +29,8 @@ _OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", 
     config=Config,
     taken=ModelInput,
     runtime=Runtime,
-    hide=("split", "quality", "format", "one_per_image", "output"),
+    hide=("split", "quality", "format", "libjpeg", "clean", "one_per_image", "output"),
     says={
-        "clean": "predict the clean images too",
         "perturbations": "score ImageNet-P on these (robustgen list perturbations); default none",
         "difficulty": "score ImageNet-P at these difficulties of the noise sequences, 1 to 3; default none",
     },

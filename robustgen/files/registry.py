@@ -207,7 +207,13 @@ SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
             "make-icons", "settings.related:IconChoices", "lab.related.icons.icon_set:plan_icons"
         ),
         "CLAHE": SetKind(
-            "preprocess clahe", "settings.related:ClaheChoices", "lab.related.clahe_sets:plan_clahe"
+            "preprocess clahe", "settings.related:ClaheChoices", "lab.related.cleaned_sets:plan_cleaning"
+        ),
+        "Denoising": SetKind(
+            "preprocess denoise", "settings.related:DenoiseChoices", "lab.related.cleaned_sets:plan_cleaning"
+        ),
+        "Median filter": SetKind(
+            "preprocess median", "settings.related:MedianChoices", "lab.related.cleaned_sets:plan_cleaning"
         ),
     }
 )

@@ -66,7 +66,7 @@ class EvaluateKeys(ConfigKeys, total=False):
     pixel_scale: float | None
     layout: Literal["NCHW", "NHWC"] | None
     input_size: str | int | Sequence[int] | None
-    clahe: bool | Mapping[str, Any] | None
+    clean_input: Literal["clahe", "denoise", "median", "none"] | Mapping[str, Mapping[str, float]] | None
     interpolation: Literal["bilinear", "bicubic"]
     classes: str | Sequence[str] | None
     preprocessing: _Path | None
@@ -75,6 +75,8 @@ class EvaluateKeys(ConfigKeys, total=False):
     threads: int | None
     trust_model: bool
     save: Literal["logits", "top5"] | None
+    only_classes: bool
+    crops: Literal[1, 10]
     batch_size: int
     overwrite: bool
     quiet: bool

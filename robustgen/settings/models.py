@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, StrictBool, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
 
 from robustgen.errors import ArgumentError, quote
 from robustgen.settings.class_lists import read_classes
@@ -14,7 +14,8 @@ from robustgen.settings.fields import Count, Flag, Group, Location, Options, Set
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MODEL, INPUT, OUTPUT, RUNNING = Group.MODEL, Group.INPUT, Group.OUTPUT, Group.RUNNING
+CONTENT, MODEL, INPUT = Group.CONTENT, Group.MODEL, Group.INPUT
+OUTPUT, RUNNING = Group.OUTPUT, Group.RUNNING
 Axes = Literal["NCHW", "NHWC"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _NAMES: Final = "a file (model.onnx, model.pt2), timm:NAME[@FILE], torchvision:NAME@FILE, module:function"
@@ -46,27 +47,77 @@ def _read_size(value: Any) -> Any:
     return int(sides[0]), int(sides[-1])
 
 
+def _read_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
 Colour = tuple[float, float, float]
 ClipLimit = Annotated[float, Field(gt=0, le=256, allow_inf_nan=False)]
 Tiles = Annotated[Count, Field(le=64)]
 
 
+def _check_odd(value: int) -> int:
+    if value % 2 == 0:
+        raise ArgumentError(f"must be odd, not {value}")
+    return value
+
+
+Side = Annotated[Count, Field(ge=3, le=31), AfterValidator(_check_odd)]
+
+
 class ClaheKeys(Options):
     """Parameters of CLAHE; higher limits clip nothing, and more tiles have few pixels."""
 
-    clip_limit: ClipLimit = 2.0
+    clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X")] = 2.0
     """limit of the contrast"""
-    tiles: Tiles = 8
+    tiles: Annotated[Tiles, Flag(CONTENT, "N")] = 8
     """tiles along each side"""
 
 
-def _read_clahe(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
-        return {} if value else None
-    if not isinstance(value, (Mapping, ClaheKeys)):
-        raise ArgumentError(
-            f"must be true, false, or a mapping with clip_limit and tiles, not {quote(value)}"
-        )
+class DenoiseKeys(Options):
+    """Parameters of non-local means."""
+
+    patch: Annotated[Side, Flag(CONTENT, "N")] = 5
+    """side of the patches that are compared, odd"""
+    distance: Annotated[Count, Field(le=31), Flag(CONTENT, "N")] = 6
+    """largest distance of patches along each axis"""
+    strength: Annotated[Positive, Field(le=10), Flag(CONTENT, "X")] = 0.6
+    """cut-off distance, as a multiple of the estimated noise"""
+
+
+class MedianKeys(Options):
+    """Parameters of the median filter."""
+
+    size: Annotated[Side, Flag(CONTENT, "N")] = 3
+    """side of the square in pixels, odd"""
+
+
+class CleaningKeys(Options):
+    """One way of cleaning images, with its parameters."""
+
+    clahe: ClaheKeys | None = None
+    """contrast limited adaptive histogram equalisation"""
+    denoise: DenoiseKeys | None = None
+    """non-local means, as strong as the estimated noise"""
+    median: MedianKeys | None = None
+    """median filter"""
+
+    @model_validator(mode="after")
+    def _check_single(self) -> "Self":
+        if sum(own is not None for _, own in self) != 1:
+            raise ArgumentError(f"must be one of {', '.join(CleaningKeys.model_fields)}")
+        return self
+
+
+def _read_cleaning(value: Any) -> Any:
+    """Return the mapping that a name stands for, with the default parameters."""
+    if value in (None, "none"):
+        return None
+    if isinstance(value, str) and value in CleaningKeys.model_fields:
+        return {value: {}}
+    if not isinstance(value, (Mapping, CleaningKeys)):
+        names = ", ".join(CleaningKeys.model_fields)
+        raise ArgumentError(f"must be {names}, none, or a mapping of one of them, not {quote(value)}")
     return value
 
 
@@ -87,8 +138,12 @@ class InputKeys(Options):
     """axes of the model input; default from the model"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""
-    clahe: Annotated[ClaheKeys | None, BeforeValidator(_read_clahe), Flag(INPUT, switch=True)] = None
-    """apply CLAHE to the images first"""
+    clean_input: Annotated[
+        CleaningKeys | None,
+        BeforeValidator(_read_cleaning),
+        Flag(INPUT, "clahe|denoise|median|none", complete=lambda: [*CleaningKeys.model_fields, "none"]),
+    ] = None
+    """clean the images first"""
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
     """method of resizing"""
     classes: Annotated[
@@ -131,10 +186,14 @@ class Runtime(Options):
 
 
 class Outputs(Options):
-    """Kept part of the outputs of models."""
+    """Computation and kept part of the outputs of models."""
 
     save: Annotated[Literal["logits", "top5"] | None, Flag(OUTPUT)] = None
     """outputs to keep; default logits for C sets, top5 for P sets"""
+    only_classes: Annotated[StrictBool, Flag(MODEL)] = False
+    """use only the outputs of the set's classes; --classes names all outputs"""
+    crops: Annotated[Literal[1, 10], BeforeValidator(_read_whole), Flag(INPUT)] = 1
+    """10: mean softmax of the corners, the centre and their mirrors, of the model's input size"""
     batch_size: Annotated[Count, Flag(MODEL, "N")] = 64
     """images per batch"""
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False

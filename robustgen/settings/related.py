@@ -1,6 +1,7 @@
 """Choices of the related benchmarks."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -21,7 +22,7 @@ from robustgen.settings.fields import (
     Whole,
     make_absolute,
 )
-from robustgen.settings.models import ClipLimit, ModelInput, Tiles
+from robustgen.settings.models import ClaheKeys, DenoiseKeys, MedianKeys, ModelInput
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 MODEL = Group.MODEL
@@ -61,16 +62,12 @@ class AugMixChoices(Choices):
     """operations to draw from; all adds those close to ImageNet-C"""
 
 
-# --- preprocess clahe ----------------------------------------------------------------------------
+# --- preprocess ------------------------------------------------------------------------------------
 
 
-class ClaheChoices(Choices):
-    """Choices of preprocess clahe."""
+class CleaningChoices(Choices):
+    """Choices of all commands of preprocess."""
 
-    clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X")] = 2.0
-    """limit of the contrast"""
-    tiles: Annotated[Tiles, Flag(CONTENT, "N")] = 8
-    """tiles along each side"""
     quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 95
     """quality of JPEG files"""
     edition: str | None = None
@@ -81,8 +78,27 @@ class ClaheChoices(Choices):
     """digest of the images that the source was made from"""
 
 
-class ClaheCommand(Options):
-    """Places of a data set before and after CLAHE."""
+class ClaheChoices(CleaningChoices, ClaheKeys):
+    """Choices of preprocess clahe."""
+
+
+class DenoiseChoices(CleaningChoices, DenoiseKeys):
+    """Choices of preprocess denoise."""
+
+
+class MedianChoices(CleaningChoices, MedianKeys):
+    """Choices of preprocess median."""
+
+
+CLEANING_CHOICES: Final[Mapping[str, type[CleaningChoices]]] = {
+    "clahe": ClaheChoices,
+    "denoise": DenoiseChoices,
+    "median": MedianChoices,
+}
+
+
+class CleaningCommand(Options):
+    """Places of a data set before and after cleaning."""
 
     source: Annotated[str, Flag(SOURCE, argument=True, name="SRC")]
     """the data set"""

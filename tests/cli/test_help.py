@@ -62,6 +62,7 @@ OTHERS = {
 _OF_SETS = "make-c make-p"
 _OF_SOURCES = f"{_OF_SETS} make-augmix config calibrate preview evaluate stream stream_ccc stream_measure"
 _OF_MODELS = "predict evaluate filter-a filter-o stream_measure"
+_PREPROCESS = "preprocess_clahe preprocess_denoise preprocess_median"
 SPEAKERS = {
     "": " ".join(name.replace(" ", "_") for name in COMMANDS),
     "commands": _OF_SETS,
@@ -70,7 +71,7 @@ SPEAKERS = {
     "cli/calibrate": "calibrate",
     "cli/compare": "compare",
     "cli/evaluate": "evaluate",
-    "cli/execution": "make-c make-p make-augmix make-icons run preprocess_clahe",
+    "cli/execution": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
     "cli/warm": "fetch",
     "cli/filter": "filter-a filter-o",
     "cli/preview": "preview",
@@ -78,7 +79,7 @@ SPEAKERS = {
     "cli/flags": "",
     "cli/make": _OF_SETS,
     "cli/stream": "stream",
-    "sets/dataset": "make-c make-p make-augmix make-icons run preprocess_clahe",
+    "sets/dataset": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
     # evaluate has no --split, only --set split=NAME.
     "sets/dataset/selection": _OF_SOURCES.replace(" evaluate", ""),
     "sets/dataset/mirror": _OF_SETS,
@@ -90,11 +91,11 @@ SPEAKERS = {
     "lab/evaluation/detection/reading": "score-detection",
     "lab/evaluation/predictions": "score score-ood",
     "lab/evaluation/store": "predict evaluate filter-a filter-o",
-    "sets/executors": f"{_OF_SETS} make-augmix make-icons preprocess_clahe run",
-    "sets/executors/jobs": f"{_OF_SETS} make-augmix make-icons evaluate preprocess_clahe run",
+    "sets/executors": f"{_OF_SETS} make-augmix make-icons {_PREPROCESS} run",
+    "sets/executors/jobs": f"{_OF_SETS} make-augmix make-icons evaluate {_PREPROCESS} run",
     "sets/executors/slurm": "make-c run",
     "files/registry": "list",
-    "files/set_files": "make-c make-p make-augmix make-icons run preprocess_clahe",
+    "files/set_files": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
     "sets/formats": _OF_SETS,
     "pixels/imaging/third_party": "make-c evaluate preview calibrate warm",
     "lab/inspection/conformance": "",
@@ -109,7 +110,7 @@ SPEAKERS = {
     "lab/models": _OF_MODELS,
     "lab/models/base": "predict evaluate stream_measure",
     "lab/related/training_copies": "make-augmix",
-    "lab/related/clahe_sets": "preprocess_clahe",
+    "lab/related/cleaned_sets": _PREPROCESS,
     "lab/related/filtration": "filter-a filter-o",
     "lab/related/icons": "make-icons",
     "lab/related/streams/measuring": "stream_measure",
@@ -127,7 +128,7 @@ SPEAKERS = {
     "settings/streams": "stream",
     "sets/sources": _OF_SOURCES,
     "sets/sources/labels": f"{_OF_SOURCES} list",
-    "sets/sources/trees": f"{_OF_SOURCES} list filter-a filter-o make-icons preprocess_clahe",
+    "sets/sources/trees": f"{_OF_SOURCES} list filter-a filter-o make-icons {_PREPROCESS}",
 }
 
 

@@ -25,7 +25,7 @@ from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store
-from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_saved
+from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_outputs, choose_saved
 from robustgen.lab.evaluation.predictions import EvaluateResult, digest_of
 from robustgen.lab.evaluation.rendering import Rendered, render
 from robustgen.lab.evaluation.store import (
@@ -44,6 +44,7 @@ from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut, prefetch
+from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import number_images
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config
@@ -118,7 +119,10 @@ def evaluate(
     default = edition if edition in PRESETS else "imagenet"
     given = taken.preprocessing, taken.overrides()
     chosen = [load_preprocessing(*given, default, model.preprocessing) for model in models]
-    classifiers = [Classifier(*each) for each in zip(models, chosen, strict=True)]
+    classifiers = [
+        Classifier(model, own, _choose_outputs(own, plan.source, options), options.crops)
+        for model, own in zip(models, chosen, strict=True)
+    ]
     for remark in plan.source.remarks():
         print_note(remark)
     keys = _list_keys(plan)
@@ -134,8 +138,8 @@ def evaluate(
                 folder, plan.source.location, settings, sizes, overwrite=options.overwrite
             )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
-        for each in classifiers:
-            print_note(f"input of {each.model.folder}: {each.preprocessing.describe()}")
+        for predictor, _ in checked:
+            print_note(predictor.describe())
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
@@ -145,11 +149,19 @@ def evaluate(
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
 
+def _choose_outputs(own: Preprocessing, source: Items[Any], options: Outputs) -> tuple[int, ...] | None:
+    """Return the numbers of the outputs for the classes of the source; None for all outputs."""
+    return choose_outputs(own, source.classes, source.location) if options.only_classes else None
+
+
 def _view(classifier: Classifier) -> Preprocessing:
-    """Return the part of a model's preprocessing that workers apply: resizing and equalisation."""
-    own = classifier.preprocessing
+    """Return the part of a model's preprocessing that workers apply: cleaning and resizing."""
+    own = classifier.view
     return replace(
-        PRESETS["imagenet"], input_size=own.input_size, clahe=own.clahe, interpolation=own.interpolation
+        PRESETS["imagenet"],
+        input_size=own.input_size,
+        clean_input=own.clean_input,
+        interpolation=own.interpolation,
     )
 
 
@@ -175,7 +187,7 @@ def _try_out(
     """Run a model on the image `first`, to check now that they match; return also the labels."""
     variant, root = plan.variants[0], plan.source.location
     pixels = first.pixels[variant.folder][_view(classifier)]
-    listed = classifier.preprocessing.classes
+    listed = None if options.only_classes else classifier.preprocessing.classes
     classes = classifier.count_classes(pixels, root, len(listed) if listed else plan.source.class_count)
     predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), options.batch_size)
     labels = number_images(plan.source, keys, listed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
-from robustgen.lab.evaluation.predictions import Pieces, Saved, digest_of, top5_entries
+from robustgen.lab.evaluation.predictions import Pieces, Saved, describe_outputs, digest_of, top5_entries
 from robustgen.lab.evaluation.store import (
     PredictionStore,
     choose_unit_size,
@@ -25,11 +25,12 @@ from robustgen.lab.evaluation.store import (
 from robustgen.lab.models import preprocessing as presets
 from robustgen.lab.models.base import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
-from robustgen.lab.models.preprocessing import Pixels
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
-from robustgen.sets.dataset.opening import EQUALISED, open_set
+from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
+from robustgen.sets.sources.classes import place_classes
 from robustgen.settings.models import ModelInput, Predicting, Runtime
 
 # Editions of published sets, which have no manifest, by format.
@@ -116,7 +117,22 @@ class Predictor:
             "preprocessing": self.classifier.preprocessing.settings(),
             "origins": dict(self.classifier.preprocessing.origins),
             "save": self.save,
+            # Defaults are omitted, so that predictions from before they existed can be resumed.
+            **({"crops": self.classifier.crops} if self.classifier.crops > 1 else {}),
+            **({"only_classes": self._list_outputs()} if self.classifier.outputs else {}),
         }
+
+    def _list_outputs(self) -> list[str]:
+        """Return the classes of the outputs that are used."""
+        names = self.classifier.preprocessing.classes or ()
+        return [names[output] for output in self.classifier.outputs or ()]
+
+    def describe(self) -> str:
+        """Return the line about the input and the outputs of the model."""
+        own = self.classifier
+        return (
+            f"input of {own.model.folder}: {own.preprocessing.describe()}{describe_outputs(self.settings())}"
+        )
 
     def check_labels(self, labels: NDArray[Any] | None, root: str) -> None:
         """Raise a SourceError if the set at `root` has labels outside the model's classes."""
@@ -176,7 +192,7 @@ class _PredictionRun:
     def _predict(self, name: str) -> None:
         unit, rows = self._units[name], list[NDArray[Any]]()
         (variant,) = unit.variants
-        prepare, stop = self._predictor.classifier.preprocessing.prepare, unit.start + len(unit.keys)
+        prepare, stop = self._predictor.classifier.view.prepare, unit.start + len(unit.keys)
         for pixels in self._set.batches(variant, self._step, unit.start, prepare, stop):
             keys = unit.keys[len(rows) * self._step :]
             rows.append(self._predictor.predict(pixels, keys, variant))
@@ -216,21 +232,29 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     (folder,) = name_folders(options.output, [opened.folder])
     given = taken.preprocessing, taken.overrides()
     chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
-    if chosen.classes:
+    outputs = None
+    if options.only_classes:
+        outputs = choose_outputs(chosen, data.classes, data.root)
+    elif chosen.classes:
         data = open_set(options.dataset, chosen.classes)
     for remark in data.remarks():
         print_note(remark)
-    if chosen.clahe and EQUALISED in data.manifest:
-        raise ConfigError(f"{options.dataset}: is already the result of CLAHE; --no-clahe uses it unchanged")
-    classifier = Classifier(opened, chosen)
+    if chosen.clean_input and CLEANED in data.manifest:
+        (earlier,) = data.manifest[CLEANED]
+        raise ConfigError(
+            f"{options.dataset}: is already the result of preprocess {earlier}; --clean-input none uses it "
+            "unchanged"
+        )
+    classifier = Classifier(opened, chosen, outputs, options.crops)
     first = data.variants[0]
     keys = data.keys_of(first)
-    classes = classifier.count_classes(next(data.batches(first, 1, stop=1))[0], data.root, data.class_count)
+    sample = next(data.batches(first, 1, prepare=classifier.view.clean, stop=1))[0]
+    classes = classifier.count_classes(sample, data.root, data.class_count)
     saved = choose_saved(options.save, data.kind, classes)
     predictor = Predictor(classifier, classes, saved, options.batch_size)
     settings = _describe_set(data) | predictor.settings()
     with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
-        print_note(f"input of {opened.folder}: {chosen.describe()}")
+        print_note(predictor.describe())
         run = _PredictionRun(data, predictor, store)
         run.predict_missing()
     kept = len(data) * len(keys) - run.made
@@ -244,6 +268,25 @@ def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:
             f"{root}: its images have several labels each, which prediction files cannot hold; make the set, "
             "and compute metrics.multi_label_balanced_error of their outputs"
         )
+
+
+def choose_outputs(
+    preprocessing: Preprocessing, names: Sequence[str] | None, location: str
+) -> tuple[int, ...]:
+    """Return the number of the model's output for each of the classes `names` of the set at `location`.
+
+    Raises
+    ------
+    ConfigError, SourceError
+        The set or the model has no class names, or the model lacks a class of the set.
+    """
+    if not names or not any(names):
+        raise ConfigError(f"--only-classes: {location} does not name its classes")
+    if len(names) == 1:
+        raise ConfigError(f"--only-classes: {location} has only one class")
+    if preprocessing.classes is None:
+        raise ConfigError("--only-classes: list the classes of all outputs of the model with --classes")
+    return tuple(place_classes(location, names, range(len(names)), preprocessing.classes).values())
 
 
 def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:
@@ -263,4 +306,5 @@ def _describe_set(written: WrittenSet) -> dict[str, Any]:
         "digest": manifest.get("digest"),
         "source_digest": manifest.get("source", {}).get("digest"),
         "keys": digest_of(written.keys_of(written.variants[0])),
+        **{key: value for key, value in manifest.items() if key == CLEANED},
     }

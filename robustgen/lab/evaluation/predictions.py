@@ -33,6 +33,7 @@ from robustgen.files.storage import Store, measure, open_store
 from robustgen.files.text_files import describe_difference
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, parse_variant
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 
 # Names of files that are no folder of severities.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
@@ -43,6 +44,23 @@ _CHUNK_BYTES = 1 << 26
 # Far larger than any real set (ten million images, four thousand letters a key), yet safe for memory.
 _MOST_IMAGES = 10_000_000
 _MOST_HEADER_BYTES, _MOST_KEY_BYTES, _MOST_ENTRY_BYTES, _MOST_ROW_BYTES = 1 << 16, 1 << 14, 1 << 30, 1 << 28
+
+
+def list_treatments(settings: Mapping[str, Any]) -> list[str]:
+    """Return the cleaning of the images and the crops that `predictions.json` records, if not as usual."""
+    given = settings.get("preprocessing")
+    places = settings.get("cleaned"), given.get("clean_input") if isinstance(given, Mapping) else None
+    names = [name for place in places if isinstance(place, Mapping) for name in place]
+    titles = [each.title for name, each in CLEANINGS.items() if name in names]
+    return titles + ["mean of ten crops"] * (settings.get("crops") == 10)
+
+
+def describe_outputs(settings: Mapping[str, Any]) -> str:
+    """Return how `predictions.json` says that outputs were computed, if not as usual, after a comma."""
+    only = settings.get("only_classes")
+    cleaned = ", a set cleaned by preprocess" if settings.get("cleaned") else ""
+    ten = ", mean of ten crops" if settings.get("crops") == 10 else ""
+    return cleaned + ten + (f", among the {len(only)} classes of the set" if isinstance(only, list) else "")
 
 
 # --- writing -------------------------------------------------------------------------------------

@@ -23,8 +23,9 @@ from robustgen.lab.inspection.report_pictures import (
     sample_set,
 )
 from robustgen.pixels.benchmarks.kinds import CLEAN, TITLES, Kind
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
-from robustgen.sets.dataset.opening import EQUALISED, open_set
+from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.base import WrittenSet
 
@@ -55,11 +56,9 @@ def list_facts(dataset: WrittenSet, sample: SetSample) -> Iterator[tuple[str, st
     if not manifest:
         yield "Images" if dataset.kind == "c" else "Sequences", f"{sample.total:,}"
         return
-    if clahe := get_part(manifest, EQUALISED):
-        yield (
-            "Preprocessing",
-            f"CLAHE, clip limit {clahe.get('clip_limit')}, {clahe.get('tiles')} tiles a side",
-        )
+    for name, parameters in get_part(manifest, CLEANED).items():
+        told = [f"{key.replace('_', ' ')} {value}" for key, value in parameters.items()]
+        yield "Preprocessing", ", ".join([CLEANINGS[name].title, *told])
     if scale := settings.get("scale"):
         which = "the size nearest to each image's" if scale == "nearest" else f"{scale} pixels"
         yield "Edition", f"{manifest.get('edition')}, constants for {which}"

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.pixels.imaging.colour import Clahe, clahe, look_up_channels
+from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
+from robustgen.pixels.imaging.colour import look_up_channels
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.settings.loading import check, load
 from robustgen.settings.models import Axes, Colour, InputKeys
@@ -27,7 +28,7 @@ from robustgen.settings.yaml_files import read_yaml
 
 Pixels = NDArray[np.uint8]
 Interpolation = Literal["bilinear", "bicubic"]
-_DESCRIBED: Final = ("mean", "std", "pixel_scale", "input_size", "clahe")
+_DESCRIBED: Final = ("mean", "std", "pixel_scale", "input_size", "clean_input")
 _INTERPOLATIONS: Final = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -46,8 +47,8 @@ class Preprocessing:
         Height and width that images are resized to; None: images must have the model's size.
     classes : tuple of str, optional
         Class folders in the order of the model's outputs.
-    clahe : Clahe, optional
-        Equalisation of the stored images, before they are resized.
+    clean_input : Cleaning, optional
+        Cleaning of the stored images, before they are resized.
     interpolation : {"bilinear", "bicubic"}
         Method of resizing.
     origins : dict of str to str
@@ -60,7 +61,7 @@ class Preprocessing:
     layout: Axes | None = None
     input_size: tuple[int, int] | None = None
     classes: tuple[str, ...] | None = None
-    clahe: Clahe | None = None
+    clean_input: Cleaning | None = None
     interpolation: Interpolation = "bilinear"
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -91,16 +92,16 @@ class Preprocessing:
         return resize(pixels, width, height, _INTERPOLATIONS[self.interpolation])
 
     def prepare(self, pixels: Pixels) -> Pixels:
-        """Return an image (H, W, 3) or frames (T, H, W, 3), equalised and resized if so configured."""
-        return self.resize(self.equalise(pixels))
+        """Return an image (H, W, 3) or frames (T, H, W, 3), cleaned and resized if so configured."""
+        return self.resize(self.clean(pixels))
 
-    def equalise(self, pixels: Pixels) -> Pixels:
-        """Return an image (H, W, 3) or frames (T, H, W, 3) after CLAHE, if configured."""
-        if self.clahe is None:
+    def clean(self, pixels: Pixels) -> Pixels:
+        """Return an image (H, W, 3) or frames (T, H, W, 3), cleaned if so configured."""
+        if self.clean_input is None:
             return pixels
         if pixels.ndim == 4:
-            return np.stack([clahe(frame, self.clahe) for frame in pixels])
-        return clahe(pixels, self.clahe)
+            return np.stack([self.clean_input.apply(frame) for frame in pixels])
+        return self.clean_input.apply(pixels)
 
     def describe(self) -> str:
         """Return what the model is given, and where each setting comes from, in one line for people."""
@@ -110,7 +111,7 @@ class Preprocessing:
             "std": f"std {_format_colour(self.std)}",
             "pixel_scale": f"scale {f'1/{1 / scale:g}' if scale < 1 else f'{scale:g}'}",
             "input_size": f"size {size[0]} x {size[1]}" if size else None,
-            "clahe": "CLAHE" if self.clahe else None,
+            "clean_input": self.clean_input and self.clean_input.title,
         }
         told = [
             f"{text} ({self.origins[key]})" if key in self.origins else text
@@ -121,9 +122,10 @@ class Preprocessing:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the predictions, as plain values."""
-        plain = json.loads(json.dumps(asdict(self) | {"origins": None}))
+        cleaning = self.clean_input and self.clean_input.settings()
+        plain = json.loads(json.dumps(asdict(self) | {"origins": None, "clean_input": cleaning}))
         # Defaults are omitted, so that the settings of a model stay the same when a key is added.
-        usual = {"clahe": None, "interpolation": "bilinear", "origins": None}
+        usual = {"clean_input": None, "interpolation": "bilinear", "origins": None}
         return {key: value for key, value in plain.items() if key not in usual or value != usual[key]}
 
 
@@ -197,8 +199,9 @@ def _originate(own: Preprocessing, origin: str) -> Preprocessing:
 def _override(base: Preprocessing, keys: InputKeys, origins: Mapping[str, str]) -> Preprocessing:
     """Return `base` with the given `keys`, which come from `origins`."""
     given = {key: getattr(keys, key) for key in keys.model_fields_set}
-    if "clahe" in given:
-        given["clahe"] = keys.clahe and Clahe(keys.clahe.clip_limit, keys.clahe.tiles)
+    if keys.clean_input:
+        ((name, own),) = keys.clean_input.model_dump(exclude_none=True).items()
+        given["clean_input"] = CLEANINGS[name](**own)
     known = {key: origin for key, origin in origins.items() if key in _DESCRIBED}
     return replace(base, **given, origins={**base.origins, **known})
 

@@ -1,1 +1,1 @@
-"""The related benchmarks: AugMix, filtration, icons, subtypes, streams, and CLAHE for whole sets."""
+"""The related benchmarks: AugMix, filtration, icons, subtypes, streams, and cleaned sets."""

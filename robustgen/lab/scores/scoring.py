@@ -14,9 +14,11 @@ from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.predictions import (
     ABOUT,
     Predictions,
+    describe_outputs,
     digest_of,
     find_folders,
     is_unfinished,
+    list_treatments,
     map_labels,
     open_predictions,
 )
@@ -113,7 +115,7 @@ def score(
     if dataset:
         _check_keys(opened[0], dataset, notes)
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
-    chosen = _choose_baseline(baseline, opened, difficulty)
+    chosen = _choose_baseline(baseline, opened, difficulty, notes)
     names = _names(folders, opened)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
@@ -121,9 +123,15 @@ def score(
         _doubt_labels(each, model, notes)
     models = _choose_levels(models, chosen, notes if is_common else [])
     _say_averaged(opened, notes)
+    _say_treatments(names, opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
     published = choose_published(models, difficulty, notes) if compare_with and is_common else []
+    if published and "only_classes" in opened[0].settings:
+        notes.append("published values are of all outputs of the models: none is compared")
+        published = []
+    if published and any(list_treatments(each.settings) for each in opened):
+        notes.append("published values are of one crop of each image, without any cleaning")
     report = Report(
         models,
         chosen,
@@ -179,7 +187,8 @@ def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> lis
     found = dict[str, list[str]]()
     for name, each in zip(names, opened, strict=True):
         if own := read_recorded(each.settings, f"{each.root}/{ABOUT}: preprocessing"):
-            found.setdefault(own.describe(), []).append(name)
+            text = own.describe() + describe_outputs(each.settings)
+            found.setdefault(text, []).append(name)
     return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
 
 
@@ -212,7 +221,20 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
         if own and known and own != known:
             same = "of the same names, but of other sizes"
             raise SourceError(f"{other.root}: made from other source images than {first.root}: {same}")
+        _check_outputs(first, other)
         _check_labels(first, other)
+
+
+def _check_outputs(first: Predictions, other: Predictions) -> None:
+    """Raise a SourceError if two models choose among different classes, which one of them says."""
+    known, own = (each.settings.get("only_classes") for each in (first, other))
+    says = [bool(each.settings) for each in (first, other)]
+    if known != own and (all(says) or first.classes != other.classes):
+        texts = [f"{len(each)} classes" if each else "all of its outputs" for each in (own, known)]
+        raise SourceError(
+            f"{other.root}: predicted among {texts[0]}, {first.root} among {texts[1]}: score them one after "
+            "the other, or use predict --only-classes for both or for neither"
+        )
 
 
 def _check_labels(first: Predictions, other: Predictions) -> None:
@@ -251,11 +273,14 @@ def _check_keys(predictions: Predictions, dataset: PictureSet, notes: list[str])
         raise SourceError(f"{predictions.root}: not the images of {dataset.root}: {reason}")
 
 
-def _choose_baseline(text: str | None, opened: Sequence[Predictions], difficulty: int) -> Baseline | None:
+def _choose_baseline(
+    text: str | None, opened: Sequence[Predictions], difficulty: int, notes: list[str]
+) -> Baseline | None:
     if text and text not in _NAMED_BASELINES:
         if not (own := _open_baseline(text)):
             return read_baseline(Path(text))
         _check_mixture([opened[0], own])
+        _say_treatments([opened[0].root, own.root], [opened[0], own], notes)
         return take_baseline(read_scores(own, _names([text], [own])[0], difficulty))
     why = _doubt_alexnet(opened, difficulty)
     if text == "alexnet" and why:
@@ -342,6 +367,18 @@ def _say_averaged(opened: Sequence[Predictions], notes: list[str]) -> None:
     if first.kind == "p" and (edition.startswith("cifar") or first.classes in (10, 100)):
         ten = ", ".join(COMMON_PERTURBATIONS)
         notes.append(f"means are over {ten}; the published cifar-p-eval has spatter instead of snow")
+
+
+def _say_treatments(names: Sequence[str], opened: Sequence[Predictions], notes: list[str]) -> None:
+    """Add a note if some models were given cleaned images, or ten crops, and others were not."""
+    found = dict[str, list[str]]()
+    for name, each in zip(names, opened, strict=True):
+        found.setdefault(" and ".join(list_treatments(each.settings)) or "images as they are", []).append(
+            name
+        )
+    if len(found) > 1:
+        texts = (f"{', '.join(alike)}: {text}" for text, alike in found.items())
+        notes.append(f"the inputs of the models differ: {'; '.join(texts)}")
 
 
 def _describe_origin(predictions: Predictions) -> str:

@@ -3,7 +3,7 @@
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
@@ -118,11 +118,35 @@ def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
     ImageError
         The image is smaller than the crop.
     """
-    rows, columns = image.shape[:2]
+    bottom, right = _measure_margins(image, width, height)
+    top, left = round(bottom / 2), round(right / 2)
+    return np.ascontiguousarray(image[top : top + height, left : left + width])
+
+
+def crop_ten(images: Rgb, width: int, height: int) -> Iterator[Rgb]:
+    """Yield the four corners and the centre of images (..., H, W, 3), then those of the mirrored images.
+
+    Krizhevsky et al., 2012, section 4.1. Each has shape (..., height, width, 3); offsets of the centre are
+    rounded half to even.
+
+    Raises
+    ------
+    ImageError
+        The images are smaller than the crop.
+    """
+    bottom, right = _measure_margins(images, width, height)
+    places = [(top, left) for top in (0, bottom) for left in (0, right)]
+    for each in (images, images[..., ::-1, :]):
+        for top, left in (*places, (round(bottom / 2), round(right / 2))):
+            yield np.ascontiguousarray(each[..., top : top + height, left : left + width, :])
+
+
+def _measure_margins(images: Rgb, width: int, height: int) -> tuple[int, int]:
+    """Return the rows and columns of images (..., H, W, 3) that a crop leaves out."""
+    rows, columns = images.shape[-3:-1]
     if rows < height or columns < width or not height or not width:
         raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
-    top, left = round((rows - height) / 2.0), round((columns - width) / 2.0)
-    return np.ascontiguousarray(image[top : top + height, left : left + width])
+    return rows - height, columns - width
 
 
 def affine(

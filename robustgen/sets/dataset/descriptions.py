@@ -18,6 +18,7 @@ from robustgen.files.set_files import SUMS
 from robustgen.files.storage import Store
 from robustgen.files.text_files import read_sums
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.formats.shards import FOLDER
 from robustgen.sets.formats.trees import find_pattern
@@ -122,7 +123,7 @@ def _describe_labels(manifest: Mapping[str, Any]) -> list[str]:
 
 def _body(manifest: Mapping[str, Any]) -> str:
     settings, versions = manifest["settings"], manifest["settings"]["versions"]
-    choices = [f"{name} {settings[name]}" for name in ("edition", "seed", "clahe") if name in settings]
+    choices = [f"{name} {settings[name]}" for name in ("edition", "seed", *CLEANINGS) if name in settings]
     text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
     names = ("dataset", "kind", "images", "digest", "licence", "citation")
     return text.format(

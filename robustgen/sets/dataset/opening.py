@@ -10,6 +10,7 @@ from robustgen.files.set_files import MANIFEST, STATE, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, parse_variant
 from robustgen.pixels.benchmarks.registry import MEDMNIST
+from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_manifest
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import FORMATS
@@ -18,8 +19,9 @@ from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.shards import FOLDER, ParquetShards, Shards, WebDatasetShards
 from robustgen.sets.formats.trees import Tree
 
-EQUALISED = "CLAHE"
-"""Kind of a set that `robustgen preprocess clahe` created from another set."""
+CLEANED = "cleaned"
+"""Key of the cleaning in the manifest of a set that `robustgen preprocess` created from another set."""
+_CLEANINGS = {each.title: each for each in CLEANINGS.values()}
 _LEVELS = tuple(map(str, BENCHMARKS["c"].levels))
 
 
@@ -70,8 +72,8 @@ def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> 
 def read_manifest_of(store: Store) -> dict[str, Any]:
     """Return the content of the manifest of a set; empty if there is none.
 
-    For a set processed with CLAHE, kind and source digest are those of the original set, so that both can be
-    scored together, and ``"CLAHE"`` contains the parameters.
+    For a cleaned set, kind and source digest are those of the original set, so that both can be scored
+    together, and ``"cleaned"`` contains the name of the cleaning and its parameters.
 
     Raises
     ------
@@ -92,12 +94,12 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
     if manifest and not manifest["complete"] and not manifest["failures"]:
         command = name_command(manifest["kind"])
         raise SourceError(f"{store.location}: is not complete; {command} resumes its run")
-    if manifest.get("kind") == EQUALISED:
-        config = manifest["config"]
+    if (kind := manifest.get("kind")) in _CLEANINGS:
+        config, name = manifest["config"], _CLEANINGS[kind].name
         manifest |= {
             "kind": config.get("benchmark"),
             "source": manifest["source"] | {"digest": config.get("origin")},
-            EQUALISED: manifest["settings"].get("clahe"),
+            CLEANED: {name: manifest["settings"].get(name)},
         }
     return manifest
 

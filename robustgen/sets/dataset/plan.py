@@ -137,7 +137,9 @@ class Plan:
         levels = self.choices.get("levels")
         return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
-            "versions": list_versions(self.choices.get("libjpeg", "turbo")) | self.writer.versions(),
+            "versions": list_versions(self.choices.get("libjpeg", "turbo"))
+            | self.writer.versions()
+            | self.recipe.versions(),
             # Sets that were created before there were levels have no such key.
             **({"levels": levels} if levels else {}),
         }

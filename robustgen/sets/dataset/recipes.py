@@ -71,17 +71,19 @@ class Recipe(ABC, Generic[Loaded]):
 
     Attributes
     ----------
-    title : str
-        Name of this kind of set in ``dataset.json``.
     noun : str
         Name of one output: image or sequence.
     images_at_once : int
         Number of images that a worker processes at once.
     """
 
-    title: ClassVar[str]
     noun: ClassVar[str] = "image"
     images_at_once: ClassVar[int] = 4
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Return the name of this kind of set in ``dataset.json``."""
 
     @property
     def keeps_size(self) -> bool:
@@ -115,6 +117,10 @@ class Recipe(ABC, Generic[Loaded]):
     @abstractmethod
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return all that decides the pixels of `variants` as JSON values, ``"parameters"`` by folder."""
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of libraries that decide the pixels, apart from those of every set."""
+        return {}
 
     def list_companions(self, list_all: Callable[[], SetListing], writer: Writer) -> Mapping[str, bytes]:
         """Return the small files about the outputs of all images: path below the output to content."""
@@ -155,6 +161,11 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_bound": {}}
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Return the name of this kind of set in ``dataset.json``."""
 
     @property
     def keeps_size(self) -> bool:

@@ -123,7 +123,7 @@ class UnitJob:
         """Raise an error if this worker has other library versions than the run, or cannot see its files."""
         wanted, location = self.versions, self.state.root.location
         here = list_versions("ijg" if wanted["libjpeg"].startswith("IJG") else "turbo")
-        here |= self.writer.versions()
+        here |= self.writer.versions() | self.recipe.versions()
         others = [
             f"{name} {here.get(name)}, not {wanted[name]}"
             for name in wanted

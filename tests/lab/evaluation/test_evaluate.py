@@ -161,7 +161,7 @@ def test_two_severities_need_no_baseline(digits, model, tmp_path):
 def test_the_index_of_the_source_is_kept(digits, model, written, tmp_path, monkeypatch):
     source = put_tar(tmp_path / "a.tar", files_of(digits))
     some = (*FOLDER, "--corruptions", "fog", "--severities", "1,3", *BATCH, "--jobs", "2")
-    evaluate(source, model, tmp_path / "p", *some, "--no-clean")
+    evaluate(source, model, tmp_path / "p", *some, "--set", "clean=false")
     assert (tmp_path / "p" / "digits" / ".robustgen" / "source-index").is_file()
     monkeypatch.setattr("robustgen.sets.sources.trees.ArchiveTree.build", None)
     evaluate(source, model, tmp_path / "p", *FOLDER, *FEW_C, *BATCH, "--jobs", "2")
@@ -194,7 +194,9 @@ def test_several_models_see_the_images_as_each_wants(digits, model, written, tmp
 
 def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
     model = put_model(tmp_path / "any.onnx", sides=("h", "w"))
-    evaluate_as_written("make-c", digits, model, tmp_path, FOG[:6], "--input-size", "32", "--clahe")
+    evaluate_as_written(
+        "make-c", digits, model, tmp_path, FOG[:6], "--input-size", "32", "--clean-input", "clahe"
+    )
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "filter-a", "filter-o"])
@@ -246,7 +248,7 @@ def test_a_run_goes_on_where_it_was_cut_off(digits, model, written, tmp_path, mo
 
 def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, model, tmp_path, monkeypatch):
     source = shutil.copytree(digits, tmp_path / "source")
-    flags = (*FOLDER, "--severities", "1", "--no-clean", *BATCH, "--jobs", "1", "--corruptions")
+    flags = (*FOLDER, "--severities", "1", "--set", "clean=false", *BATCH, "--jobs", "1", "--corruptions")
     evaluate_until(4, monkeypatch, source, model, tmp_path / "p", *flags, "fog")
     victim = sorted(source.rglob("*.png"))[3]
     victim.write_bytes(victim.read_bytes()[:80].ljust(victim.stat().st_size, b"\0"))
@@ -335,16 +337,16 @@ def empty(path):
 @pytest.mark.parametrize("damage", [cut_short, empty])
 @pytest.mark.parametrize("suffix", ["json", "npy"])
 def test_what_was_lost_is_predicted_again(digits, model, written, tmp_path, monkeypatch, suffix, damage):
-    evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *FOG, "--no-clean")
+    evaluate_until(4, monkeypatch, digits, model, tmp_path / "p", *FOG, "--set", "clean=false")
     (path,) = (tmp_path / "p" / "digits" / ".robustgen").rglob(f"{16 * '?'}.{suffix}")
     damage(path)
-    result = evaluate(digits, model, tmp_path / "p", *FOG, "--no-clean")
+    result = evaluate(digits, model, tmp_path / "p", *FOG, "--set", "clean=false")
     assert f"{IMAGES} images predicted" in result.stdout
     assert predictions(tmp_path / "p" / "digits") == {"fog/1.npz": written["fog/1.npz"]}
 
 
 def test_records_name_the_images_that_were_read(digits, model, tmp_path):
-    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "1", "--no-clean", "--corruptions")
+    flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "1", "--set", "clean=false", "--corruptions")
     source = shutil.copytree(digits, tmp_path / "source")
     evaluate(source, model, tmp_path / "p", *flags, "fog")
     records = records_of(tmp_path / "p" / "digits")
@@ -365,7 +367,7 @@ def test_a_finished_variant_keeps_what_another_run_began(digits, model, written,
     flags = (*FOLDER, *BATCH, "--jobs", "1", "--severities", "3,1", "--corruptions")
     # Two calls find out whether all fits; the next five are the units of the first batch.
     evaluate_until(8, monkeypatch, digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
-    evaluate(digits, model, tmp_path / "p", *flags, "fog", "--no-clean")
+    evaluate(digits, model, tmp_path / "p", *flags, "fog", "--set", "clean=false")
     result = evaluate(digits, model, tmp_path / "p", *flags, "gaussian_noise,fog")
     assert f"{3 * (IMAGES - 8)} images predicted" in result.stdout
     assert predictions(tmp_path / "p" / "digits") == written
@@ -497,12 +499,12 @@ def test_a_variant_of_fewer_images_is_not_added(digits, model, tmp_path, monkeyp
 
 def test_a_model_that_is_added_is_not_shown_what_failed(digits, model, tmp_path):
     source, _ = damaged_copy(digits, tmp_path, 3)
-    first = evaluate(source, model, tmp_path / "p", *FOG, "--no-clean", status=1)
+    first = evaluate(source, model, tmp_path / "p", *FOG, "--set", "clean=false", status=1)
     assert f"{IMAGES - 1} images predicted" in first.stdout
     other = put_model(tmp_path / "other.onnx", scale=2.0)
-    both = evaluate(source, other, tmp_path / "p", *FOG, "--no-clean", "--model", model, status=1)
+    both = evaluate(source, other, tmp_path / "p", *FOG, "--set", "clean=false", "--model", model, status=1)
     assert f"{IMAGES - 1} images predicted" in both.stdout and f"{IMAGES - 1} were there" in both.stdout
-    alone = evaluate(source, other, tmp_path / "p", *FOG, "--no-clean", status=1)
+    alone = evaluate(source, other, tmp_path / "p", *FOG, "--set", "clean=false", status=1)
     assert "0 images predicted" in alone.stdout and f"{IMAGES - 1} were there" in alone.stdout
 
 

@@ -86,7 +86,7 @@ def test_a_set_without_a_name_of_its_own_is_called_like_its_folder(copied):
 def test_a_set_that_went_through_clahe_says_so(c_set, tmp_path):
     cli("preprocess", "clahe", c_set, tmp_path / "equal", "--clip-limit", "3", "--jobs", "1")
     page = report(tmp_path / "equal")
-    assert "CLAHE, clip limit 3.0, 8 tiles a side" in page.text
+    assert "CLAHE, clip limit 3.0, tiles 8" in page.text
     assert "not recorded" not in page.text
 
 

@@ -338,7 +338,7 @@ def test_images_are_equalised_before_they_are_cropped(model, classes, tmp_path):
     (tmp_path / "in" / "red").mkdir(parents=True)
     Image.fromarray(pixels).save(tmp_path / "in" / "red" / "dim.png")
     found = []
-    for name, flags in (("plain", ()), ("clahe", ("--clahe",))):
+    for name, flags in (("plain", ()), ("clahe", ("--clean-input", "clahe"))):
         loose = ("--classes", classes, "--max-confidence", "1", *flags)
         filter_a(tmp_path / "in", model, tmp_path / name, *loose)
         found += [entry["confidence"] for entry in lines_of(tmp_path / name / "shortlist.jsonl")]

@@ -9,7 +9,7 @@ import pytest
 from scipy import fft, special
 
 from robustgen.pixels.imaging import weather_effects
-from robustgen.pixels.imaging.colour import Clahe, clahe
+from robustgen.pixels.imaging.cleaning import Clahe, clahe
 from robustgen.pixels.imaging.kernels import drawing, draws, exact, fourier, warps
 from robustgen.pixels.imaging.noise_fields import plan_transform
 from tests.helpers import photo

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.geometry import centre_crop, resize_shorter
+from robustgen.pixels.imaging.geometry import centre_crop, crop_ten, resize_shorter
 
 SHARE: Final = 0.875
 """Side of the crop relative to the shorter side of the resized image: 224 / 256, as in ImageNet tests."""
@@ -47,15 +47,7 @@ class Geometry:
 
         Krizhevsky et al., 2012, section 4.1.
         """
-        resized = self.resize(image)
-        return np.concatenate([self._five(resized), self._five(resized[:, ::-1])])
-
-    def _five(self, image: Rgb) -> Rgb:
-        """Yield top left, top right, bottom left, bottom right, centre."""
-        height, width = self.height, self.width
-        rows, columns = (slice(height), slice(-height, None)), (slice(width), slice(-width, None))
-        corners = [image[row, column] for row in rows for column in columns]
-        return np.stack([*corners, centre_crop(image, width, height)])
+        return np.stack([*crop_ten(self.resize(image), self.width, self.height)])
 
 
 def geometry(height: int, width: int, shorter: int | None = None) -> Geometry:

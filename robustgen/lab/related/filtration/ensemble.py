@@ -20,14 +20,14 @@ from robustgen.lab.related.filtration.crops import Geometry, geometry
 from robustgen.lab.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.metrics import softmax
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.colour import Clahe
+from robustgen.pixels.imaging.cleaning import Cleaning
 from robustgen.settings.class_lists import read_classes
 from robustgen.settings.models import Runtime
 from robustgen.settings.related import Filtering
 
 Outputs = Literal["logits", "probabilities"]
-# Settings that decide the input of a model: crops, and equalisation before them.
-View = tuple[Geometry, Clahe | None]
+# Settings that decide the input of a model: crops, and cleaning before them.
+View = tuple[Geometry, Cleaning | None]
 Crops = dict[View, Rgb]
 
 USUAL_SIDE: Final = 224
@@ -57,12 +57,12 @@ class Member:
     @property
     def view(self) -> View:
         """Return all settings that decide the model's input."""
-        return self.geometry, self.classifier.preprocessing.clahe
+        return self.geometry, self.classifier.preprocessing.clean_input
 
     def crops(self, image: Rgb, ten: bool) -> Rgb:
         """Return the crops of `image` for the model: uint8 (10 or 1, height, width, 3)."""
-        equalised = self.classifier.preprocessing.equalise(image)
-        return self.geometry.crop_ten(equalised) if ten else self.geometry.crop_centre(equalised)
+        cleaned = self.classifier.preprocessing.clean(image)
+        return self.geometry.crop_ten(cleaned) if ten else self.geometry.crop_centre(cleaned)
 
     def probabilities(self, images: Rgb, classes: Sequence[str]) -> Floats:
         """Return probabilities (n, classes) among `classes` for crops, uint8 (n, H, W, 3).

@@ -1,11 +1,11 @@
-"""`robustgen preprocess clahe`: apply CLAHE to a set of images and keep its layout.
+"""`robustgen preprocess`: clean a set of images and keep its layout.
 
 A C set, whose images have a file or a row in each variant, is processed image by image; any other folder
 of images file by file. `robustgen predict` reads the result like the original.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +17,9 @@ from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import TITLES, Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
-from robustgen.pixels.imaging.colour import Clahe, clahe
+from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.sets.dataset.opening import EQUALISED, open_set, read_manifest_of
+from robustgen.sets.dataset.opening import CLEANED, open_set, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.selection import select_keys
@@ -29,7 +29,7 @@ from robustgen.sets.formats.encoders import OriginalEncoder
 from robustgen.sets.formats.trees import SequenceFolder, Tree, TreeWriter
 from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.folder import ImageFolder
-from robustgen.settings.related import ClaheChoices
+from robustgen.settings.related import CLEANING_CHOICES, CleaningChoices
 
 VariantReader = Callable[[Variant], Rgb]
 """A function that reads an image in one variant of a set: uint8 (H, W, 3)."""
@@ -39,51 +39,58 @@ VariantReader = Callable[[Variant], Rgb]
 
 
 @dataclass(frozen=True)
-class _Preprocessing:
-    """CLAHE of every file.
+class _CleaningRecipe:
+    """Cleaning of every file.
 
     Attributes
     ----------
-    parameters : Clahe
+    cleaning : Cleaning
     digest : str, optional
         Digest of the source, if file sizes cannot show whether it has changed.
     """
 
-    parameters: Clahe
+    cleaning: Cleaning
     digest: str | None = None
 
-    title = EQUALISED
+    @property
+    def title(self) -> str:
+        """Return the kind of the set."""
+        return self.cleaning.title
 
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return the parameters, which are the same for all variants."""
         return {
-            "kind": "clahe",
-            "clahe": asdict(self.parameters),
+            "kind": self.cleaning.name,
+            **self.cleaning.settings(),
             "source_digest": self.digest,
             "parameters": {variant.folder: {} for variant in variants},
         }
 
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the libraries of the cleaning."""
+        return self.cleaning.versions()
 
-class ImageRecipe(_Preprocessing, Recipe[Rgb]):
-    """CLAHE of an image, which has one file."""
+
+class ImageRecipe(_CleaningRecipe, Recipe[Rgb]):
+    """Cleaning of an image, which has one file."""
 
     def prepare(self, loaded: Decoded) -> Rgb:
         """Return the pixels of the image."""
         return as_rgb(loaded)
 
     def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
-        """Equalise the image."""
-        return clahe(prepared, self.parameters)
+        """Clean the image."""
+        return self.cleaning.apply(prepared)
 
 
-class VariantsRecipe(_Preprocessing, Recipe[VariantReader]):
-    """CLAHE of each variant of an image."""
+class VariantsRecipe(_CleaningRecipe, Recipe[VariantReader]):
+    """Cleaning of each variant of an image."""
 
     def make(
         self, variant: Variant, key: str, prepared: VariantReader, shared: dict[str, Any] | None = None
     ) -> Rgb:
-        """Read the image in `variant` and equalise it."""
-        return clahe(prepared(variant), self.parameters)
+        """Read the image in `variant` and clean it."""
+        return self.cleaning.apply(prepared(variant))
 
 
 class _SetImages(Items[VariantReader]):
@@ -140,8 +147,8 @@ class _SetImages(Items[VariantReader]):
 # --- the plan ------------------------------------------------------------------------------------
 
 
-def plan_clahe(choices: ClaheChoices) -> Plan:
-    """Return the plan of equalising all images of the source.
+def plan_cleaning(choices: CleaningChoices) -> Plan:
+    """Return the plan of cleaning all images of the source.
 
     Raises
     ------
@@ -151,18 +158,21 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     root = open_store(choices.source or "")
     check_folder(root)
     manifest = read_manifest_of(root)
-    if EQUALISED in manifest:
-        raise SourceError(f"{root.location}: is already the result of CLAHE")
+    if CLEANED in manifest:
+        (earlier,) = manifest[CLEANED]
+        raise SourceError(f"{root.location}: is already the result of preprocess {earlier}")
+    name = next(name for name, each in CLEANING_CHOICES.items() if isinstance(choices, each))
+    row = CLEANINGS[name]
+    cleaning = row(**{each.name: getattr(choices, each.name) for each in fields(row)})  # type: ignore[arg-type]
     images = _SetImages(root.location)
-    dataset = images.written if _is_c_set(images, root, manifest) else None
+    dataset = images.written if _is_c_set(images, root, manifest, name) else None
     source: Items[Any] = images if dataset else ImageFolder(root.location)
     keys = select_keys(source, choices)
-    variants = dataset.variants if dataset else (Variant("clahe", 0, ""),)
+    variants = dataset.variants if dataset else (Variant(name, 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)
     # The sizes of files show changes; rows of arrays do not.
     digest = None if dataset is None or isinstance(dataset, Tree) else manifest.get("digest")
-    parameters = Clahe(choices.clip_limit, choices.tiles)
-    recipe: Recipe[Any] = VariantsRecipe(parameters, digest) if dataset else ImageRecipe(parameters, digest)
+    recipe: Recipe[Any] = VariantsRecipe(cleaning, digest) if dataset else ImageRecipe(cleaning, digest)
     known = {key: manifest.get(key) for key in ("dataset", "edition") if manifest.get(key)}
     if dataset:
         known |= {"benchmark": manifest.get("kind"), "origin": manifest.get("source", {}).get("digest")}
@@ -170,7 +180,7 @@ def plan_clahe(choices: ClaheChoices) -> Plan:
     return assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
 
 
-def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any]) -> bool:
+def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: str) -> bool:
     """Return whether `root` has a C set, whose variants are folders or arrays directly in it.
 
     Raises
@@ -192,7 +202,9 @@ def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any]) -> bool
     if written.kind == "p":
         first = written[written.variants[0]]
         if not isinstance(first, SequenceFolder) or not first.has_frames(first.keys()[0]):
-            raise SourceError(f"{root.location}: contains sequences; use robustgen predict --clahe instead")
+            raise SourceError(
+                f"{root.location}: contains sequences; use robustgen predict --clean-input {name} instead"
+            )
         return False
     # The folders of an unpacked archive may not be those that make-c uses.
     return not isinstance(written, Tree) or all(

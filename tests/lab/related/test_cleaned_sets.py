@@ -1,89 +1,23 @@
-"""CLAHE: the function, `predict --clahe`, and `preprocess clahe` of every layout."""
+"""Cleaning: `predict --clean-input`, and `preprocess` of every layout."""
 
 import json
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 
-import cv2
 import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, ConfigError
+from robustgen.errors import ConfigError
 from robustgen.lab.models import preprocessing
-from robustgen.pixels.imaging.colour import Clahe, clahe
+from robustgen.pixels.imaging.cleaning import Clahe, Denoise, Median, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.opening import open_set
 from tests.digits import PLAIN, put_folder
 from tests.helpers import cifar_folder, cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo, tree
 
 IMAGES = 30
+CLEANED = ("--clean-input", "clahe")
 FEW = ("--corruptions", "gaussian_noise,fog", "--severities", "1,3", "--jobs", "1")
-
-
-# --- the function --------------------------------------------------------------------------------
-
-
-def lightness(image):
-    return cv2.cvtColor(image, cv2.COLOR_RGB2LAB)[..., 0].astype(float)
-
-
-def test_low_contrast_is_raised_and_hues_stay():
-    pale = (photo(96, 80) // 6 + 100).astype(np.uint8)
-    result = clahe(pale)
-    assert lightness(result).std() > 1.8 * lightness(pale).std()
-    before, after = (cv2.cvtColor(image, cv2.COLOR_RGB2LAB)[..., 1:].astype(int) for image in (pale, result))
-    assert np.abs(before - after).max() <= 4
-
-
-def test_one_tile_without_a_limit_is_plain_equalisation():
-    grey = np.tile(np.arange(64, dtype=np.uint8)[:, None], (64, 1, 3))
-    result, levels = lightness(clahe(grey, Clahe(clip_limit=256.0, tiles=1)))[0], lightness(grey)[0]
-    # Of a histogram, the share of pixels that are not lighter.
-    assert np.abs(result - [255 * (levels <= level).mean() for level in levels]).max() <= 2
-
-
-def test_a_tighter_limit_changes_less():
-    pale = (photo(96, 80) // 6 + 100).astype(np.uint8)
-    gains = [lightness(clahe(pale, Clahe(limit, 4))).std() for limit in (1.0, 2.0, 4.0)]
-    assert gains == sorted(gains) and gains[0] < gains[-1]
-
-
-@pytest.mark.parametrize("size", [(1, 1), (1, 9), (5, 3), (33, 47), (64, 64)])
-def test_any_size_and_the_argument_stays(size):
-    image = photo(*size)
-    before = image.copy()
-    result = clahe(image, Clahe(tiles=8))
-    assert result.shape == image.shape and result.dtype == np.uint8
-    np.testing.assert_array_equal(image, before)
-
-
-def test_threads_do_not_disturb_each_other():
-    images = [photo(64, 64, seed) // (1 + seed % 4) for seed in range(24)]
-    with ThreadPoolExecutor(8) as pool:
-        for _ in range(5):
-            for image, result in zip(images, pool.map(clahe, images), strict=True):
-                np.testing.assert_array_equal(result, clahe(image))
-
-
-def test_other_than_images_are_refused():
-    with pytest.raises(ArgumentTypeError, match="dtype uint8, not float64"):
-        clahe(np.zeros((8, 8, 3)))
-    grey = photo(16, 16)[..., 0]
-    np.testing.assert_array_equal(clahe(grey), clahe(np.stack([grey] * 3, -1)))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"clip_limit": value} for value in (0, -1.0, np.nan, np.inf, 257)),
-        *({"tiles": value} for value in (0, -1, 2.5, 65)),
-    ],
-)
-def test_parameters_out_of_range_are_refused(wrong):
-    (name,) = wrong
-    with pytest.raises(ArgumentError, match=f"{name} must be"):
-        Clahe(**wrong)
 
 
 # --- predicting ----------------------------------------------------------------------------------
@@ -104,7 +38,7 @@ def predict(dataset, model, output, *flags):
 
 
 def test_the_model_sees_equalised_images(set_c, model, tmp_path):
-    plain, equalised = (predict(set_c, model, tmp_path / str(f), *f) for f in ((), ("--clahe",)))
+    plain, equalised = (predict(set_c, model, tmp_path / str(f), *f) for f in ((), CLEANED))
     assert np.abs(plain["logits"] - equalised["logits"]).max() > 0.1
     # The same as predicting what was equalised beforehand and stored without loss.
     for path in set_c.rglob("*.JPEG"):
@@ -117,17 +51,48 @@ def test_the_model_sees_equalised_images(set_c, model, tmp_path):
 
 
 def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
-    predict(set_c, model, tmp_path / "with", "--clahe")
+    predict(set_c, model, tmp_path / "with", *CLEANED)
     settings = json.loads((tmp_path / "with" / "digits" / "predictions.json").read_text())
-    assert settings["preprocessing"]["clahe"] == {"clip_limit": 2.0, "tiles": 8}
+    assert settings["preprocessing"]["clean_input"] == {"clahe": {"clip_limit": 2.0, "tiles": 8}}
     error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
     assert "created with different settings: preprocessing." in error
     predict(set_c, model, tmp_path / "without")
     # Predictions from before there was CLAHE can be continued.
     assert (
-        "clahe"
+        "clean_input"
         not in json.loads((tmp_path / "without" / "digits" / "predictions.json").read_text())["preprocessing"]
     )
+
+
+@pytest.mark.parametrize("cleaning", [Denoise(), Median()])
+def test_a_set_is_cleaned_as_predict_does_it(set_c, model, cleaning, tmp_path):
+    name = cleaning.name
+    for lossless in set_c.rglob("*.JPEG"):
+        target = tmp_path / "png" / lossless.relative_to(set_c).with_suffix(".png")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels_of(lossless)).save(target)
+    preprocess(tmp_path / "png", tmp_path / "c", name=name)
+    first = next((tmp_path / "c" / "fog").rglob("*.png"))
+    image = pixels_of(tmp_path / "png" / first.relative_to(tmp_path / "c"))
+    np.testing.assert_array_equal(pixels_of(first), cleaning.apply(image))
+    assert "0 findings" in cli("verify", tmp_path / "c", "--deep", "3").stdout
+    plain = predict(tmp_path / "png", model, tmp_path / "plain")
+    stored = predict(tmp_path / "c", model, tmp_path / "stored")
+    asked = predict(tmp_path / "png", model, tmp_path / "asked", "--clean-input", name)
+    np.testing.assert_array_equal(stored["logits"], asked["logits"])
+    assert np.abs(plain["logits"] - asked["logits"]).max() > 1e-4
+    about = [
+        json.loads((tmp_path / each / "digits" / "predictions.json").read_text())
+        for each in ("stored", "asked")
+    ]
+    assert about[0]["cleaned"] == about[1]["preprocessing"]["clean_input"] == cleaning.settings()
+    # Cleaned and other images are not compared in silence, whichever of the two commands cleaned them.
+    for other in ("stored", "asked"):
+        told = cli("score", "--partial", tmp_path / "plain", tmp_path / other).output
+        assert f"{tmp_path}/plain/digits: images as they are" in told.replace("\n", " ")
+        assert f"{tmp_path}/{other}/digits: {cleaning.title}" in told.replace("\n", " ")
+    told = cli("score", "--partial", tmp_path / "stored", tmp_path / "asked").output
+    assert "the inputs of the models differ" not in told
 
 
 def load(path, **own):
@@ -136,7 +101,7 @@ def load(path, **own):
 
 def test_sequences_are_equalised_frame_by_frame():
     frames = np.stack([photo(32, 32, seed) for seed in range(3)])
-    prepared = load(None, clahe="true", input_size="16").prepare(frames)
+    prepared = load(None, clean_input="clahe", input_size="16").prepare(frames)
     assert prepared.shape == (3, 16, 16, 3)
     np.testing.assert_array_equal(prepared[1], load(None, input_size="16").resize(clahe(frames[1])))
 
@@ -144,28 +109,40 @@ def test_sequences_are_equalised_frame_by_frame():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("clahe: true", Clahe(2.0, 8)),
-        ("clahe: {tiles: 4}", Clahe(2.0, 4)),
-        ("clahe: {clip_limit: 3, tiles: 2}", Clahe(3.0, 2)),
-        ("clahe: false", None),
+        ("clean_input: clahe", Clahe(2.0, 8)),
+        ("clean_input: {clahe: {tiles: 4}}", Clahe(2.0, 4)),
+        ("clean_input: {clahe: {clip_limit: 3, tiles: 2}}", Clahe(3.0, 2)),
+        ("clean_input: {denoise: {patch: 7}}", Denoise(7, 6, 0.6)),
+        ("clean_input: median", Median(3)),
+        ("clean_input: none", None),
         ("", None),
     ],
 )
 def test_the_yaml_key_and_the_flag_that_wins_over_it(tmp_path, text, expected):
     (tmp_path / "p.yaml").write_text(text)
-    assert load(tmp_path / "p.yaml").clahe == expected
-    assert load(tmp_path / "p.yaml", clahe=False).clahe is None
+    assert load(tmp_path / "p.yaml").clean_input == expected
+    assert load(tmp_path / "p.yaml", clean_input="none").clean_input is None
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("clahe: 2", "clahe: must be true, false, or a mapping with clip_limit and tiles, not 2"),
-        ("clahe: {tiles: 65}", "clahe.tiles: must be less than or equal to 64, not 65"),
-        ("clahe: {tiles: 2.5}", "clahe.tiles: must be a valid integer, not 2.5"),
-        ("clahe: {clip_limit: 1000}", "clahe.clip_limit: must be less than or equal to 256, not 1000"),
-        ("clahe: {clip_limit: [1, 2]}", "clahe.clip_limit: must be a valid number, not [1, 2]"),
-        ("clahe: {clip_limt: 1}", "clahe: unknown key 'clip_limt' (did you mean 'clip_limit'?)"),
+        (
+            "clean_input: 2",
+            "clean_input: must be clahe, denoise, median, none, or a mapping of one of them, not 2",
+        ),
+        ("clean_input: {clahe: {}, median: {}}", "clean_input: must be one of clahe, denoise, median"),
+        ("clean_input: {}", "clean_input: must be one of clahe, denoise, median"),
+        ("clean_input: {median: {size: 4}}", "clean_input.median.size: must be odd, not 4"),
+        (
+            "clean_input: {clahe: {tiles: 65}}",
+            "clean_input.clahe.tiles: must be less than or equal to 64, not 65",
+        ),
+        ("clean_input: {clahe: {tiles: 2.5}}", "clean_input.clahe.tiles: must be a valid integer, not 2.5"),
+        (
+            "clean_input: {clahe: {clip_limt: 1}}",
+            "clean_input.clahe: unknown key 'clip_limt' (did you mean 'clip_limit'?)",
+        ),
     ],
 )
 def test_wrong_yaml(tmp_path, text, says):
@@ -178,8 +155,8 @@ def test_wrong_yaml(tmp_path, text, says):
 # --- whole sets ----------------------------------------------------------------------------------
 
 
-def preprocess(source, output, *flags, status=0):
-    return cli("preprocess", "clahe", source, output, "--jobs", "1", *flags, status=status)
+def preprocess(source, output, *flags, name="clahe", status=0):
+    return cli("preprocess", name, source, output, "--jobs", "1", *flags, status=status)
 
 
 def test_a_c_set_keeps_layout_names_and_kind_and_is_scored_beside_the_original(set_c, model, tmp_path):
@@ -195,8 +172,8 @@ def test_a_c_set_keeps_layout_names_and_kind_and_is_scored_beside_the_original(s
     assert after.manifest["edition"] == "folder" and after.manifest["dataset"] == before.manifest["dataset"]
     for name, folder in (("plain", set_c), ("equalised", tmp_path / "c")):
         assert len(predict(folder, model, tmp_path / name)["keys"]) == IMAGES
-    table = cli("score", "--partial", tmp_path / "plain", tmp_path / "equalised").stdout
-    assert "plain" in table and "equalised" in table
+    table = cli("score", "--partial", tmp_path / "plain", tmp_path / "equalised").output
+    assert "plain" in table and "equalised" in table and "the inputs of the models differ" in table
 
 
 def test_the_same_bytes_for_any_number_of_jobs_and_after_an_interruption(set_c, tmp_path):
@@ -313,9 +290,9 @@ def test_gif_files_are_refused_one_by_one(tmp_path):
 def test_twice_is_refused(set_c, model, tmp_path):
     preprocess(set_c, tmp_path / "c")
     again = cli_error("preprocess", "clahe", tmp_path / "c", tmp_path / "d")
-    assert again == f"{tmp_path / 'c'}: is already the result of CLAHE"
-    flags = ("--model", model, "--output", tmp_path / "p", *PLAIN, "--clahe")
-    assert "is already the result of CLAHE" in cli_error("predict", tmp_path / "c", *flags)
+    assert again == f"{tmp_path / 'c'}: is already the result of preprocess clahe"
+    flags = ("--model", model, "--output", tmp_path / "p", *PLAIN, "--clean-input", "median")
+    assert "is already the result of preprocess clahe" in cli_error("predict", tmp_path / "c", *flags)
 
 
 def test_wrong_input_is_answered_with_one_line(set_c, tmp_path):
@@ -341,7 +318,7 @@ def make_p(photos, output, *flags):
 def test_videos_want_predict(photos, tmp_path):
     make_p(photos, tmp_path / "p")
     error = cli_error("preprocess", "clahe", tmp_path / "p", tmp_path / "out")
-    assert error == f"{tmp_path / 'p'}: contains sequences; use robustgen predict --clahe instead"
+    assert error == f"{tmp_path / 'p'}: contains sequences; use robustgen predict --clean-input clahe instead"
 
 
 def test_frames_are_images_like_others(photos, tmp_path):
