@@ -17,7 +17,7 @@ from robustgen.settings.scoring import DetectionScoring
 if TYPE_CHECKING:
     from robustgen.lab.evaluation.predictions import EvaluateResult
 
-_OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", "difficulty"})
+_OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", "difficulty", "uncompressed"})
 
 
 @command("evaluate")

@@ -64,7 +64,7 @@ class MakeKeys(ConfigKeys, total=False):
 
 
 class EvaluateKeys(ConfigKeys, total=False):
-    """Keys of `Config`, `ModelInput`, `Runtime` and `Outputs`."""
+    """Keys of `Config`, `ModelInput`, `Runtime` and `OnTheFly`."""
 
     mean: _Numbers | None
     std: _Numbers | None
@@ -79,6 +79,7 @@ class EvaluateKeys(ConfigKeys, total=False):
     mixed_precision: bool
     threads: int | None
     trust_model: bool
+    uncompressed: bool
     save: Literal["logits", "top5"] | None
     batch_size: int
     overwrite: bool

@@ -113,8 +113,9 @@ def score(
     if dataset:
         _check_keys(opened[0], dataset, notes)
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
-    chosen = _choose_baseline(baseline, opened, difficulty)
+    chosen = _choose_baseline(baseline, opened, difficulty, notes)
     names = _names(folders, opened)
+    _tell_compression(names, opened, notes)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
@@ -181,6 +182,18 @@ def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> lis
         if own := read_recorded(each.settings, f"{each.root}/{ABOUT}: preprocessing"):
             found.setdefault(own.describe(), []).append(name)
     return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
+
+
+def _tell_compression(names: Sequence[str], opened: Sequence[Predictions], notes: list[str]) -> None:
+    """Add notes on how the models' images were compressed, if not all as published or not all alike."""
+    found = dict[str, list[str]]()
+    for name, each in zip(names, opened, strict=True):
+        if text := each.settings.get("compression"):
+            found.setdefault(str(text), []).append(name)
+    told = [text for text in found if len(found) > 1 or "; published: " in text]
+    notes += [f"images of {', '.join(found[text])}: {escape(text)}" for text in told]
+    if len(found) > 1:
+        notes.append("warning: the models' images differ in compression, and so may their scores")
 
 
 def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
@@ -251,11 +264,15 @@ def _check_keys(predictions: Predictions, dataset: PictureSet, notes: list[str])
         raise SourceError(f"{predictions.root}: not the images of {dataset.root}: {reason}")
 
 
-def _choose_baseline(text: str | None, opened: Sequence[Predictions], difficulty: int) -> Baseline | None:
+def _choose_baseline(
+    text: str | None, opened: Sequence[Predictions], difficulty: int, notes: list[str]
+) -> Baseline | None:
     if text and text not in _NAMED_BASELINES:
         if not (own := _open_baseline(text)):
             return read_baseline(Path(text))
         _check_mixture([opened[0], own])
+        if (read := own.settings.get("compression")) != opened[0].settings.get("compression"):
+            notes.append(f"images of the baseline: {read or 'compression not recorded'}")
         return take_baseline(read_scores(own, _names([text], [own])[0], difficulty))
     why = _doubt_alexnet(opened, difficulty)
     if text == "alexnet" and why:
