@@ -2,8 +2,8 @@
 
     python scripts/bench_video.py [--photographs 8] [--presets veryslow,medium]
 
-Prints a table: for each perturbation the processor time, the bytes and the PSNR of a sequence with each preset,
-and the time of its frames. The photographs are those of the edition `demo`, prepared as ImageNet's.
+Prints a table: for each perturbation the processor time of the frames of a sequence, and for each preset the
+processor time, the bytes and the PSNR of its video. The photographs are those of `demo`, prepared as ImageNet's.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from robustgen.sets.sources.opening import open_source
 Made = TypeVar("Made")
 
 
-def measure(work: Callable[[], Made]) -> tuple[Made, float]:
-    """Return what `work` returns, and the seconds of processor time that it takes."""
+def measure(work: Callable[..., Made], *arguments: object) -> tuple[Made, float]:
+    """Return what `work` returns, and the milliseconds of processor time that it takes."""
     started = time.process_time()
-    return work(), time.process_time() - started
+    return work(*arguments), 1000 * (time.process_time() - started)
 
 
 def compute_psnr(frames: Rgb, others: Rgb) -> float:
@@ -51,14 +51,14 @@ def main() -> None:
         found = list[list[float]]()
         for key, image in prepared.items():
             recipe.make(variant, key, image)
-            frames, making = measure(lambda key=key, image=image: recipe.make(variant, key, image))
+            frames, making = measure(recipe.make, variant, key, image)
             times, sizes, quality = list[float](), list[float](), list[float]()
             for each in encoders.values():
-                (file,), seconds = measure(lambda e=each, k=key, f=frames: e.encode(variant, k, f))
-                times.append(1000 * seconds)
+                (file,), spent = measure(each.encode, variant, key, frames)
+                times.append(spent)
                 sizes.append(len(file.data) / 1000)
                 quality.append(compute_psnr(frames, each.as_read(variant, key, frames)))
-            found.append([1000 * making, *times, *sizes, *quality])
+            found.append([making, *times, *sizes, *quality])
         rows.append(np.mean(found, axis=0))
         print_row(variant.name, rows[-1], len(encoders))
     count = len(encoders)
@@ -69,7 +69,10 @@ def main() -> None:
 def print_row(name: str, values: "np.ndarray[Any, Any]", presets: int) -> None:
     """Print a row of the table."""
     whole = [f"{value:.0f}" for value in values[: 1 + 2 * presets]]
-    print(f"| {name} | {' | '.join([*whole, *(f'{value:.2f}' for value in values[1 + 2 * presets :])])} |", flush=True)
+    print(
+        f"| {name} | {' | '.join([*whole, *(f'{value:.2f}' for value in values[1 + 2 * presets :])])} |",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -139,7 +139,9 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     if not costs:
         reason = next(iter(reasons), "there are none")
         raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
-    pixels, seconds, writing, size = (sum(values) / len(costs) for values in zip(*costs.values(), strict=True))
+    pixels, seconds, writing, size = (
+        sum(values) / len(costs) for values in zip(*costs.values(), strict=True)
+    )
     first, cost = next(iter(costs.items()))
     starting = max(0.0, starting - cost.seconds)
     preset = _price_preset(plan, first, cost) if compare_presets else None

@@ -146,7 +146,15 @@ def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
 
 
 class Encoder(ABC):
-    """Encodes images or sequences in one format. Picklable."""
+    """Encodes images or sequences in one format. Picklable.
+
+    Attributes
+    ----------
+    is_slow : bool
+        Whether encoding takes far longer than reading a source image, which units may then repeat.
+    """
+
+    is_slow: ClassVar[bool] = False
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -259,7 +267,7 @@ class Writer(ABC):
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield the work units of a plan; they depend on the plan alone."""
-        return cut_by_images(keys, variants)
+        return cut_by_images(keys, variants, is_slow=self.encoder.is_slow)
 
     @abstractmethod
     def open(

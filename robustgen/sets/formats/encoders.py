@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from PIL import Image, features
 
@@ -214,6 +214,8 @@ class Mp4Encoder(Encoder):
     encoding, noise_encoding : Encoding
         Encodings of smooth sequences, and of those with independent noise in each frame.
     """
+
+    is_slow: ClassVar[bool] = True
 
     noises: frozenset[str] = frozenset()
     encoding: video.Encoding = field(default_factory=video.Encoding)
