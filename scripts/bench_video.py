@@ -3,7 +3,7 @@
     python scripts/bench_video.py [--photographs 8] [--presets veryslow,medium]
 
 Prints a table: for each perturbation the processor time of the frames of a sequence, and for each preset the
-processor time, the bytes and the PSNR of its video. The photographs are those of `demo`, prepared as ImageNet's.
+processor time, the bytes and the PSNR of its video. The photographs are those of `demo`, as ImageNet's.
 """
 
 import argparse
