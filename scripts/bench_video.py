@@ -3,16 +3,20 @@
     python scripts/bench_video.py [--photographs 8] [--presets veryslow,medium]
 
 Prints a table: for each perturbation the processor time of the frames of a sequence, and for each preset the
-processor time, the bytes and the PSNR of its video. The photographs are those of `demo`, as ImageNet's.
+processor time, the bytes and the PSNR of its video. The photographs are those of `demo`, as ImageNet's. Then
+prints the processor time of `evaluate` for each of them, with a model that costs nothing.
 """
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
+import robustgen
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.dataset.recipes import PerturbationRecipe
@@ -32,6 +36,30 @@ def compute_psnr(frames: Rgb, others: Rgb) -> float:
     """Return the PSNR of all frames in decibels."""
     error = np.mean((frames.astype(np.int16) - others) ** 2.0)
     return float(10 * np.log10(255**2 / error))
+
+
+def answer_nothing(pixels: Rgb) -> "np.ndarray[Any, Any]":
+    """Return scores of eight classes for images (n, H, W, 3), without looking at them."""
+    return np.zeros((len(pixels), 8), np.float32)
+
+
+def print_evaluations(photographs: int) -> None:
+    """Print a row for ImageNet-C and for ImageNet-P, uncompressed and as published."""
+    kinds: dict[str, dict[str, Any]] = {
+        "ImageNet-C, 76 images": {},
+        "ImageNet-P, 10 sequences, `--uncompressed`": {"perturbations": "common", "uncompressed": True},
+        "ImageNet-P, 10 sequences": {"perturbations": "common"},
+    }
+    own: dict[str, Any] = {"limit": photographs, "jobs": 1, "quiet": True, "name": "free"}
+    print("| `evaluate` | ms per photograph |\n|---|---|")
+    for name, choices in kinds.items():
+        spent = list[float]()
+        for _ in range(2):
+            with tempfile.TemporaryDirectory() as folder:
+                work = partial(robustgen.evaluate, answer_nothing, "demo", output=folder, **own, **choices)
+                _, whole = measure(work)
+            spent.append(whole / photographs)
+        print(f"| {name} | {min(spent):.0f} |", flush=True)
 
 
 def main() -> None:
@@ -64,6 +92,8 @@ def main() -> None:
     count = len(encoders)
     total = np.concatenate([np.sum(rows, axis=0)[: 1 + 2 * count], np.mean(rows, axis=0)[1 + 2 * count :]])
     print_row("all ten (PSNR: mean)", total, count)
+    print()
+    print_evaluations(options.photographs)
 
 
 def print_row(name: str, values: "np.ndarray[Any, Any]", presets: int) -> None:

@@ -49,7 +49,7 @@ seed: 7
 ```console
 $ robustgen make-c --config street.yaml
 $ robustgen make-c --config street.yaml --seed 8      # flags override the file
-$ robustgen make-p --config street.yaml --set video.preset=medium --set follow_links=/data/photos
+$ robustgen make-p --config street.yaml --set video.crf=22 --set follow_links=/data/photos
 $ robustgen make-c --dataset imagenet                 # a bundled config
 ```
 

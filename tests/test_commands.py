@@ -17,7 +17,7 @@ from robustgen.settings.config import Config
 from robustgen.settings.fields import Group, flag_of
 from robustgen.settings.inspecting import Verifying
 from robustgen.settings.keywords import ConfigKeys, EvaluateKeys, MakeKeys
-from robustgen.settings.models import ModelInput, Outputs, Runtime
+from robustgen.settings.models import ModelInput, OnTheFly, Runtime
 from robustgen.settings.running import Running
 from robustgen.settings.scoring import Scoring
 from tests.digits import classifier, expected_logits, put_cifar, put_model
@@ -68,7 +68,7 @@ def fields(*models):
     [
         (ConfigKeys, [Config], {"dataset", "output"}),
         (MakeKeys, [Config, Running], {"dataset", "allow_failures", "dry_run", "plan"}),
-        (EvaluateKeys, [Config, ModelInput, Runtime, Outputs], {"dataset", "output"}),
+        (EvaluateKeys, [Config, ModelInput, Runtime, OnTheFly], {"dataset", "output"}),
     ],
 )
 def test_keywords_are_the_fields_of_the_models(keys, models, only_commands):
