@@ -31,7 +31,7 @@ from robustgen.settings.fields import Options
 from robustgen.settings.inspecting import Verifying
 from robustgen.settings.keywords import ConfigKeys, EvaluateKeys, MakeKeys
 from robustgen.settings.loading import Loaded, load, load_config
-from robustgen.settings.models import ModelInput, Outputs, Results, Runtime
+from robustgen.settings.models import ModelInput, OnTheFly, Results, Runtime
 from robustgen.settings.running import Running
 from robustgen.settings.scoring import Scoring
 
@@ -199,7 +199,7 @@ def verify(
     )
 
 
-@_takes(EvaluateKeys, Config, ModelInput, Runtime, Outputs)
+@_takes(EvaluateKeys, Config, ModelInput, Runtime, OnTheFly)
 def evaluate(
     model: Any,
     dataset: str | None = None,
@@ -232,7 +232,7 @@ def evaluate(
         ``"alexnet"``, ``"none"``, a file or a folder of predictions, as in `score`.
     **keys : EvaluateKeys
         Any key of the config, which overrides it, and choices of the model's input, device and predictions.
-        ``perturbations`` or ``difficulty`` selects ImageNet-P.
+        ``perturbations`` or ``difficulty`` selects ImageNet-P; ``uncompressed=True`` skips JPEG and video.
 
     Returns
     -------
@@ -245,7 +245,7 @@ def evaluate(
         A key is wrong, or model, images and output do not match.
     """
     chosen, taken = _load_config(dataset, config, keys), _load(ModelInput, keys)
-    runtime, outputs = _load(Runtime, keys), _load(Outputs, keys)
+    runtime, outputs = _load(Runtime, keys), _load(OnTheFly, keys)
     results = _load(Results, {"output": output, "name": name, "baseline": baseline})
     scoring.check_baseline(results.baseline)
     folder = None if results.output else TemporaryFolder()

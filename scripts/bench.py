@@ -57,7 +57,7 @@ from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.sources.folder import Photographs
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
-from robustgen.settings.models import ModelInput, Outputs
+from robustgen.settings.models import ModelInput, OnTheFly
 
 # Milliseconds for the five severities together at 224 x 224, by the published functions.
 PUBLISHED = {
@@ -298,7 +298,7 @@ def evaluate(folder: Path, count: int) -> dict[str, float]:
         source_choices = load(Config, None, choices)
         place = str(folder / f"ev{i}")
         run_models = partial(
-            evaluating.evaluate, source_choices, "c", [FreeModel()], place, Outputs(), ModelInput()
+            evaluating.evaluate, source_choices, "c", [FreeModel()], place, OnTheFly(), ModelInput()
         )
         evaluated.append(_clocks(run_models)[1])
     return {"evaluate_to_make_c": min(evaluated) / min(wholes)}

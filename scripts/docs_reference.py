@@ -21,8 +21,8 @@ from robustgen.cli.flags import FieldOption
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, LATER
 from robustgen.pixels.benchmarks.ingredients import Ingredient
 from robustgen.settings.config import Config
-from robustgen.settings.fields import Flag, Group, Options, expand_variables, flag_of
-from robustgen.settings.models import ModelInput, Outputs, Runtime
+from robustgen.settings.fields import Flag, Group, Options, expand_variables, flag_of, list_flags
+from robustgen.settings.models import ModelInput, OnTheFly, Runtime
 from robustgen.settings.running import Running
 from robustgen.settings.schema import make_schema
 from robustgen.settings.yaml_files import dataset_file, dataset_names
@@ -52,7 +52,7 @@ seed: 7
 ```console
 $ robustgen make-c --config street.yaml
 $ robustgen make-c --config street.yaml --seed 8      # flags override the file
-$ robustgen make-p --config street.yaml --set video.preset=medium --set follow_links=/data/photos
+$ robustgen make-p --config street.yaml --set video.crf=22 --set follow_links=/data/photos
 $ robustgen make-c --dataset imagenet                 # a bundled config
 ```
 
@@ -202,7 +202,7 @@ _Path = str | os.PathLike[str]
 TYPED: dict[str, tuple[tuple[type[Options], ...], set[str]]] = {
     "ConfigKeys(TypedDict, total=False)": ((Config,), {"dataset", "output"}),
     "MakeKeys(ConfigKeys, total=False)": ((Running,), {"allow_failures", "dry_run", "plan"}),
-    "EvaluateKeys(ConfigKeys, total=False)": ((ModelInput, Runtime, Outputs), set()),
+    "EvaluateKeys(ConfigKeys, total=False)": ((ModelInput, Runtime, OnTheFly), set()),
 }
 
 
@@ -252,7 +252,10 @@ def make_pages() -> dict[str, str]:
             ((*_describe_key(*e), flags.get(e[0], "")) for e in keys.items()),
         ),
         VIDEO,
-        _table("key values default meaning", (_describe_key(*each) for each in video.items())),
+        _table(
+            "key values default meaning flag",
+            ((*_describe_key(*e), flags.get(f"video.{e[0]}", "")) for e in video.items()),
+        ),
         PARAMETERS,
         _table("corruption parameters meaning", map(_describe_constants, CORRUPTIONS)),
         WITH,
@@ -401,18 +404,19 @@ def _list_flags(command: click.Command) -> list[Row]:
     for each in command.params:
         name, _, key = (each.name or "").partition("__")
         if name in models:
-            rows.append(_describe_flag(each, models[name], key))
+            rows.append(_describe_flag(each, models[name], key.replace("__", ".")))
     return sorted(rows, key=lambda row: ([*Group].index(row.group), row.spelled != ""))
 
 
 def _describe_flag(flag: click.Parameter, model: type[Options], key: str) -> Row:
     spelled = "/".join((*flag.opts, *flag.secondary_opts)) if isinstance(flag, click.Option) else ""
     value = flag.metavar or ""
-    if field := model.model_fields.get(key):
+    known = {name: (field, own) for name, field, own in list_flags(model)}
+    if key in known:
+        field, own = known[key]
         sentence = flag.sentence if isinstance(flag, FieldOption) else field.description or ""
         meaning, default = _split(sentence, field.get_default())
-        group = getattr(flag_of(model, key), "group", Group.SOURCE)
-        return Row(group, key, spelled, value, meaning, "required" if field.is_required() else default)
+        return Row(own.group, key, spelled, value, meaning, "required" if field.is_required() else default)
     assert isinstance(flag, FieldOption)
     text = (flag.help or "").removesuffix(".")
     return Row(

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 _OF_CLASSIFIERS = frozenset(
-    {"baseline", "save", "only_classes", "crops", "batch_size", "perturbations", "difficulty"}
+    {
+        *("baseline", "save", "only_classes", "crops", "batch_size", "perturbations", "difficulty"),
+        "uncompressed",
+    }
 )
 
 

@@ -167,7 +167,7 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
 def _show_plan(plan: "Plan") -> None:
     from robustgen.sets.dataset.estimate import estimate
 
-    cost = estimate(plan)
+    cost = estimate(plan, compare_presets=True)
     echo(f"source   {plan.source.location}: {_describe_images(plan)}, {len(plan.refused)} refused")
     for key in sorted(plan.refused)[:_MOST_NAMED]:
         echo(f"         {key!r}: {plan.refused[key]}")
@@ -195,6 +195,11 @@ def _show_plan(plan: "Plan") -> None:
         f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)}{uploads} and "
         f"{format_time(cost.starting)} to start (estimated from {judged})"
     )
+    if cost.preset:
+        own, other, seconds, size = cost.preset
+        echo(
+            f"preset   {own}; --preset {other} takes {seconds:.2f} times the time, {size:.2f} times the bytes"
+        )
     if cost.is_too_large:
         echo("warning: the set will not fit on the file system of the output", err=True)
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
 from robustgen.settings.config import Choices, find_published_edition
-from robustgen.settings.fields import Flag, Group, Options, flag_of, keys_of
+from robustgen.settings.fields import Flag, Group, Options, list_flags, spell
 from robustgen.settings.loading import load, load_config
 from robustgen.settings.yaml_files import dataset_names
 
@@ -106,7 +106,7 @@ def _load(
     own = {
         key.removeprefix(f"{name}__"): value for key, value in given.items() if key.startswith(f"{name}__")
     }
-    flags = {key: value for key, value in own.items() if value not in (None, ()) and key in keys_of(model)}
+    flags = {key: own[_name(key)] for key, _, _ in list_flags(model) if own.get(_name(key)) not in (None, ())}
     if not issubclass(model, Choices):
         return load(model, None, flags)
     dataset, file = own.get("_dataset"), own.get("_config")
@@ -133,11 +133,15 @@ def _declare(
                     multiple=key == "set",
                     shell_complete=_complete(flag.complete),
                 )
-    for key, field in keys_of(model).items():
-        own = flag_of(model, key)
-        if own and key not in hidden and {*own.kinds} & {*kinds}:
+    for key, field, own in list_flags(model):
+        if key not in hidden and {*own.kinds} & {*kinds}:
             declare = _declare_argument if own.argument else _declare_option
             yield declare(name, key, field, own, says.get(key, field.description or ""))
+
+
+def _name(key: str) -> str:
+    """Return `key` as a part of a name of Python: click accepts no dot, as in ``video.preset``."""
+    return key.replace(".", "__")
 
 
 def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag, sentence: str) -> FieldArgument:
@@ -154,8 +158,8 @@ def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag, sentenc
 
 
 def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag, sentence: str) -> FieldOption:
-    spelled = (flag.name or key).replace("_", "-")
-    dest, text = f"{name}__{key}", _describe(field, sentence) + " Required." * field.is_required()
+    spelled = spell(key, flag)[2:]
+    dest, text = f"{name}__{_name(key)}", _describe(field, sentence) + " Required." * field.is_required()
     if flag.switch or bool in _kinds_of(field.annotation):
         both = field.default is not False
         spelled += f"/--no-{spelled}" * both

@@ -28,7 +28,10 @@ _PAGES = (".html", ".htm")
 @takes(
     demo=True,
     instead="options__image",
-    hide=("limit", "sample", "subset", "output", "quality", "format", "clean", "one_per_image", "jobs"),
+    hide=(
+        *("limit", "sample", "subset", "output", "quality", "format", "clean", "one_per_image", "jobs"),
+        "video.preset",
+    ),
     says={
         "perturbations": "draw these perturbations (robustgen list perturbations); default none",
         "difficulty": "draw perturbations at this difficulty of the noise sequences, 1 to 3; default none",

@@ -176,8 +176,12 @@ def _check_quality(value: int, info: ValidationInfo) -> int:
 class Video(Options):
     """Video compression of `make-p`; the defaults are the published settings."""
 
-    preset: Annotated[str, known("preset", catalogue.video_presets)] = "veryslow"
-    """preset of x264, from veryslow to ultrafast: slower ones give smaller files"""
+    preset: Annotated[
+        str,
+        known("preset", catalogue.video_presets),
+        Flag(Group.OUTPUT, "NAME", usual=True, kinds="p", complete=catalogue.video_presets),
+    ] = "veryslow"
+    """preset of x264, veryslow to ultrafast; medium takes a quarter of the time, and a fifth more bytes"""
     crf: float | None = Field(None, ge=0, le=51)
     """constant rate factor of all sequences; default as published"""
     pixel_format: Annotated[str, known("pixel format", catalogue.pixel_formats)] = "yuv444p"

@@ -7,7 +7,7 @@ it. Keys of YAML files, flags, help, completion and the tables of the docs deriv
 import math
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -108,14 +108,24 @@ def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def flag_of(model: type[Options], key: str) -> Flag | None:
+def list_flags(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Flag]]:
+    """Yield key, field and flag of each field with a flag, also of those in sections: ``video.preset``."""
+    for key, field in keys_of(model).items():
+        if flag := next((each for each in field.metadata if isinstance(each, Flag)), None):
+            yield key, field, flag
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            for inner, part, own in list_flags(field.annotation):
+                yield f"{key}.{inner}", part, own
+
+
+def flag_of(model: type[BaseModel], key: str) -> Flag | None:
     """Return the flag of a key, if it has one."""
-    return next((each for each in keys_of(model)[key].metadata if isinstance(each, Flag)), None)
+    return next((flag for own, _, flag in list_flags(model) if own == key), None)
 
 
 def spell(key: str, flag: Flag | None = None) -> str:
-    """Return the flag of a key as users type it."""
-    return "--" + ((flag and flag.name) or key).replace("_", "-")
+    """Return the flag of a key as users type it; a key of a section has no flag of its section."""
+    return "--" + ((flag and flag.name) or key.rpartition(".")[2]).replace("_", "-")
 
 
 # --- validators ----------------------------------------------------------------------------------

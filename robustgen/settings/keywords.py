@@ -59,14 +59,14 @@ class MakeKeys(ConfigKeys, total=False):
 
 
 class EvaluateKeys(ConfigKeys, total=False):
-    """Keys of ModelInput, Runtime, Outputs."""
+    """Keys of ModelInput, Runtime, OnTheFly."""
 
     mean: str | float | Sequence[float] | None
     std: str | float | Sequence[float] | None
     pixel_scale: float | None
     layout: Literal["NCHW", "NHWC"] | None
     input_size: str | int | Sequence[int] | None
-    clean_input: Literal["clahe", "denoise", "median", "none"] | Mapping[str, Mapping[str, float]] | None
+    clean_input: Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]
     classes: str | Sequence[str] | None
     preprocessing: _Path | None
@@ -80,3 +80,4 @@ class EvaluateKeys(ConfigKeys, total=False):
     batch_size: int
     overwrite: bool
     quiet: bool
+    uncompressed: bool

@@ -48,7 +48,12 @@ def load(
     origins = {key: f"{path}:{document.lines[(key,)]}" for key in content if (key,) in document.lines}
     for key, value in (flags or {}).items():
         if value is not None:
-            content[key], origins[key] = convert(model, key, value), spell(key, flag_of(model, key))
+            section, dot, part = key.partition(".")
+            if dot:
+                _section(content, section)[part] = value
+            else:
+                content[key] = convert(model, key, value)
+            origins[section] = origins[key] = spell(key, flag_of(model, key))
     for setting in settings:
         key, sign, text = setting.partition("=")
         if not sign:

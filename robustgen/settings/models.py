@@ -212,7 +212,14 @@ class Predicting(Outputs):
     """folder or URL; one subfolder per model"""
 
 
-class Evaluating(Outputs):
+class OnTheFly(Outputs):
+    """Kept part of the outputs of models, and the images that are made for them."""
+
+    uncompressed: Annotated[StrictBool, Flag(Group.CONTENT, usual=True)] = False
+    """give models the images and frames as made, without JPEG or video; default as published"""
+
+
+class Evaluating(OnTheFly):
     """Models on images that are corrupted on the fly."""
 
     model: Annotated[tuple[str, ...], Flag(MODEL, "NAME", usual=True)] = Field(

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from robustgen.torch.datasets import CorruptedDataset as CorruptedDataset
     from robustgen.torch.datasets import PerturbedDataset as PerturbedDataset
     from robustgen.torch.datasets import SourceDataset as SourceDataset
+    from robustgen.torch.datasets import VariantsDataset as VariantsDataset
     from robustgen.torch.items import SeededDataset as SeededDataset
     from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
     from robustgen.torch.loss import stability_loss as stability_loss
@@ -28,6 +29,7 @@ _PUBLIC = {
     "SourceDataset": "robustgen.torch.datasets",
     "StreamDataset": "robustgen.torch.streamed",
     "UniformNoise": "robustgen.torch.uniform_noise",
+    "VariantsDataset": "robustgen.torch.datasets",
     "jensen_shannon_loss": "robustgen.torch.loss",
     "stability_loss": "robustgen.torch.loss",
 }

@@ -1,14 +1,15 @@
 """Data sets of clean, corrupted and perturbed images."""
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from robustgen.errors import ArgumentTypeError, ImageError, SourceError
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, SourceError
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Variant
 from robustgen.pixels.imaging.arrays import Rgb
@@ -105,8 +106,27 @@ class SourceDataset:
 # --- ImageNet-C on the fly: the images that `make-c` writes, without the files ---------------------
 
 
-def make_output(recipe: BenchmarkRecipe[Any], variant: Variant, key: str, image: Any) -> Rgb:
-    """Return the output of `variant` for the source image `image`: uint8 (H, W, 3), or frames (T, H, W, 3).
+class Prepared(NamedTuple):
+    """A source image, prepared for all of its variants, and what these share.
+
+    Attributes
+    ----------
+    key : str
+    pixels : ndarray of uint8, shape (H, W, 3)
+    is_picture : bool
+        Whether it was a Pillow image.
+    shared : dict
+        See `Recipe.make`.
+    """
+
+    key: str
+    pixels: Rgb
+    is_picture: bool
+    shared: dict[str, Any]
+
+
+def prepare_image(recipe: BenchmarkRecipe[Any], key: str, image: Any) -> Prepared:
+    """Return the source image `image`, prepared.
 
     Raises
     ------
@@ -115,20 +135,49 @@ def make_output(recipe: BenchmarkRecipe[Any], variant: Variant, key: str, image:
     ImageError
         The image cannot be used; the message names the key.
     """
+    is_picture = isinstance(image, Image.Image)
     try:
-        loaded = image if isinstance(image, Image.Image) else as_rgb(image)
-        output = recipe.make(variant, key, recipe.prepare(loaded))
+        return Prepared(key, recipe.prepare(image if is_picture else as_rgb(image)), is_picture, {})
     except ArgumentTypeError as error:
         raise ArgumentTypeError(f"{key!r}: {error}; pass transforms to the corrupting data set") from error
     except ImageError as error:
         raise ImageError(str(error), key) from error
-    # The base may return the same array again.
-    return output.copy() if isinstance(loaded, np.ndarray) and np.shares_memory(output, loaded) else output
+
+
+def make_output(recipe: BenchmarkRecipe[Any], variant: Variant, image: Prepared) -> Rgb:
+    """Return the output of `variant`, uint8 (H, W, 3), or frames (T, H, W, 3), in memory of its own.
+
+    Raises
+    ------
+    ImageError
+        The image cannot be used; the message names the key.
+    """
+    try:
+        output = recipe.make(variant, image.key, image.pixels, image.shared)
+    except ImageError as error:
+        raise ImageError(str(error), image.key) from error
+    # Other variants, and the base, use their arrays again.
+    kept = (image.pixels, *(each for each in image.shared.values() if isinstance(each, np.ndarray)))
+    return output.copy() if any(np.may_share_memory(output, each) for each in kept) else output
+
+
+class Maker(ABC):
+    """Creates the outputs of prepared images as they are read from the files of a set."""
+
+    recipe: BenchmarkRecipe[Any]
+
+    def make(self, variant: Variant, key: str, image: Any) -> Any:
+        """Return the transformed output of `variant` for a source image."""
+        return self.finish(variant, prepare_image(self.recipe, key, image))
+
+    @abstractmethod
+    def finish(self, variant: Variant, image: Prepared) -> Any:
+        """Return the transformed output of `variant` for a prepared image."""
 
 
 @dataclass(frozen=True)
-class Corrupter:
-    """Creates the images of a C set as they are read from its files.
+class Corrupter(Maker):
+    """Creates the images of a C set: Pillow images of Pillow images, else arrays, uint8 (H', W', 3).
 
     Attributes
     ----------
@@ -143,13 +192,13 @@ class Corrupter:
     jpeg: int | None
     transform: Callable[[Any], Any] | None
 
-    def corrupt(self, variant: Variant, key: str, image: Any) -> Any:
-        """Return the transformed result: a Pillow image for a Pillow image, else uint8 (H', W', 3)."""
-        pixels = make_output(self.recipe, variant, key, image)
+    def finish(self, variant: Variant, image: Prepared) -> Any:
+        """Return the transformed image."""
+        pixels = make_output(self.recipe, variant, image)
         if self.jpeg is not None:
             subsampling = get_edition(self.recipe.edition).subsampling
-            pixels = JpegEncoder(self.jpeg, subsampling=subsampling).as_read(variant, key, pixels)
-        result = Image.fromarray(pixels) if isinstance(image, Image.Image) else pixels
+            pixels = JpegEncoder(self.jpeg, subsampling=subsampling).as_read(variant, image.key, pixels)
+        result = Image.fromarray(pixels) if image.is_picture else pixels
         return self.transform(result) if self.transform else result
 
 
@@ -225,10 +274,61 @@ class CorruptedDataset:
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         position = range(len(self))[operator.index(index)]
         image, label = split_pair(self.base[position], position)
-        return self._corrupter.corrupt(self.variant, self.key(position), image), label
+        return self._corrupter.make(self.variant, self.key(position), image), label
 
 
 # --- ImageNet-P on the fly: the sequences that `make-p` writes, without the files ------------------
+
+
+Video = bool | Literal["published"]
+
+
+@dataclass(frozen=True)
+class Perturber(Maker):
+    """Creates the frames of a P set.
+
+    Attributes
+    ----------
+    recipe : PerturbationRecipe
+    encoder : Mp4Encoder or None
+        Of the files that the frames pass through; None for no video.
+    transform : callable or None
+        Function applied to each frame.
+    """
+
+    recipe: PerturbationRecipe
+    encoder: Mp4Encoder | None
+    transform: Callable[[Any], Any] | None
+
+    def finish(self, variant: Variant, image: Prepared) -> Any:
+        """Return the stacked transformed frames; without a transform uint8 (T, H, W, 3)."""
+        frames = make_output(self.recipe, variant, image)
+        if self.encoder:
+            frames = self.encoder.as_read(variant, image.key, frames)
+        if not self.transform:
+            return frames
+        return _stack(self.transform(Image.fromarray(each) if image.is_picture else each) for each in frames)
+
+
+def open_perturber(
+    edition: str, seed: int, video: Video, transform: Callable[[Any], Any] | None
+) -> Perturber:
+    """Return what creates the frames of the P set of `edition` and `seed`; errors as `open_corrupter`."""
+    row = get_edition(edition)
+    if video == "published":
+        video = row.format == "jpeg"
+    encoder = Mp4Encoder(noises=frozenset(IMAGENET_P.noises)) if video else None
+    return Perturber(PerturbationRecipe(row.name, check_natural("seed", seed)), encoder, transform)
+
+
+def _stack(frames: Iterable[Any]) -> Any:
+    """Stack tensors to a tensor, and arrays to an array."""
+    each = list(frames)
+    if isinstance(each[0], np.ndarray):
+        return np.stack(each)
+    import torch
+
+    return torch.stack(each)
 
 
 class PerturbedDataset:
@@ -266,15 +366,12 @@ class PerturbedDataset:
         seed: int = 0,
         edition: str,
         key: Key = None,
-        video: bool | Literal["published"] = "published",
+        video: Video = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base, self.key, self.transform = base, resolve_keys(base, key), transform
-        self._recipe = PerturbationRecipe(get_edition(edition).name, check_natural("seed", seed))
-        self.variant = find_variant(self._recipe, perturbation, difficulty)
-        if video == "published":
-            video = get_edition(edition).format == "jpeg"
-        self._encoder = Mp4Encoder(noises=frozenset(IMAGENET_P.noises)) if video else None
+        self.base, self.key = base, resolve_keys(base, key)
+        self._perturber = open_perturber(edition, seed, video, transform)
+        self.variant = find_variant(self._perturber.recipe, perturbation, difficulty)
 
     def __len__(self) -> int:
         return len(self.base)
@@ -282,22 +379,75 @@ class PerturbedDataset:
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         position = range(len(self))[operator.index(index)]
         image, label = split_pair(self.base[position], position)
-        key = self.key(position)
-        frames = make_output(self._recipe, self.variant, key, image)
-        if self._encoder:
-            frames = self._encoder.as_read(self.variant, key, frames)
-        return self._view(frames, isinstance(image, Image.Image)), label
-
-    def _view(self, frames: Rgb, as_pictures: bool) -> Any:
-        if not self.transform:
-            return frames
-        return _stack(self.transform(Image.fromarray(each) if as_pictures else each) for each in frames)
+        return self._perturber.make(self.variant, self.key(position), image), label
 
 
-def _stack(frames: Iterable[Any]) -> Any:
-    each = list(frames)
-    if isinstance(each[0], np.ndarray):
-        return np.stack(each)
-    import torch
+# --- all variants of each image on the fly ---------------------------------------------------------
 
-    return torch.stack(each)
+
+class VariantsDataset:
+    """A map-style data set of several variants of each image, image by image, each decoded and prepared once.
+
+    Item ``i`` is ``(image, label)`` of the image ``i // len(variants)`` in the variant ``i % len(variants)``:
+    what `CorruptedDataset` or `PerturbedDataset` gives. A process keeps its latest image, prepared, so read
+    the items in order, in batches of ``len(variants)`` or a multiple of it.
+
+    Parameters
+    ----------
+    base, seed, edition, key, transform
+        As in `CorruptedDataset` and `PerturbedDataset`.
+    variants : iterable of Variant
+        As `robustgen.IMAGENET_C.variants` or `robustgen.IMAGENET_P.variants` returns them.
+    jpeg, video
+        As in `CorruptedDataset` for images, and in `PerturbedDataset` for sequences.
+
+    Attributes
+    ----------
+    variants : tuple of Variant
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError, ImageError
+        As in `CorruptedDataset`.
+    """
+
+    def __init__(
+        self,
+        base: MapStyle,
+        variants: Iterable[Variant],
+        *,
+        seed: int = 0,
+        edition: str,
+        key: Key = None,
+        jpeg: Quality = "published",
+        video: Video = "published",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.base, self.key, self.variants = base, resolve_keys(base, key), tuple(variants)
+        if not self.variants:
+            raise ArgumentError("variants must contain at least one")
+        is_p = all(each == IMAGENET_P.variant(each.name, each.level) for each in self.variants)
+        self._maker: Maker = (
+            open_perturber(edition, seed, video, transform)
+            if is_p
+            else open_corrupter(edition, seed, jpeg, transform)
+        )
+        for each in self.variants:
+            find_variant(self._maker.recipe, each.name, each.level)
+        self._latest: tuple[int, Prepared, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_latest": None}
+
+    def __len__(self) -> int:
+        return len(self.base) * len(self.variants)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        position, number = divmod(range(len(self))[operator.index(index)], len(self.variants))
+        latest = self._latest
+        if latest is None or latest[0] != position:
+            image, label = split_pair(self.base[position], position)
+            latest = position, prepare_image(self._maker.recipe, self.key(position), image), label
+            self._latest = latest
+        _, prepared, label = latest
+        return self._maker.finish(self.variants[number], prepared), label

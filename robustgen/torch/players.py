@@ -86,7 +86,7 @@ class DomainPlayer:
         """Return the corrupted image with its label."""
         source = self._places[index]
         image, _ = split_pair(self._base[source], source)
-        return self._corrupter.corrupt(self.variant(index), self._keys(source), image), self._labels[index]
+        return self._corrupter.make(self.variant(index), self._keys(source), image), self._labels[index]
 
 
 class CccPlayer:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen import read_sequence
+from robustgen import IMAGENET_C, IMAGENET_P, read_sequence
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.sets.sources.opening import open_source
-from robustgen.torch import CorruptedDataset, PerturbedDataset, SourceDataset
+from robustgen.torch import CorruptedDataset, PerturbedDataset, SourceDataset, VariantsDataset
 from tests.helpers import cifar_folder, cli, photo, pixels_of
 
 CORRUPTIONS = ("gaussian_noise", "elastic_transform", "snow", "jpeg_compression")
@@ -65,6 +66,65 @@ def test_the_sequences_are_those_that_make_p_writes(made, photos, perturbation, 
         frames, label = dataset[index]
         np.testing.assert_array_equal(frames, read_sequence(path))
         assert label == 0
+
+
+class Counted:
+    """A data set that counts the items that were read."""
+
+    def __init__(self, base):
+        self.base, self.keys, self.read = base, base.keys, []
+
+    def __len__(self):
+        return len(self.base)
+
+    def __getitem__(self, index):
+        self.read.append(index)
+        return self.base[index]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "names", "levels", "own"),
+    [
+        (IMAGENET_C, CORRUPTIONS, (2, 2.5, 5), {}),
+        (IMAGENET_C, CORRUPTIONS, (2, 5), {"jpeg": None}),
+        (IMAGENET_P, PERTURBATIONS, (1, 2), {"video": False}),
+    ],
+)
+def test_the_variants_of_each_image_are_those_of_their_own_data_sets(photos, benchmark, names, levels, own):
+    variants = benchmark.variants(names, levels, clean=benchmark.has_clean)
+    base = Counted(SourceDataset(photos))
+    dataset = VariantsDataset(base, variants, seed=7, edition=EDITION, **own)
+    assert len(dataset) == 5 * len(variants) and dataset.variants == variants
+    one = {"c": CorruptedDataset, "p": PerturbedDataset}[benchmark.kind]
+    sets = [one(base.base, each.name, each.level, seed=7, edition=EDITION, **own) for each in variants]
+    for number, (image, label) in enumerate(dataset):
+        index, place = divmod(number, len(variants))
+        expected, known = sets[place][index]
+        np.testing.assert_array_equal(np.asarray(image), np.asarray(expected))
+        assert label == known
+    assert base.read == [0, 1, 2, 3, 4]
+    # Workers start without the image of their parent.
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(dataset))[0][0], dataset[0][0])
+    assert base.read == [0, 1, 2, 3, 4, 0]
+
+
+def test_changing_an_item_changes_no_other_variant():
+    variants = IMAGENET_C.variants(["fog"], [1], clean=True)
+    dataset = VariantsDataset(ARRAYS, variants, edition="folder", key=NAMES)
+    clean, foggy = dataset[0][0].copy(), dataset[1][0].copy()
+    dataset[0][0][:] = 0
+    np.testing.assert_array_equal(dataset[1][0], foggy)
+    np.testing.assert_array_equal(dataset[0][0], clean)
+    np.testing.assert_array_equal(ARRAYS[0][0], photo(40, 44, 0))
+
+
+@pytest.mark.parametrize(
+    ("variants", "message"),
+    [((), "variants must contain at least one"), ((Variant("fgo", 1, "fgo/1"),), "unknown corruption 'fgo'")],
+)
+def test_variants_that_do_not_exist_are_refused(variants, message):
+    with pytest.raises(ArgumentError, match=message):
+        VariantsDataset(ARRAYS, variants, edition="folder", key=NAMES)
 
 
 def test_the_images_of_cifar_are_those_of_the_arrays(tmp_path):

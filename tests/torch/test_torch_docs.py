@@ -38,6 +38,7 @@ def network(torch):
 
 
 FEWER = {
+    "classes = 1000": "classes = 2",
     "IMAGENET_C.common, IMAGENET_C.levels": "('shot_noise', 'elastic_transform'), (2, 5)",
     "num_workers=4": "num_workers=0",
 }

@@ -36,6 +36,7 @@ from robustgen.lab.evaluation.store import (
 )
 from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
+from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
@@ -44,11 +45,12 @@ from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut, prefetch
+from robustgen.sets.formats.encoders import describe_compression
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import number_images
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config
-from robustgen.settings.models import ModelInput, Outputs
+from robustgen.settings.models import ModelInput, OnTheFly, Outputs
 
 _VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.
@@ -85,7 +87,7 @@ def evaluate(
     kind: Kind,
     models: Sequence[Model],
     output: str,
-    options: Outputs,
+    options: OnTheFly,
     taken: ModelInput,
 ) -> EvaluateResult:
     """Predict a set with `models` without writing it.
@@ -98,7 +100,7 @@ def evaluate(
     models : sequence of Model
     output : path or URL
         Folder with a subfolder of predictions for each model.
-    options : Outputs
+    options : OnTheFly
     taken : ModelInput
         Input of the models, if it is not that of the models or of the edition.
 
@@ -113,6 +115,10 @@ def evaluate(
     folders = tuple(name_folders(output, [model.folder for model in models]))
     # Other files of the source are only for readers of a set.
     config = config.model_copy(update={"mirror": None})
+    if options.uncompressed:
+        # Arrays have the pixels as made anyway.
+        is_array = EDITIONS[config.base_edition].format != "jpeg"
+        config = config.model_copy(update={"format": None if is_array else "png"})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
     check_single_labels(plan.source.class_labels, plan.source.location)
     edition = str(plan.choices.get("edition"))
@@ -129,7 +135,7 @@ def evaluate(
     first = _render_first(plan, keys, classifiers)
     checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
     sizes = {key: _size(plan, key) for key in plan.keys}
-    described = _describe(plan, keys, sizes)
+    described = _describe(plan, kind, keys, sizes)
     with ExitStack() as stack:
         candidates = []
         for folder, (predictor, labels) in zip(folders, checked, strict=True):
@@ -196,20 +202,21 @@ def _try_out(
     return predictor, labels
 
 
-def _describe(plan: Plan, keys: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, Any]:
+def _describe(plan: Plan, kind: Kind, keys: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, Any]:
     """Return everything that decides the images, for `predictions.json`."""
     settings = {**plan.settings()}
     # The variants are omitted: the rest decides their pixels, and variants can be added.
     del settings["parameters"]
-    own = {name: plan.choices.get(name) for name in _CHOICES}
+    own, edition = {name: plan.choices.get(name) for name in _CHOICES}, plan.choices.get("edition")
     return {
         "kind": plan.recipe.title,
         "dataset": plan.dataset,
-        "edition": plan.choices.get("edition"),
+        "edition": edition,
         "digest": None,
         "source_digest": source_digest(sizes),
         "keys": digest_of([*keys.values()]),
         "made": json.loads(json.dumps(settings | own)),
+        "compression": describe_compression(settings["output"], kind, edition),
     }
 
 

@@ -30,6 +30,7 @@ from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
+from robustgen.sets.formats.encoders import describe_compression
 from robustgen.sets.sources.classes import place_classes
 from robustgen.settings.models import ModelInput, Predicting, Runtime
 
@@ -299,12 +300,14 @@ def choose_saved(wanted: Saved | None, kind: Kind, classes: int) -> Saved:
 def _describe_set(written: WrittenSet) -> dict[str, Any]:
     """Return the identity of the images of a set."""
     manifest = written.manifest
+    output, edition = manifest.get("settings", {}).get("output"), manifest.get("edition")
     return {
         "kind": written.benchmark.title,
         "dataset": manifest.get("dataset"),
-        "edition": manifest.get("edition"),
+        "edition": edition,
         "digest": manifest.get("digest"),
         "source_digest": manifest.get("source", {}).get("digest"),
         "keys": digest_of(written.keys_of(written.variants[0])),
         **{key: value for key, value in manifest.items() if key == CLEANED},
+        "compression": describe_compression(output, written.kind, edition) if output else None,
     }

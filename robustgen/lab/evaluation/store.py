@@ -40,8 +40,8 @@ from robustgen.sets.formats.base import WorkUnit
 from robustgen.settings.fields import check_name
 
 _PARTS: Final = f"{STATE}/parts"
-# Entry of predictions.json that decides no prediction, and entries that tell one set of images from another.
-_NOTES, _IMAGES = "origins", ("digest", "source_digest", "keys")
+# Entries of predictions.json that decide no prediction, and those that tell one set of images from another.
+_NOTES, _IMAGES = ("origins", "compression"), ("digest", "source_digest", "keys")
 _PREDICTIONS, _MOST_UNITS, _FEWEST_UNITS = 256, 4096, 16
 # About the number of frames in a sequence.
 _FRAMES = 32
@@ -309,9 +309,9 @@ def open_prediction_store(
             _remove_own(ledger)
         if not ledger.settings():
             ledger.refuse_unrecorded(predictions.list_files(root))
-        decisive = {key: value for key, value in settings.items() if key != _NOTES}
+        decisive = {key: value for key, value in settings.items() if key not in _NOTES}
         describe = partial(_describe_differences, ledger, sizes or {})
-        ledger.agree(decisive, {_NOTES: settings[_NOTES]}, describe=describe)
+        ledger.agree(decisive, {name: settings[name] for name in _NOTES}, describe=describe)
         yield PredictionStore(ledger)
 
 

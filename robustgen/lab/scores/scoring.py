@@ -117,6 +117,7 @@ def score(
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
     chosen = _choose_baseline(baseline, opened, difficulty, notes)
     names = _names(folders, opened)
+    _tell_compression(names, opened, notes)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
@@ -190,6 +191,18 @@ def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> lis
             text = own.describe() + describe_outputs(each.settings)
             found.setdefault(text, []).append(name)
     return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
+
+
+def _tell_compression(names: Sequence[str], opened: Sequence[Predictions], notes: list[str]) -> None:
+    """Add notes on how the models' images were compressed, if not all as published or not all alike."""
+    found = dict[str, list[str]]()
+    for name, each in zip(names, opened, strict=True):
+        if text := each.settings.get("compression"):
+            found.setdefault(str(text), []).append(name)
+    told = [text for text in found if len(found) > 1 or "; published: " in text]
+    notes += [f"images of {', '.join(found[text])}: {escape(text)}" for text in told]
+    if len(found) > 1:
+        notes.append("warning: the models' images differ in compression, and so may their scores")
 
 
 def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
@@ -281,6 +294,8 @@ def _choose_baseline(
             return read_baseline(Path(text))
         _check_mixture([opened[0], own])
         _say_treatments([opened[0].root, own.root], [opened[0], own], notes)
+        if (read := own.settings.get("compression")) != opened[0].settings.get("compression"):
+            notes.append(f"images of the baseline: {read or 'compression not recorded'}")
         return take_baseline(read_scores(own, _names([text], [own])[0], difficulty))
     why = _doubt_alexnet(opened, difficulty)
     if text == "alexnet" and why:

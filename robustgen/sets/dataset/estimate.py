@@ -8,18 +8,21 @@ import heapq
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, NamedTuple
 
 from robustgen.display.text import format_size
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.files.storage import Store
+from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
+from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.ingredients import find_fitting
 
 SECONDS = 2.0
@@ -29,6 +32,15 @@ _BLOCK = 4096
 _FINISHING = 1.5e-5
 # Outputs larger than this are rare: so many bytes, and so many times the bytes of the source image.
 _LARGE_OUTPUT, _LARGE_RATIO = 1 << 14, 20
+
+
+class PresetPrice(NamedTuple):
+    """Another preset of x264, with its seconds and bytes relative to those of the plan's own."""
+
+    own: str
+    other: str
+    seconds: float
+    size: float
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,8 @@ class Estimate:
         Number of images in the sample.
     free : int or None
         Free bytes of the file system of the output; None for servers.
+    preset : PresetPrice or None
+        Another preset of x264, if the set has videos and a comparison was asked for.
     """
 
     outputs: int
@@ -59,6 +73,7 @@ class Estimate:
     starting: float
     images: int
     free: int | None
+    preset: PresetPrice | None = None
 
     @property
     def is_too_large(self) -> bool:
@@ -96,8 +111,8 @@ def check_space(plan: Plan, outputs: int, source_size: float) -> None:
             )
 
 
-def estimate(plan: Plan) -> Estimate:
-    """Estimate the cost of `plan`.
+def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
+    """Estimate the cost of `plan`; of a set of videos also with another preset, if asked.
 
     Raises
     ------
@@ -105,7 +120,7 @@ def estimate(plan: Plan) -> Estimate:
         No image can be processed.
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
-    costs, reasons, starting, deadline = list[_Cost](), list[str](), 0.0, 0.0
+    costs, reasons, starting, deadline = dict[str, _Cost](), list[str](), 0.0, 0.0
     with plan.store.open_scratch() as scratch:
         for key in keys:
             try:
@@ -113,7 +128,7 @@ def estimate(plan: Plan) -> Estimate:
                     # The first pass loads libraries, compiles loops, builds tables and creates folders.
                     starting = _measure(plan, key, scratch).seconds
                     deadline = time.process_time() + SECONDS
-                costs.append(_measure(plan, key, scratch))
+                costs[key] = _measure(plan, key, scratch)
             except (WriteError, OutputError, MissingDependencyError):
                 raise
             except Exception as error:
@@ -124,8 +139,12 @@ def estimate(plan: Plan) -> Estimate:
     if not costs:
         reason = next(iter(reasons), "there are none")
         raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
-    pixels, seconds, writing, size = (sum(values) / len(costs) for values in zip(*costs, strict=True))
-    starting = max(0.0, starting - costs[0].seconds)
+    pixels, seconds, writing, size = (
+        sum(values) / len(costs) for values in zip(*costs.values(), strict=True)
+    )
+    first, cost = next(iter(costs.items()))
+    starting = max(0.0, starting - cost.seconds)
+    preset = _price_preset(plan, first, cost) if compare_presets else None
     if plan.recipe.keeps_size:
         # The sample may contain only small images; headers give the size of many more.
         typical = []
@@ -141,7 +160,20 @@ def estimate(plan: Plan) -> Estimate:
     whole = images * (seconds + writing) * _find_largest_share(plan)
     whole += outputs * _FINISHING * is_separate
     free = plan.store.measure_free_space()
-    return Estimate(outputs, round(images * size), round(disk), whole, starting, len(costs), free)
+    return Estimate(outputs, round(images * size), round(disk), whole, starting, len(costs), free, preset)
+
+
+def _price_preset(plan: Plan, key: str, cost: "_Cost") -> PresetPrice | None:
+    """Return the price of the published preset, or of medium if that is the plan's, for one image."""
+    encoder = plan.writer.encoder
+    if not isinstance(encoder, Mp4Encoder):
+        return None
+    own = encoder.encoding.preset
+    other = "medium" if own == video.Encoding.preset else video.Encoding.preset
+    changed = copy(plan.writer)
+    changed.encoder = encoder.with_preset(other)
+    price = _measure(replace(plan, writer=changed), key, None)
+    return PresetPrice(own, other, price.seconds / cost.seconds, price.size / cost.size)
 
 
 def _find_largest_share(plan: Plan) -> float:

@@ -79,10 +79,18 @@ def digest_content(keys: Iterable[str], folders: Iterable[str], shared: str) -> 
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def cut_by_images(keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
-    """Cut a plan with separate files for each image: a few images and all variants per unit."""
+def cut_by_images(
+    keys: Sequence[str], variants: tuple[Variant, ...], *, is_slow: bool = False
+) -> Iterator[WorkUnit]:
+    """Cut a plan with separate files for each image: a few images and all variants per unit.
+
+    If encoding `is_slow`, the variants of few images are divided, so that all cores have work.
+    """
     size = max(1, min(_MOST_IMAGES, len(keys) // _FEWEST_UNITS), -(-len(keys) // _MOST_UNITS))
-    return cut(keys, size, [variants])
+    parts = -(-_FEWEST_UNITS // max(1, len(keys))) if is_slow else 1
+    some = max(1, -(-len(variants) // parts))
+    groups = [variants[start : start + some] for start in range(0, len(variants), some)]
+    return cut(keys, size, groups or [variants])
 
 
 def cut(
@@ -213,7 +221,15 @@ def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
 
 
 class Encoder(ABC):
-    """Encodes images or sequences in one format. Picklable."""
+    """Encodes images or sequences in one format. Picklable.
+
+    Attributes
+    ----------
+    is_slow : bool
+        Whether encoding takes far longer than reading a source image, which units may then repeat.
+    """
+
+    is_slow: ClassVar[bool] = False
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -326,7 +342,7 @@ class Writer(ABC):
 
     def cut(self, keys: Sequence[str], variants: tuple[Variant, ...]) -> Iterator[WorkUnit]:
         """Yield the work units of a plan; they depend on the plan alone."""
-        return cut_by_images(keys, variants)
+        return cut_by_images(keys, variants, is_slow=self.encoder.is_slow)
 
     @abstractmethod
     def open(

@@ -1,16 +1,17 @@
 """Encoders of files with one image or sequence: JPEG, PNG, lossless WebP, the source's formats, and MP4."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from PIL import Image, features
 
 from robustgen.errors import ArgumentError, ImageError
-from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Variant
+from robustgen.pixels.benchmarks.editions import EDITIONS
+from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
@@ -213,9 +214,16 @@ class Mp4Encoder(Encoder):
         Encodings of smooth sequences, and of those with independent noise in each frame.
     """
 
+    is_slow: ClassVar[bool] = True
+
     noises: frozenset[str] = frozenset()
     encoding: video.Encoding = field(default_factory=video.Encoding)
     noise_encoding: video.Encoding = field(default_factory=lambda: video.Encoding(crf=None, tune="grain"))
+
+    def with_preset(self, preset: str) -> "Mp4Encoder":
+        """Return this encoder with another preset of x264."""
+        encodings = (replace(each, preset=preset) for each in (self.encoding, self.noise_encoding))
+        return Mp4Encoder(self.noises, *encodings)
 
     def settings(self) -> dict[str, Any]:
         """Return the format and the encoder settings."""
@@ -266,3 +274,33 @@ class Mp4Encoder(Encoder):
 MP4: Final = Format(
     "MP4", {"p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos())}, TreeWriter
 )
+
+
+# --- the compression of a set, in words
+
+
+def describe_compression(output: Mapping[str, Any], kind: Kind, edition: str | None) -> str:
+    """Return how the images of a set are compressed, and the published sets of its edition if otherwise.
+
+    Parameters
+    ----------
+    output : mapping
+        The settings of the writer.
+    kind : {"c", "p"}
+    edition : str or None
+        None for sets without an edition.
+    """
+    own, row = _name_compression(output), EDITIONS.get(str(edition).partition("@")[0])
+    if row is None:
+        return own
+    encoder = None if row.format != "jpeg" else Mp4Encoder() if kind == "p" else JpegEncoder(row.quality)
+    published = _name_compression(encoder.settings() if encoder else {})
+    return own if own == published else f"{own}; published: {published}"
+
+
+def _name_compression(output: Mapping[str, Any]) -> str:
+    own = output.get("sample", output)
+    if coded := own.get("video"):
+        parts = (coded.get(name) for name in ("pixel_format", "preset", "crf"))
+        return "H.264 {}, preset {}, rate factor {}".format(*parts)
+    return f"JPEG, quality {own['quality']}" if "quality" in own else "uncompressed"

@@ -100,6 +100,46 @@ def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("command", "flags", "published"),
+    [
+        ("make-c", FOG[:6], "JPEG, quality 85"),
+        ("make-p", (*FOLDER, *FEW_P), "H.264 yuv444p, preset veryslow, rate factor 20"),
+    ],
+)
+def test_uncompressed_images_are_those_of_png_files(
+    digits, model, tmp_path, monkeypatch, command, flags, published
+):
+    expected = predict_written(command, digits, model, tmp_path, (*flags, "--format", "png"))
+    monkeypatch.setattr("robustgen.pixels.imaging.video.encode", lambda *_: pytest.fail("encoded a video"))
+    result = evaluate(digits, model, tmp_path / "p", *flags, *BATCH, "--jobs", "1", "--uncompressed")
+    assert predictions(tmp_path / "p" / "digits") == expected
+    said = f"uncompressed; published: {published}"
+    for folder in ("p", "predicted"):
+        about = json.loads((tmp_path / folder / "digits" / "predictions.json").read_text())
+        assert about["compression"] == said
+    assert f"images of digits: {said}" in " ".join(result.output.split())
+
+
+def test_score_says_how_compressed_the_images_of_each_model_were(digits, model, tmp_path):
+    flags = (*FOLDER, "--perturbations", "translate", "--limit", "4", *BATCH, "--jobs", "1")
+    for name, own in {"made": ("--uncompressed",), "fast": ("--preset", "ultrafast"), "usual": ()}.items():
+        evaluate(digits, model, tmp_path / name, *flags, *own)
+
+    def tell(*names, more=()):
+        folders = (tmp_path / name / "digits" for name in names)
+        return " ".join(cli("score", *folders, "--partial", *more).output.split())
+
+    assert "images of" not in tell("usual")
+    assert "usual/digits: H.264 yuv444p, preset veryslow, rate factor 20" in tell("usual", "made")
+    assert "warning: the models' images differ in compression" in tell("usual", "made")
+    assert "uncompressed; published: H.264" in tell("usual", "made")
+    assert "images of digits: H.264 yuv444p, preset ultrafast, rate factor 20; published" in tell("fast")
+    assert "images of the baseline: uncompressed" in tell(
+        "usual", more=("--baseline", tmp_path / "made" / "digits")
+    )
+
+
+@pytest.mark.parametrize(
     "flags",
     [
         "--set quality=30",

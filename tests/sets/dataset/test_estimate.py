@@ -1,5 +1,6 @@
 """Estimates of a run, and the check of the free space."""
 
+import re
 import time
 
 import pytest
@@ -103,6 +104,27 @@ def test_an_estimate_knows_that_a_process_may_wait_for_the_last_shard(photos, tm
     shards = {"corruptions": "contrast", "format": "webdataset", "shard_size": 2}
     one, two = (estimate(planned(photos, tmp_path, jobs=jobs, **shards)).seconds for jobs in (1, 2))
     assert two == pytest.approx(0.6 * one)
+
+
+def test_a_dry_run_names_the_price_of_another_preset(photos, tmp_path):
+    flags = (
+        "--source",
+        photos,
+        "--output",
+        tmp_path / "out",
+        "--perturbations",
+        "tilt",
+        "--limit",
+        2,
+        "--dry-run",
+    )
+    quick = cli("make-p", *flags, "--preset", "ultrafast").stdout
+    found = re.search(
+        r"^preset +ultrafast; --preset veryslow takes (.*) times the time, (.*) times the b", quick, re.M
+    )
+    assert float(found[1]) > 1 > float(found[2]) > 0
+    assert re.search(r"^preset +veryslow; --preset medium takes 0", cli("make-p", *flags).stdout, re.M)
+    assert "preset" not in cli("make-p", *flags, "--format", "png").stdout
 
 
 @pytest.mark.slow("a photograph of three million pixels")

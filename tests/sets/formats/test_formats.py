@@ -6,6 +6,7 @@ import pytest
 
 from robustgen.files.storage.local import LocalStore
 from robustgen.lab.inspection.conformance import check_format
+from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.base import cut_by_images
@@ -83,6 +84,14 @@ def test_opening_a_finished_set_does_not_list_all_its_files(photos, tmp_path, mo
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(dataset.variants) > 1
     assert len(listed) < len(files) / 2
+
+
+def test_few_sequences_are_enough_work_for_many_cores():
+    variants = IMAGENET_P.variants(IMAGENET_P.common, (1,))
+    for images, outputs in {1: [1] * 10, 16: [3, 3, 3, 1] * 16, 64: [10] * 64, 130: [20] * 65}.items():
+        units = [*cut_by_images(range(images), variants, is_slow=True)]
+        assert [unit.count_outputs() for unit in units] == outputs
+    assert [unit.count_outputs() for unit in cut_by_images(["image"], variants)] == [10]
 
 
 def test_a_large_plan_has_4096_units_at_most():
