@@ -201,7 +201,7 @@ SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
         "AugMix": SetKind(
             "make-augmix",
             "settings.related:AugMixChoices",
-            "lab.related.augmentation.training_copies:plan_copies",
+            "lab.related.training_copies:plan_copies",
         ),
         "icons in the manner of Icons-50": SetKind(
             "make-icons", "settings.related:IconChoices", "lab.related.icons.icon_set:plan_icons"

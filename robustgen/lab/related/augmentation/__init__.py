@@ -1,1 +1,0 @@
-"""Augmentations for training; unlike corruptions, they are not used for scoring."""
