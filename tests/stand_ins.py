@@ -60,7 +60,15 @@ def put_smooth(path, seed):
 
 
 def put_photographs(root):
-    for folder in ("photos", "val", "data/imagenet/val", "data/imagenet/train", "train", "kitti", "imagenet-r"):
+    for folder in (
+        "photos",
+        "val",
+        "data/imagenet/val",
+        "data/imagenet/train",
+        "train",
+        "kitti",
+        "imagenet-r",
+    ):
         for seed, key in enumerate(map("/".join, zip(CLASSES, NAMES, strict=True))):
             put_smooth(root / folder / key, seed)
     for number in range(6):
