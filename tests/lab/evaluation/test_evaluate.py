@@ -107,7 +107,7 @@ def test_predictions_are_those_on_the_written_set(digits, model, written, tmp_pa
         "--set format=original",
         "--set format=webdataset",
         "--set format=parquet",
-        "--seed 4 --no-clean",
+        "--seed 4 --set clean=false",
         "--sample 12",
     ],
 )
