@@ -147,7 +147,7 @@ def test_score_says_how_compressed_the_images_of_each_model_were(digits, model, 
         "--set format=original",
         "--set format=webdataset",
         "--set format=parquet",
-        "--seed 4 --no-clean",
+        "--seed 4 --set clean=false",
         "--sample 12",
     ],
 )
