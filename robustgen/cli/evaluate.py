@@ -26,7 +26,7 @@ _OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", 
     config=Config,
     taken=ModelInput,
     runtime=Runtime,
-    hide=("split", "quality", "format", "one_per_image", "output"),
+    hide=("split", "quality", "format", "libjpeg", "one_per_image", "output", "video.preset"),
     says={
         "clean": "predict the clean images too",
         "perturbations": "score ImageNet-P on these (robustgen list perturbations); default none",
