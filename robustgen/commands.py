@@ -17,7 +17,7 @@ from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.inspection.verify import Findings
 from robustgen.lab.inspection.verify import verify as check_output
-from robustgen.lab.models.functions import FunctionModel
+from robustgen.lab.models.base import FunctionModel
 from robustgen.lab.models.opening import borrow_model
 from robustgen.lab.scores import scoring
 from robustgen.lab.scores.public import Row, Scores

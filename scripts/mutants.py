@@ -67,7 +67,7 @@ MUTANTS = (
         "logits_clean.dtype\n    log",
     ),
     Mutant("lab/inspection/verify_contents.py", '"changed" if path in listed else "extra"', '"extra"'),
-    Mutant("lab/models/classifier.py", ".all(axis=1)", ".any(axis=1)"),
+    Mutant("lab/models/base.py", ".all(axis=1)", ".any(axis=1)"),
     Mutant("cli/list.py", "found = found or [", "found += ["),
     Mutant("lab/related/streams/chain.py", "(other >= state)", "(other > state)"),
 )

@@ -56,17 +56,17 @@ class Section(Enum):
 # Names of the commands to their sections and modules, in the order of the help.
 _COMMANDS: Final = {
     Section.MAKE: {
-        **{"make-c": "make", "make-p": "make", "run": "run", "verify": "verify", "list": "list"},
-        **{"config": "config", "croissant": "croissant", "fetch": "fetch", "warm": "warm"},
+        **{"make-c": "make", "make-p": "make", "run": "make", "verify": "finished", "list": "list"},
+        **{"config": "list", "croissant": "finished", "fetch": "warm", "warm": "warm"},
     },
-    Section.SEE: {"preview": "preview", "report": "report", "compare": "compare", "calibrate": "calibrate"},
+    Section.SEE: {"preview": "preview", "report": "finished", "compare": "compare", "calibrate": "calibrate"},
     Section.SCORE: {
-        **{"evaluate": "evaluate", "predict": "predict", "score": "score", "score-ood": "score"},
-        **{"score-detection": "score_detection", "score-segmentation": "score_segmentation"},
+        **{"evaluate": "evaluate", "predict": "evaluate", "score": "score", "score-ood": "score"},
+        **{"score-detection": "score", "score-segmentation": "score"},
         "stream": "stream",
     },
     Section.FAMILY: {
-        **{"make-augmix": "augmix", "filter-a": "filter", "filter-o": "filter", "make-icons": "icons"},
+        **{"make-augmix": "make", "filter-a": "filter", "filter-o": "filter", "make-icons": "icons"},
         **{"make-subtypes": "subtypes", "preprocess": "preprocess"},
     },
 }

@@ -1,4 +1,4 @@
-"""evaluate: scores of models, without a set on disk."""
+"""evaluate: predictions of models on corruptions that are not stored; predict: predictions on a set."""
 
 import sys
 from pathlib import Path
@@ -11,11 +11,12 @@ from robustgen.display.text import format_count, format_path, format_time
 from robustgen.errors import ConfigError, SourceError
 from robustgen.settings.config import Config
 from robustgen.settings.fields import spell
-from robustgen.settings.models import Evaluating, ModelInput, Runtime
+from robustgen.settings.models import Evaluating, ModelInput, Predicting, Runtime
 from robustgen.settings.scoring import DetectionScoring
 
 if TYPE_CHECKING:
     from robustgen.lab.evaluation.predictions import EvaluateResult
+
 
 _OF_CLASSIFIERS = frozenset({"baseline", "save", "batch_size", "perturbations", "difficulty"})
 
@@ -117,3 +118,32 @@ def _show(done: "EvaluateResult", baseline: str | None) -> None:
         echo(f"no table: {error}", err=True)
         return
     echo_report(text_forms.format_report(report, "table", table_width()), report.all_notes)
+
+
+@command("predict")
+@takes(options=Predicting, taken=ModelInput, runtime=Runtime)
+def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> None:
+    """Run a model on a set.
+
+    DATASET is an output of make-c or make-p, or a published set, as a path or a URL. The predictions are
+    written to a folder below --output, named after the model. The same command on several machines shares
+    the work.
+
+    Examples
+    --------
+    robustgen predict out/imagenet-c --model resnet50.onnx --output preds
+    robustgen predict /data/ImageNet-C --model timm:resnet50 --output preds
+    """
+    from robustgen.cli.execution import stop_in_order
+    from robustgen.display import progress
+    from robustgen.lab.evaluation import predicting
+
+    stop_in_order()
+    with progress.quiet(options.quiet):
+        done = predicting.predict(options, taken, runtime)
+    if options.quiet:
+        return
+    echo(
+        f"{done.made} {done.noun} predicted in {format_time(done.seconds)}, {done.kept} were there already, "
+        f"in {format_path(done.folder)}"
+    )

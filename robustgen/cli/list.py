@@ -1,5 +1,6 @@
-"""list: all available operations, editions, formats and data sets."""
+"""list: all available operations, editions, formats and data sets; config: every key of a config."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -9,7 +10,8 @@ from robustgen.cli.app import command, echo, echo_keys, echo_text
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
-from robustgen.settings.inspecting import Listing
+from robustgen.settings.config import Config
+from robustgen.settings.inspecting import Listing, ShowingConfig
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.editions import Edition
@@ -213,3 +215,27 @@ def _describe(each: dict[str, Any]) -> str:
         mean = f"{100 * each['published_mean_error']:.1f} %"
         lines.append(f"  published mean error of {each['reference']}: {mean}")
     return "\n".join(lines)
+
+
+@command("config")
+@takes(config=Config, options=ShowingConfig)
+def config(config: Config, options: ShowingConfig) -> None:
+    """Show every key of a config, its value and its origin.
+
+    Takes the flags of make-c and make-p. --schema prints the JSON Schema of a config file, with which editors
+    complete and check it.
+
+    Examples
+    --------
+    robustgen config --dataset imagenet --source /data/imagenet/val
+    robustgen config --schema
+    """
+    from robustgen.display.text import format_json
+    from robustgen.settings.schema import make_schema
+
+    if options.as_schema:
+        echo_text(format_json(make_schema(Config)))
+        return
+    for key, value in config.model_dump(mode="json", by_alias=True).items():
+        # JSON in one line is YAML, so the output is a config.
+        echo(f"{key}: {json.dumps(value)}  # {config.origins.get(key, 'default')}")

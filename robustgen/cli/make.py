@@ -1,4 +1,4 @@
-"""make-c and make-p: the two benchmarks."""
+"""make-c and make-p: the two benchmarks; make-augmix: AugMix copies; run: execution of a plan from a file."""
 
 from typing import TYPE_CHECKING
 
@@ -6,10 +6,12 @@ from robustgen.cli.app import command, echo
 from robustgen.cli.execution import WrittenSet
 from robustgen.cli.flags import takes
 from robustgen.settings.config import Config
-from robustgen.settings.running import Running
+from robustgen.settings.related import AugMixChoices
+from robustgen.settings.running import PlanRun, Running
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.kinds import Kind
+
 
 _OUTPUT = "output folder or URL; default out/{{dataset}}-{}, named after --dataset or the source"
 
@@ -49,4 +51,41 @@ def _plan(kind: "Kind", config: Config, running: Running) -> WrittenSet:
     for name in config.corruptions if plan.mirror else ():
         if ALL_CORRUPTIONS[name].displaces:
             echo(f"{name} moves pixels, but boxes and masks stay in place", err=True)
+    return WrittenSet(plan, running)
+
+
+@command("make-augmix")
+@takes(
+    says={"output": "output folder or URL; default out/{dataset}-augmix, named after the source"},
+    choices=AugMixChoices,
+    running=Running,
+)
+def make_augmix(choices: AugMixChoices, running: Running) -> WrittenSet:
+    """Write AugMix copies of training images.
+
+    Examples
+    --------
+    robustgen make-augmix --source train --output train-augmix
+    robustgen make-augmix --source train --output train-augmix --copies 3 --operations all
+    """
+    choices.require_source()
+    from robustgen.lab.related import training_copies
+
+    training_copies.refuse_scored_source(choices)
+    return WrittenSet(training_copies.plan_copies(choices), running)
+
+
+@command("run")
+@takes(running=PlanRun)
+def run(running: PlanRun) -> WrittenSet:
+    """Run a plan that a make command wrote with --plan.
+
+    Examples
+    --------
+    robustgen run plan.json
+    robustgen run plan.json --source /mnt/val --output /mnt/out --jobs 8
+    """
+    from robustgen.lab.plans import read_plan
+
+    plan = read_plan(running.plan_file, source=running.source, output=running.output, jobs=running.jobs)
     return WrittenSet(plan, running)

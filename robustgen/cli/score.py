@@ -1,4 +1,4 @@
-"""score and score-ood: the tables of the papers."""
+"""score, score-ood, score-detection and score-segmentation: the tables of the papers."""
 
 import sys
 
@@ -6,7 +6,7 @@ from robustgen.cli.app import command, echo, echo_report, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
-from robustgen.settings.scoring import Scoring, UnknownClassScoring
+from robustgen.settings.scoring import DetectionScoring, Scoring, SegmentationScoring, UnknownClassScoring
 
 _PAGES = (".html", ".htm")
 
@@ -88,3 +88,46 @@ def score_ood(options: UnknownClassScoring) -> None:
 
     report = score_unknown_classes(options)
     echo_text(report.render(options.format, table_width()))
+
+
+@command("score-detection")
+@takes(options=DetectionScoring)
+def score_detection(options: DetectionScoring) -> None:
+    r"""Print P, mPC and rPC of a detector.
+
+    pycocotools matches boxes and masks. mPC is the mean over fifteen corruptions at five severities.
+
+    Examples
+    --------
+    robustgen score-detection --annotations boxes.json --results 'preds/{corruption}/{severity}.json' \
+      --clean-results clean.json
+    robustgen score-detection --annotations boxes.json --results 'preds/{corruption}/{severity}.json' \
+      --clean-results clean.json --compare-with published
+    """
+    from robustgen.lab.scores import detection
+    from robustgen.sets.executors import count_cores
+
+    options = options.model_copy(update={"jobs": options.jobs or count_cores()})
+    report = detection.score_detections(options)
+    echo_report(report.render(options.format, table_width()), report.notes)
+
+
+@command("score-segmentation")
+@takes(options=SegmentationScoring)
+def score_segmentation(options: SegmentationScoring) -> None:
+    r"""Print mIoU, mCD and rCD of a model from label maps.
+
+    Predicted and true maps are matched by file name.
+
+    Examples
+    --------
+    robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' --clean-results clean
+    robustgen score-segmentation --truth truth --results 'preds/{corruption}/{severity}' \
+      --clean-results clean --reference deeplab.json
+    """
+    from robustgen.lab.scores import segmentation
+    from robustgen.sets.executors import count_cores
+
+    options = options.model_copy(update={"jobs": options.jobs or count_cores()})
+    report = segmentation.score_segmentation(options)
+    echo_report(report.render(options.format, table_width()), report.notes)

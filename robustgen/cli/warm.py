@@ -1,4 +1,4 @@
-"""warm: compilation of the loops in advance."""
+"""Preparation of an installation: warm compiles the loops, fetch gets files from the packages of others."""
 
 import time
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from robustgen.cli.app import command, echo
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count
-from robustgen.errors import MissingDependencyError
+from robustgen.errors import ConfigError, MissingDependencyError, UnknownNameError
 from robustgen.sets.executors.progress import Progress, Reporter
-from robustgen.settings.inspecting import Warming
+from robustgen.settings.inspecting import Fetching, Warming
 
 # One edition on each side of the thresholds that choose between loops.
 _EDITIONS = {"imagenet": 224, "cifar-10": 32}
@@ -68,3 +68,27 @@ def warm(options: Warming) -> None:
     for reason in lacking:
         echo(reason, err=True)
     echo(f"{format_count(len(works), 'operation')} in {time.monotonic() - started:.1f} s")
+
+
+@command("fetch")
+@takes(options=Fetching)
+def fetch(options: Fetching) -> None:
+    """Fetch the frost photographs, or the ink masks.
+
+    The masks are for medmnist-c:stain_deposit. The default is frost. pip downloads the wheel with the
+    files, without installing it. robustgen checks the SHA-256 of each file.
+
+    Examples
+    --------
+    robustgen fetch
+    robustgen fetch frost --wheel imagecorruptions-1.1.2-py3-none-any.whl
+    """
+    from robustgen.pixels.imaging.third_party import EVERYTHING
+
+    names = options.names or ("frost",)
+    if options.wheel and len(names) > 1:
+        raise ConfigError("--wheel: name either frost or ink, the content of the wheel")
+    for name in names:
+        if name not in EVERYTHING:
+            raise UnknownNameError("set of files", name, EVERYTHING)
+        echo(f"{name}: {EVERYTHING[name].fetch(options.wheel)}")

@@ -9,8 +9,8 @@ from robustgen import __version__
 from robustgen.errors import ConfigError
 from robustgen.files.storage import locate
 from robustgen.files.text_files import parse_object
-from robustgen.lab.related.augmentation import TITLE as AUGMIX
 from robustgen.lab.related.icons import TITLE as ICONS
+from robustgen.lab.related.training_copies import TITLE as AUGMIX
 from robustgen.pixels.benchmarks.kinds import TITLES
 from robustgen.sets.dataset.opening import EQUALISED
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
@@ -42,7 +42,7 @@ def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
 
         return icon_set.plan_icons(check(IconChoices, choices, name))
     if kind == AUGMIX:
-        from robustgen.lab.related.augmentation import training_copies
+        from robustgen.lab.related import training_copies
 
         return training_copies.plan_copies(check(AugMixChoices, choices, name))
     raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")

@@ -34,8 +34,7 @@ from robustgen.lab.evaluation.store import (
     name_folders,
     open_prediction_store,
 )
-from robustgen.lab.models.base import Model
-from robustgen.lab.models.classifier import Classifier
+from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.pixels.imaging.arrays import stack_images

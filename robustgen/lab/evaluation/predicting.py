@@ -23,7 +23,7 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.classifier import Classifier, is_finite
+from robustgen.lab.models.base import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels
 from robustgen.metrics import top_classes

@@ -1,7 +1,9 @@
-"""Base of all kinds of models: batches, layouts and sizes of images."""
+"""Base of all kinds of models: batches, layouts and sizes of images; from pixels to logits."""
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError
-from robustgen.lab.models.preprocessing import Preprocessing
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.settings.models import Layout
 
 
@@ -145,3 +147,99 @@ def first_line(error: Exception) -> str:
     """Return the part of `error` that fits into a message."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     return plain.strip().partition("\n")[0] or type(error).__name__
+
+
+# --- a model with its preprocessing ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A model with its preprocessing: from pixels to logits."""
+
+    model: Model
+    preprocessing: Preprocessing
+
+    def __post_init__(self) -> None:
+        given, own = self.preprocessing, self.model.preprocessing
+        if self.model.dtype == np.uint8 and own and given.normalisation != own.normalisation:
+            raise ConfigError(f"{self.model.name}: gets pixels from 0 to 255: omit --mean, --std and presets")
+
+    def __call__(self, images: Pixels) -> NDArray[Any]:
+        """Return logits (n, K) of uint8 images (n, H, W, 3)."""
+        layout = self.model.layout(self.preprocessing.layout)
+        self.model.check_size(images.shape[1], images.shape[2], layout)
+        return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
+
+    def count_classes(self, pixels: Pixels, root: str, count: int | None) -> int:
+        """Return the number of the model's classes, from an image of the set at `root`.
+
+        Parameters
+        ----------
+        pixels : (H, W, 3) or (T, H, W, 3), uint8
+            An image or a sequence of the set.
+        root : str
+        count : int or None
+            Number of the set's classes, if known.
+
+        Raises
+        ------
+        ConfigError
+            The model does not accept these images, or its classes are not those of the set.
+        """
+        prepared = self.preprocessing.resize(pixels)
+        classes = int(self(prepared.reshape(-1, *prepared.shape[-3:])[:1]).shape[-1])
+        named, own = self.preprocessing.classes, f"{self.model.name} has {classes} classes"
+        if named and len(named) != classes:
+            raise ConfigError(f"the class list has {len(named)} names, {own}")
+        if count == 1 < classes:
+            raise ConfigError(
+                f"{root}: all images are in one folder, {own}: name the folder above the class folders, or "
+                "labels (evaluate --labels); detectors, for sets such as COCO, need evaluate --annotations"
+            )
+        if count not in (None, classes):
+            raise ConfigError(
+                f"{root} has {count} classes, {own}: list these, in the order of the model's outputs, with "
+                "--classes"
+            )
+        return classes
+
+
+def is_finite(logits: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which rows (n, ..., K) are numbers, (n,); minus infinity excludes a class."""
+    finite: NDArray[np.bool_] = np.isfinite(logits.max(axis=-1)).reshape(len(logits), -1).all(axis=1)
+    return finite
+
+
+# --- functions of arrays as models -----------------------------------------------------------------
+
+
+class FunctionModel(Model):
+    """A function that takes pixels, uint8 (n, H, W, 3), and returns scores of classes, (n, classes).
+
+    Parameters
+    ----------
+    function : callable
+    name : str
+        Its identity: robustgen cannot see what decides the scores.
+    """
+
+    dtype = np.dtype(np.uint8)
+    # The function gets the pixels themselves, so that it can do with them what its library does.
+    preprocessing = Preprocessing((0, 0, 0), (1, 1, 1), pixel_scale=1, layout="NHWC")
+    shape = (None, None, None, 3)
+
+    def __init__(self, function: Callable[[Any], Any], name: str) -> None:
+        self.name = self.label = name
+        self._function = function
+
+    def settings(self) -> dict[str, Any]:
+        """Return its name, as `Model.settings`."""
+        return {"file": self.name, "function": True}
+
+    def versions(self) -> dict[str, str]:
+        """Return nothing, as the library is unknown."""
+        return {}
+
+    def run(self, images: NDArray[Any]) -> NDArray[Any]:
+        """Return the scores of a batch, as `Model.run`."""
+        return np.asarray(self._function(images))

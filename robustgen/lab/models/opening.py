@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from robustgen.errors import ArgumentTypeError, ConfigError
 from robustgen.files.storage import is_url
-from robustgen.lab.models.base import Model
-from robustgen.lab.models.functions import FunctionModel
+from robustgen.lab.models.base import FunctionModel, Model
 from robustgen.lab.models.onnx import OnnxModel
 from robustgen.lab.models.pytorch import (
     borrow_module,

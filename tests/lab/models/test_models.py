@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustgen.errors import ConfigError
-from robustgen.lab.models.classifier import is_finite
+from robustgen.lab.models.base import is_finite
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.pytorch import TorchModel
 from robustgen.settings.models import Runtime

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 from robustgen.errors import ArgumentError
-from robustgen.lab.models.classifier import Classifier
+from robustgen.lab.models.base import Classifier
 from robustgen.lab.related.filtration import crops, funnel, reviewing
 from robustgen.lab.related.filtration.funnel import FunnelStep, Opinions
 from robustgen.settings.class_lists import read_classes

@@ -13,8 +13,7 @@ import numpy as np
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.base import Model
-from robustgen.lab.models.classifier import Classifier
+from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.lab.related.filtration.crops import Geometry, geometry

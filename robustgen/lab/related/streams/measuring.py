@@ -21,7 +21,7 @@ from robustgen.files.storage import locate, save
 from robustgen.files.storage.host import keep_freed_memory
 from robustgen.files.text_files import parse_object
 from robustgen.lab.evaluation.predictions import digest_of
-from robustgen.lab.models.classifier import Classifier, is_finite
+from robustgen.lab.models.base import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_preprocessing
 from robustgen.lab.related.streams.accuracy_files import Measurements, parse_measurements

@@ -6,7 +6,6 @@ from typing import Any
 
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import open_store
-from robustgen.lab.related.augmentation import TITLE
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
@@ -23,6 +22,8 @@ from robustgen.sets.sources.imagenet import TinyImageNet
 from robustgen.settings.related import AugMixChoices
 from robustgen.settings.yaml_files import config_folder
 
+# Name of a set of AugMix copies in dataset.json.
+TITLE = "AugMix"
 CITATION = (
     "Dan Hendrycks, Norman Mu, Ekin D. Cubuk, Barret Zoph, Justin Gilmer and Balaji Lakshminarayanan: "
     "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty. International "

@@ -1,4 +1,4 @@
-"""verify: a check of a finished output."""
+"""Commands on a finished set: verify, report and croissant."""
 
 import json
 import sys
@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 from robustgen.cli.app import command, echo, echo_text
 from robustgen.cli.flags import takes
-from robustgen.settings.inspecting import Verifying
+from robustgen.display.text import format_path, format_size
+from robustgen.settings.inspecting import Describing, Reporting, Verifying
 
 
 @command("verify")
@@ -51,3 +52,43 @@ def verify(options: Verifying) -> None:
     for path, title in findings.published.items():
         echo(f"{path}: the file of {title} on Zenodo")
     sys.exit(status)
+
+
+@command("report")
+@takes(options=Reporting)
+def report(options: Reporting) -> None:
+    """Write an HTML page about a finished set.
+
+    DIRECTORY is an output of make-c or make-p, or a published set, as a path or a URL.
+
+    Examples
+    --------
+    robustgen report out/imagenet-c
+    robustgen report out/imagenet-p --images 5 --output report.html
+    """
+    from robustgen.lab.inspection.report import write_report
+
+    written, size = write_report(options.directory, options.output, options.images)
+    echo(f"{format_path(written)}, {format_size(size)}")
+
+
+@command("croissant")
+@takes(options=Describing)
+def croissant(options: Describing) -> None:
+    """Complete croissant.json.
+
+    Every finished set has this description, which NeurIPS requires and hubs read. Before you publish the set,
+    add the fields that only you know.
+
+    Examples
+    --------
+    robustgen croissant out/imagenet-c --rai fields.yaml
+    robustgen croissant s3://bucket/imagenet-c
+    """
+    from robustgen.lab.inspection.publishing import describe_set
+    from robustgen.settings.yaml_files import read_yaml
+
+    described = describe_set(options.directory, read_yaml(options.rai) if options.rai else {})
+    missing = [name for name in ("url", "creator", "datePublished") if name not in described]
+    fields = f"; missing fields: {', '.join(missing)}" * bool(missing)
+    echo(f"{options.directory}/croissant.json written{fields}")
