@@ -118,7 +118,7 @@ def centre_crop(image: Rgb, width: int, height: int) -> Rgb:
     ImageError
         The image is smaller than the crop.
     """
-    bottom, right = _measure_margins(image, width, height)
+    bottom, right = _measure_margins(image.shape[:2], width, height)
     top, left = round(bottom / 2), round(right / 2)
     return np.ascontiguousarray(image[top : top + height, left : left + width])
 
@@ -134,16 +134,16 @@ def crop_ten(images: Rgb, width: int, height: int) -> Iterator[Rgb]:
     ImageError
         The images are smaller than the crop.
     """
-    bottom, right = _measure_margins(images, width, height)
+    bottom, right = _measure_margins(images.shape[-3:-1], width, height)
     places = [(top, left) for top in (0, bottom) for left in (0, right)]
     for each in (images, images[..., ::-1, :]):
         for top, left in (*places, (round(bottom / 2), round(right / 2))):
             yield np.ascontiguousarray(each[..., top : top + height, left : left + width, :])
 
 
-def _measure_margins(images: Rgb, width: int, height: int) -> tuple[int, int]:
-    """Return the rows and columns of images (..., H, W, 3) that a crop leaves out."""
-    rows, columns = images.shape[-3:-1]
+def _measure_margins(sides: Sequence[int], width: int, height: int) -> tuple[int, int]:
+    """Return the rows and columns of images of these `sides` that a crop leaves out."""
+    rows, columns = sides
     if rows < height or columns < width or not height or not width:
         raise ImageError(f"too small to crop: {columns} x {rows} pixels, {width} x {height} needed")
     return rows - height, columns - width
