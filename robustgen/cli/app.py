@@ -59,15 +59,20 @@ _COMMANDS: Final = {
         **{"make-c": "make", "make-p": "make", "run": "make", "verify": "finished", "list": "list"},
         **{"config": "list", "croissant": "finished", "fetch": "warm", "warm": "warm"},
     },
-    Section.SEE: {"preview": "preview", "report": "finished", "compare": "compare", "calibrate": "calibrate"},
+    Section.SEE: {
+        "preview": "preview",
+        "report": "finished",
+        "compare": "finished",
+        "calibrate": "calibrate",
+    },
     Section.SCORE: {
         **{"evaluate": "evaluate", "predict": "evaluate", "score": "score", "score-ood": "score"},
         **{"score-detection": "score", "score-segmentation": "score"},
         "stream": "stream",
     },
     Section.FAMILY: {
-        **{"make-augmix": "make", "filter-a": "filter", "filter-o": "filter", "make-icons": "icons"},
-        **{"make-subtypes": "subtypes", "preprocess": "preprocess"},
+        **{"make-augmix": "make", "filter-a": "related", "filter-o": "related", "make-icons": "related"},
+        **{"make-subtypes": "related", "preprocess": "preprocess"},
     },
 }
 _MODULES: Final = {name: module for rows in _COMMANDS.values() for name, module in rows.items()}

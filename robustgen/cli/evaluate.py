@@ -32,7 +32,7 @@ _OF_CLASSIFIERS = frozenset(
     config=Config,
     taken=ModelInput,
     runtime=Runtime,
-    hide=("split", "quality", "format", "libjpeg", "clean", "one_per_image", "output"),
+    hide=("split", "quality", "format", "libjpeg", "clean", "one_per_image", "output", "video.preset"),
     says={
         "perturbations": "score ImageNet-P on these (robustgen list perturbations); default none",
         "difficulty": "score ImageNet-P at these difficulties of the noise sequences, 1 to 3; default none",

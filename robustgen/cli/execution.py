@@ -197,9 +197,7 @@ def _show_plan(plan: "Plan") -> None:
     )
     if cost.preset:
         own, other, seconds, size = cost.preset
-        echo(
-            f"preset   {own}; --preset {other} takes {seconds:.2f} times the time, {size:.2f} times the bytes"
-        )
+        echo(f"preset   {own}; {other} takes {seconds:.2f} times the time, {size:.2f} times the bytes")
     if cost.is_too_large:
         echo("warning: the set will not fit on the file system of the output", err=True)
 

@@ -1,13 +1,14 @@
-"""Commands on a finished set: verify, report and croissant."""
+"""Commands on a finished set: verify, report, croissant and compare."""
 
 import json
 import sys
 from dataclasses import asdict
 
-from robustgen.cli.app import command, echo, echo_text
+from robustgen.cli.app import command, echo, echo_text, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
-from robustgen.settings.inspecting import Describing, Reporting, Verifying
+from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.settings.inspecting import Comparing, Describing, Reporting, Verifying
 
 
 @command("verify")
@@ -85,10 +86,42 @@ def croissant(options: Describing) -> None:
     robustgen croissant out/imagenet-c --rai fields.yaml
     robustgen croissant s3://bucket/imagenet-c
     """
-    from robustgen.lab.inspection.publishing import describe_set
+    from robustgen.lab.inspection.verify import describe_set
     from robustgen.settings.yaml_files import read_yaml
 
     described = describe_set(options.directory, read_yaml(options.rai) if options.rai else {})
     missing = [name for name in ("url", "creator", "datePublished") if name not in described]
     fields = f"; missing fields: {', '.join(missing)}" * bool(missing)
     echo(f"{options.directory}/croissant.json written{fields}")
+
+
+@command("compare")
+@takes(options=Comparing)
+def compare(options: Comparing) -> None:
+    """Test whether two sets are equivalent.
+
+    A and B are two C or P sets of the same images, created by robustgen or published, as paths or URLs.
+    Exits with 0 if they are identical or equivalent within the margin and nothing is missing, otherwise 1.
+
+    Examples
+    --------
+    robustgen compare out/imagenet-c /data/ImageNet-C
+    robustgen compare out/imagenet-c /data/ImageNet-C --output compare.html
+    """
+    from robustgen.display.html import check_page_path
+    from robustgen.files.storage import is_url, save
+    from robustgen.lab.inspection.compare.comparison import compare_sets
+    from robustgen.lab.inspection.compare.equivalence import METRICS, PIXELS
+    from robustgen.lab.inspection.compare.report import format_comparison, render_comparison
+
+    metrics = [metric.key for metric in (*METRICS, PIXELS)]
+    for name in options.margin.keys() - {*metrics}:
+        raise ConfigError(f"--margin: {UnknownNameError('metric', name, metrics)}")
+    if options.output:
+        check_page_path(options.output, *(each for each in (options.a, options.b) if not is_url(each)))
+    found = compare_sets(options)
+    echo_text(format_comparison(found, options.format, table_width()))
+    if options.output:
+        save(options.output, render_comparison(found), f"--output {options.output}")
+        echo(format_path(options.output), err=True)
+    sys.exit(0 if found.equivalent else 1)

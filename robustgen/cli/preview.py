@@ -97,7 +97,7 @@ def _find_kind(config: Config, options: Previewing) -> "Kind":
 
 def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -> None:
     from robustgen.display.html import check_page_path
-    from robustgen.lab.inspection.explorer import write_explorer
+    from robustgen.lab.inspection.preview import write_explorer
 
     if kind == "p" or options.flagged & _OF_SHEETS:
         raise ConfigError(f"--output {page}: a page accepts only --corruptions, --severities and --edition")

@@ -46,9 +46,7 @@ def stream(config: Config, drawing: Drawing) -> None:
     import numpy as np
 
     from robustgen.files.storage import save
-    from robustgen.lab.related.streams import choices
-    from robustgen.lab.related.streams.csid import draw_csid, format_imglist_row
-    from robustgen.lab.related.streams.drawing import draw_stream
+    from robustgen.lab.related.streams.drawing import choose, draw_csid, draw_stream, format_imglist_row
     from robustgen.lab.related.streams.rows import StreamRow, format_row
     from robustgen.sets.dataset.selection import check_classes, open_chosen_source, select_keys
 
@@ -64,7 +62,7 @@ def stream(config: Config, drawing: Drawing) -> None:
     if setting == "csid":
         steps = draw_csid(len(keys), config.corruptions, config.severities, rng)
     else:
-        steps = draw_stream(labels, choices.choose(setting, config, drawing), rng)
+        steps = draw_stream(labels, choose(setting, config, drawing), rng)
 
     def lines() -> Iterator[bytes]:
         nonlocal count
@@ -101,7 +99,7 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     from robustgen.files.storage import save
     from robustgen.lab.related.streams.accuracy_files import load_table
     from robustgen.lab.related.streams.ccc import CccRun
-    from robustgen.lab.related.streams.ccc_rows import draw_rows, format_ccc_row
+    from robustgen.lab.related.streams.rows import draw_rows, format_ccc_row
     from robustgen.sets.dataset.selection import open_chosen_source, select_keys
 
     table = load_table(playing.accuracy_table)

@@ -17,8 +17,7 @@ from robustgen.lab.related.streams.ccc import (
     draw_geometry,
     make_image,
 )
-from robustgen.lab.related.streams.ccc_rows import CccFile
-from robustgen.lab.related.streams.rows import StreamRow
+from robustgen.lab.related.streams.rows import CccFile, StreamRow
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg

@@ -8,8 +8,7 @@ from typing import Any
 
 from robustgen.errors import ArgumentError
 from robustgen.lab.related.streams.ccc import Cell
-from robustgen.lab.related.streams.ccc_rows import CccFile, holds_ccc
-from robustgen.lab.related.streams.rows import StreamRow, read_rows
+from robustgen.lab.related.streams.rows import CccFile, StreamRow, holds_ccc, read_rows
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Location

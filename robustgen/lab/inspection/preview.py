@@ -1,20 +1,23 @@
-"""`robustgen preview`: the image, the pixels that make-c or make-p would create, sheets, animations."""
+"""`robustgen preview`: the image, the pixels that make-c or make-p would create, sheets, animations, page."""
 
+import base64
 import math
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 from PIL import Image
 
 from robustgen.display import sheets
-from robustgen.display.sheets import CELL, SheetRow, fit_picture
-from robustgen.display.text import format_name
+from robustgen.display.html import render_page
+from robustgen.display.sheets import CELL, SheetRow, encode_picture, fit_picture
+from robustgen.display.text import format_constant, format_name
 from robustgen.errors import (
     ConfigError,
     ImageError,
@@ -23,11 +26,13 @@ from robustgen.errors import (
     SourceError,
     explain_failure,
 )
-from robustgen.files.storage import is_url
+from robustgen.files.storage import is_url, save
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.jpeg import encode_jpeg
+from robustgen.pixels.imaging.similarity import Reference
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.ingredients import find_fitting
@@ -305,3 +310,113 @@ def encode_animation(frames: Rgb, suffix: str) -> bytes:
     pause = 1000 // FRAMES_PER_SECOND
     first.save(buffer, "GIF", save_all=True, append_images=others, duration=pause, loop=0)
     return buffer.getvalue()
+
+
+MOST_BYTES: Final = 4_000_000
+"""Largest size of a page."""
+# Sides of squares of the same area, from the finest possible one.
+_SIDES: Final = (512, 448, 384, 320, 256, 224, 192, 160, 128, 96, 64)
+_QUALITY: Final = 82
+# Smaller pictures are stored without loss, because JPEG artefacts would be visible.
+_LOSSLESS_PIXELS: Final = 96 * 96
+# Parameters that are not constants.
+_NOT_SHOWN: Final = ("engine", "library")
+
+
+@dataclass(frozen=True)
+class ShownVariant:
+    """One corruption of the image at one severity.
+
+    Attributes
+    ----------
+    variant : Variant
+    picture : uint8 ndarray of shape (H, W, 3)
+        Reduced to at most the size for a page.
+    ms_ssim : float
+        Similarity to the clean image, at full size.
+    constants : dict
+    """
+
+    variant: Variant
+    picture: Rgb
+    ms_ssim: float
+    constants: Mapping[str, Any]
+
+
+def write_explorer(previewed: Previewed, path: Path) -> int:
+    """Write the page about `previewed`, and return its size in bytes.
+
+    Raises
+    ------
+    OutputError
+        The page cannot be written, or is too large even with small pictures.
+    ImageError
+        A corruption of the image failed.
+    """
+    variants = [*_make_variants(previewed)]
+    clean = _shrink(previewed.clean, _SIDES[0])
+    for side in _SIDES:
+        pictures = {each.variant.folder: _encode(each.picture, side) for each in variants}
+        data = {
+            "clean": _encode(clean, side),
+            "corruptions": [*_group(previewed, variants, pictures)],
+        }
+        page = render_page(
+            "explorer.html",
+            data=data,
+            note=previewed.note,
+            size=f"{previewed.clean.shape[1]} x {previewed.clean.shape[0]}",
+            ratio=f"{previewed.clean.shape[1] / previewed.clean.shape[0]:.4f}",
+            small=previewed.clean.shape[0] * previewed.clean.shape[1] <= _LOSSLESS_PIXELS,
+        )
+        if len(page) <= MOST_BYTES:
+            save(path, page, f"--output {path}")
+            return len(page)
+    raise OutputError(
+        f"--output {path}: more than {MOST_BYTES:,} bytes; name fewer --corruptions or --severities"
+    )
+
+
+def _make_variants(previewed: Previewed) -> Iterator[ShownVariant]:
+    reference = Reference(previewed.clean)
+    recipe = cast("BenchmarkRecipe[Any]", previewed.recipe)
+    for variant in previewed.variants:
+        made = previewed.make(variant)
+        constants = asdict(recipe.bind(variant).parameters_for(previewed.image))
+        shown = {name: value for name, value in constants.items() if name not in _NOT_SHOWN}
+        yield ShownVariant(variant, _shrink(made, _SIDES[0]), reference.similarity(made).ms_ssim, shown)
+
+
+def _shrink(picture: Rgb, side: int) -> Rgb:
+    """Return `picture` reduced to about the area of a square of `side` pixels; smaller ones unchanged."""
+    height, width = picture.shape[:2]
+    return picture if height * width <= side * side else fit_picture(picture, side)
+
+
+def _encode(picture: Rgb, side: int) -> str:
+    """Return the data URI of a picture."""
+    small = _shrink(picture, side)
+    lossless = small.shape[0] * small.shape[1] <= _LOSSLESS_PIXELS
+    data = encode_picture(small, ".png") if lossless else encode_jpeg(small, _QUALITY, optimise=True)
+    kind = "png" if lossless else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _group(
+    previewed: Previewed, variants: list[ShownVariant], pictures: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    for name, group in groupby(variants, lambda each: each.variant.name):
+        own = [*group]
+        yield {
+            "name": format_name(name),
+            "category": previewed.category(own[0].variant),
+            "variants": [
+                {
+                    "severity": each.variant.level,
+                    "ms_ssim": round(each.ms_ssim, 4),
+                    "constants": {key: format_constant(value) for key, value in each.constants.items()},
+                    "picture": pictures[each.variant.folder],
+                }
+                for each in own
+            ],
+        }

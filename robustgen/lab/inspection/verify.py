@@ -1,10 +1,15 @@
-"""Verification of an output against its checksums, manifest, records, source or another output."""
+"""Verification of an output against its checksums, manifest, records, source or another output.
 
+`describe_set` is the last step before a set is published: the user's own fields in `croissant.json`.
+"""
+
+import hashlib
 import os
 import random
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +22,9 @@ from robustgen.errors import (
     explain_failure,
 )
 from robustgen.files.ledger import Standing
-from robustgen.files.set_files import ERRORS, MANIFEST, STATE, check_folder
+from robustgen.files.set_files import ERRORS, MANIFEST, MANIFEST_SUMS, STATE, check_folder
 from robustgen.files.storage import Store, is_url, open_store
+from robustgen.files.text_files import read_sums
 from robustgen.lab.inspection.verify_contents import Counts, check_contents, compare_outputs
 from robustgen.lab.inspection.verify_contents import Finding as Finding
 from robustgen.lab.inspection.verify_contents import Findings as Findings
@@ -26,11 +32,13 @@ from robustgen.lab.plans import plan_again
 from robustgen.pixels.benchmarks.canonical import PUBLISHED_FILES, recognise
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN_VARIANT, IMAGENET_C, TITLES
 from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.sets.dataset.descriptions import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.sets.dataset.manifest import (
     Summary,
     check_about,
     dataset_digest,
     describe,
+    encode_sums,
     finish,
     frames_digest,
     hide_paths,
@@ -294,3 +302,32 @@ def _compare_image(
                 yield Finding("differs", key, f": {explain_failure(error, key)}")
             if image is None:
                 return
+
+
+def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Write `croissant.json` of the finished set at `root` with the user's own fields, and return it.
+
+    Parameters
+    ----------
+    root : path or URL
+    fields : mapping
+        Values of `descriptions.USER_FIELDS`; dates may be date objects.
+
+    Raises
+    ------
+    SourceError
+        There is no set.
+    OutputError
+        The set is not finished.
+    ConfigError
+        A field cannot be set.
+    """
+    store = open_store(root)
+    check_folder(store)
+    texts = {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items()}
+    content = add_fields(make_croissant(read_finished(store), store), texts)
+    data = encode_croissant(content)
+    sums = read_sums(store.read(MANIFEST_SUMS)) | {CROISSANT: hashlib.sha256(data).hexdigest()}
+    store.put(CROISSANT, data)
+    store.put(MANIFEST_SUMS, encode_sums(sums))
+    return content

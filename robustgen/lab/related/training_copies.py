@@ -22,8 +22,6 @@ from robustgen.sets.sources.imagenet import TinyImageNet
 from robustgen.settings.related import AugMixChoices
 from robustgen.settings.yaml_files import config_folder
 
-# Name of a set of AugMix copies in dataset.json.
-TITLE = "AugMix"
 CITATION = (
     "Dan Hendrycks, Norman Mu, Ekin D. Cubuk, Barret Zoph, Justin Gilmer and Balaji Lakshminarayanan: "
     "AugMix: A Simple Data Processing Method to Improve Robustness and Uncertainty. International "

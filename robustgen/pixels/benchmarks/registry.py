@@ -319,7 +319,8 @@ class Family:
     level_mark : str
         Separator of corruption and severity in the folders of the published set, if they differ from ours.
     measure : str
-        Further measure of its paper that `score` prints: `BALANCED_ERRORS`, `SUPERCLASS_ACCURACY` or empty.
+        Further measure of its paper that `score` prints: `SUPERCLASS_ACCURACY` or, for MedMNIST-C alone,
+        `BALANCED_ERRORS`; empty for none.
     """
 
     name: str

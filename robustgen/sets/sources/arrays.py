@@ -34,7 +34,7 @@ from robustgen.sets.sources.base import (
     name_source_in_errors,
 )
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, name_folders, sort_classes
-from robustgen.sets.sources.copies import Copies
+from robustgen.sets.sources.files import Copies
 from robustgen.sets.sources.labels import parse_labels
 from robustgen.sets.sources.places import ARRAYS, Place, find_place
 from robustgen.sets.sources.trees import is_image

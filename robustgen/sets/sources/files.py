@@ -7,17 +7,18 @@ import hashlib
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen import __version__
 from robustgen.errors import ImageError, MissingDependencyError, SourceError
 from robustgen.files.containers.archives import unpack
 from robustgen.files.storage import Store
+from robustgen.files.storage.local import LocalStore, TemporaryFolder
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
@@ -40,8 +41,43 @@ from robustgen.sets.sources.base import (
     name_source_in_errors,
 )
 from robustgen.sets.sources.classes import describe_order, list_numbers, sort_classes
-from robustgen.sets.sources.copies import Copies
 from robustgen.sets.sources.places import COMPRESSED, Place, SourceFile, explain_foreign, find_place
+
+
+class Copies:
+    """Temporary folder of unpacked files, which worker processes of this machine use too."""
+
+    def __init__(self) -> None:
+        self._own: TemporaryFolder | None = None
+        self._path: Path | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_own": None}
+
+    def find(self, name: str, write: Callable[[BinaryIO], Any], where: str) -> LocalStore:
+        """Return the store of the copy `name`; if it is missing, ``write(file)`` creates it.
+
+        Raises
+        ------
+        SourceError
+            The copy cannot be written; the message names the file `where`.
+        """
+        try:
+            # The folder of the process that sent this object may be on another machine.
+            if not self._path or not self._path.is_dir():
+                self._own = TemporaryFolder()
+                self._path = self._own.path
+            store = LocalStore(self._path, self._path)
+            if not store.exists(name):
+                with store.create(name) as target:
+                    write(target)
+            return store
+        except (ConnectionError, FileNotFoundError):
+            raise
+        except OSError as error:
+            problem = f"cannot be unpacked to a temporary file ({error.strerror or error})"
+            raise SourceError(f"{where}: {problem}; set TMPDIR to another folder") from error
+
 
 # Version of the cached file's layout.
 _LAYOUT: Final = 7

@@ -122,7 +122,11 @@ def test_uncompressed_images_are_those_of_png_files(
 
 def test_score_says_how_compressed_the_images_of_each_model_were(digits, model, tmp_path):
     flags = (*FOLDER, "--perturbations", "translate", "--limit", "4", *BATCH, "--jobs", "1")
-    for name, own in {"made": ("--uncompressed",), "fast": ("--preset", "ultrafast"), "usual": ()}.items():
+    for name, own in {
+        "made": ("--uncompressed",),
+        "fast": ("--set", "video.preset=ultrafast"),
+        "usual": (),
+    }.items():
         evaluate(digits, model, tmp_path / name, *flags, *own)
 
     def tell(*names, more=()):
@@ -147,7 +151,7 @@ def test_score_says_how_compressed_the_images_of_each_model_were(digits, model, 
         "--set format=original",
         "--set format=webdataset",
         "--set format=parquet",
-        "--seed 4 --no-clean",
+        "--seed 4 --set clean=false",
         "--sample 12",
     ],
 )

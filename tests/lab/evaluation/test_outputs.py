@@ -109,6 +109,12 @@ def test_restricted_outputs_are_those_of_all_classes(dataset, model, listed, tmp
     folder = str(tmp_path / "all/model")
     with pytest.raises(SourceError, match="predicted among"):
         robustgen.score(tmp_path / "only/model", partial=True, baseline=folder)
+    # Ten crops are not compared with one in silence, and neither are published values with such predictions.
+    cli("predict", dataset, "--model", model, *PLAIN, *listed(), "--crops", 10, "--output", tmp_path / "ten")
+    told = cli(
+        "score", tmp_path / "all/model", tmp_path / "ten/model", "--partial", "--baseline", "none"
+    ).output
+    assert "the inputs of the models differ" in told and "ten/model: mean of ten crops" in told
     # Another choice is another folder of predictions.
     told = cli_error("predict", dataset, *common, "--output", tmp_path / "only")
     assert "only_classes" in told

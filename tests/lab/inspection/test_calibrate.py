@@ -11,9 +11,16 @@ import yaml
 
 import robustgen
 from robustgen.lab.inspection import matching
-from robustgen.lab.inspection.matching import Bench, Gap, propose_constants, search
+from robustgen.lab.inspection.matching import (
+    Bench,
+    Gap,
+    interpolate,
+    list_trajectories,
+    propose_constants,
+    search,
+    select_numbers,
+)
 from robustgen.lab.inspection.strengths import draw_sample, measure_strengths
-from robustgen.lab.inspection.trajectories import interpolate, list_trajectories, select_numbers
 from robustgen.pixels.benchmarks.binding import check_overrides
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import Variant

@@ -13,8 +13,7 @@ from scipy import stats
 from robustgen.lab.inspection.compare import equivalence
 from robustgen.lab.inspection.compare.comparison import compare_sets
 from robustgen.lab.inspection.compare.equivalence import METRICS, correct_holm, measure_effect
-from robustgen.lab.inspection.compare.pairing import Side
-from robustgen.lab.inspection.compare.results import shorten_folders
+from robustgen.lab.inspection.compare.results import Side, shorten_folders
 from robustgen.metrics import COMMON_CORRUPTIONS
 from robustgen.pixels.imaging.similarity import Alignment
 from robustgen.sets.dataset.opening import open_set

@@ -89,7 +89,7 @@ def test_a_source_of_few_images_is_told(table, photos, tmp_path):
 def test_a_file_is_played_as_the_run_itself(drawn, table, photos, monkeypatch):
     path, rows = drawn
     # So that there are several blocks.
-    monkeypatch.setattr("robustgen.lab.related.streams.ccc_rows._BLOCK", 7)
+    monkeypatch.setattr("robustgen.lab.related.streams.rows._BLOCK", 7)
     base = SourceDataset(photos)
     played = StreamDataset(base, path, edition="imagenet", transform=np.asarray)
     run = CccDataset(base, accuracy_files.load_table(table), baseline=0, speed=2, images=60)

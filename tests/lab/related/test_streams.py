@@ -11,10 +11,15 @@ import numpy as np
 import pytest
 
 from robustgen.errors import ArgumentError
-from robustgen.lab.related.streams.chain import describe_factor, draw_chain
-from robustgen.lab.related.streams.choices import ORDERS, SETTINGS, StreamChoices
-from robustgen.lab.related.streams.correlation import draw_correlated
-from robustgen.lab.related.streams.drawing import draw_stream
+from robustgen.lab.related.streams.drawing import (
+    ORDERS,
+    SETTINGS,
+    StreamChoices,
+    describe_factor,
+    draw_chain,
+    draw_correlated,
+    draw_stream,
+)
 from robustgen.lab.related.streams.rows import StreamRow, format_row, read_rows
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.settings.streams import Drawing

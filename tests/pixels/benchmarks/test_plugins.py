@@ -179,6 +179,7 @@ BAD = {
               "means: 'means:so' must be one of its corruptions"),
     "title": (GOOD.format(family="title").replace('"Good"', "3"),
               "title, citation and reference must be texts"),
+    "measure": (GOOD.format(family="measure").replace('"Good"', '"Good", measure="beauty"'), "measure: "),
     "array": (
         GOOD.format(family="array").replace("(1, 2, 3, 4, 5)", "(object(),) * 5"),
         "parameters of array:same are not numbers or texts: Object of type object is not JSON",

@@ -210,6 +210,16 @@ def test_splits_of_medmnist(blood, split):
     assert source.dimensions("00000") == (224, 224) and source.size("00000") == 224 * 224 * 3
 
 
+def test_workers_read_the_copy_of_their_parent(tmp_path, blood, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    source = open_source(blood[0])
+    assert source.keys() and source.dimensions("00000") and not [*tmp_path.rglob("*.npy")]
+    source.make_ready()
+    sent = pickle.loads(pickle.dumps(source))
+    assert (sent.load("00002") == blood[1]["test_images"][2]).all()
+    assert len([*tmp_path.rglob("*.npy")]) == 1
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -1,5 +1,5 @@
 """`robustgen compare`: a test of whether two sets of the same images are equivalent.
 
-`comparison` runs it: `pairing` reads both sets side by side and measures, `equivalence` contains the
-statistics, `results` the results; `layouts` prints them, `page` writes the HTML page.
+`comparison` runs it: `results` reads both sets side by side, measures and contains the results, `equivalence`
+contains the statistics, `report` prints the results and writes the HTML page.
 """

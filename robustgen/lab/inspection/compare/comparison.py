@@ -1,6 +1,6 @@
 """`robustgen compare`: a test of whether two C or P sets of the same images are equivalent.
 
-The same sample of images is read from both sets. For each image, `pairing` measures the mean grey level, the
+The same sample of images is read from both sets. For each image, `results` measures the mean grey level, the
 size of the file, and PSNR, SSIM, MS-SSIM and displacement relative to the clean image (for a sequence, to its
 first frame). `equivalence` decides which differences chance explains, and which are within a margin.
 """
@@ -27,8 +27,18 @@ from robustgen.lab.inspection.compare.equivalence import (
     measure_distance,
     measure_effect,
 )
-from robustgen.lab.inspection.compare.pairing import Name, Pair, Problem, Side, Sides, open_clean_side
-from robustgen.lab.inspection.compare.results import Comparison, Missing, OperationResult, VariantResult
+from robustgen.lab.inspection.compare.results import (
+    Comparison,
+    Missing,
+    Name,
+    OperationResult,
+    Pair,
+    Problem,
+    Side,
+    Sides,
+    VariantResult,
+    open_clean_side,
+)
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import rank

@@ -5,14 +5,16 @@ dropped.jsonl     all other candidates, each with the step and the reason
 review.html       the shortlist for review; for more than a thousand images also review-2.html, ...
 funnel.json       settings, and the number of images after each step, in total and for each class
 errors.jsonl      unreadable images, if any
+
+Predictions of the models are kept as records in the output state, of units of whole batches.
 """
 
 import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
@@ -29,7 +31,6 @@ from robustgen.files.storage import Store, measure
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.lab.evaluation.store import choose_unit_size
 from robustgen.lab.related.filtration import reviewing
-from robustgen.lab.related.filtration.cache import Answers, forget_opinions, make_record
 from robustgen.lab.related.filtration.ensemble import Crops, Ensemble, open_ensemble
 from robustgen.lab.related.filtration.funnel import Opinions, count_left
 from robustgen.lab.related.filtration.rules import Case, Rule
@@ -40,6 +41,60 @@ from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.models import Runtime
 from robustgen.settings.related import Filtering
+
+_FIELDS = tuple(field.name for field in fields(Opinions))
+
+
+class Answers:
+    """Predictions of the models for the images in `sizes`, in that order; zeros where there are none.
+
+    Parameters
+    ----------
+    models : int
+    sizes : mapping of str to int
+        Key to bytes of the file; a prediction for a file of another size is ignored.
+
+    Attributes
+    ----------
+    said : Opinions
+    identities : dict of str to str
+        Key to identity, at the time of reading, of each predicted image.
+    failures : dict of str to str
+        Key to reason for each unreadable image.
+    """
+
+    def __init__(self, models: int, sizes: Mapping[str, int]) -> None:
+        self._sizes, self._places = sizes, {key: index for index, key in enumerate(sizes)}
+        self.said = Opinions.blank(models, len(sizes))
+        self.identities: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
+
+    def add(self, record: Record | None) -> None:
+        """Add the record of a unit."""
+        if not record or not record.values:
+            return
+        batch = Opinions(*(np.array(record.values[name]) for name in _FIELDS))
+        for index, (key, (size, identity)) in enumerate(record.images.items()):
+            if self._sizes.get(key) == size:
+                self.said.put(self._places[key], batch, index)
+                self.identities[key] = identity
+        self.failures |= {failure["key"]: failure["reason"] for failure in record.failures}
+
+
+def make_record(images: Mapping[str, Origin], said: list[Opinions], failures: list[Failure]) -> Record:
+    """Return the record of the predictions `said` for `images`, batch by batch."""
+    values = {
+        name: np.concatenate([getattr(each, name) for each in said], axis=-1).tolist() for name in _FIELDS
+    }
+    return Record(images, failures=failures, values=values)
+
+
+def forget_opinions(state: Ledger, key: str | None = None) -> None:
+    """Delete all records, or only those of units with the image `key`."""
+    for name, record in [*state.read_records()]:
+        if key is None or record is None or key in record.images:
+            state.delete_record(name)
+
 
 SHORTLIST, DROPPED, FUNNEL, ACCEPTED = "shortlist.jsonl", "dropped.jsonl", "funnel.json", "accepted"
 _SHORTLIST = "shortlist"

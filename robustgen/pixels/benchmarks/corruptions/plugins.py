@@ -6,7 +6,7 @@ from dataclasses import asdict
 from numbers import Real
 
 from robustgen.errors import ArgumentError
-from robustgen.pixels.benchmarks.registry import Family
+from robustgen.pixels.benchmarks.registry import SUPERCLASS_ACCURACY, Family
 
 
 def check_family(family: Family, name: str) -> Family:
@@ -17,6 +17,8 @@ def check_family(family: Family, name: str) -> Family:
         raise ArgumentError("the name must consist of small letters, digits, - and _")
     if not family.corruptions:
         raise ArgumentError("it registers no corruption")
+    if family.measure not in ("", SUPERCLASS_ACCURACY):
+        raise ArgumentError(f"measure: must be {SUPERCLASS_ACCURACY!r} or empty, not {family.measure!r}")
     if not all(isinstance(text, str) for text in (family.title, family.citation, family.reference)):
         raise ArgumentError("its title, citation and reference must be texts")
     for member, mean in family.means.items():
