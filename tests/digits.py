@@ -119,11 +119,11 @@ def interrupt_model(monkeypatch, call):
     """From now on the model is interrupted at that call; returns the number of images of each call."""
     calls, run = [], OnnxModel.run
 
-    def counted(self, images):
+    def counted(self, images, preprocessing):
         calls.append(len(images))
         if len(calls) == call:
             raise KeyboardInterrupt
-        return run(self, images)
+        return run(self, images, preprocessing)
 
     monkeypatch.setattr(OnnxModel, "run", counted)
     return calls

@@ -1,6 +1,7 @@
 """Base of all kinds of models: batches, layouts and sizes of images; from pixels to logits."""
 
 import re
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import softmax
+from robustgen.pixels.imaging.colour import look_up_channels
 from robustgen.pixels.imaging.geometry import crop_ten
 from robustgen.settings.models import Axes
 
@@ -23,7 +25,7 @@ class OutOfDeviceMemoryError(Exception):
 
 
 class Model(ABC):
-    """Takes preprocessed images and returns logits.
+    """Takes pixels, and returns logits of images that it normalises.
 
     Attributes
     ----------
@@ -45,6 +47,8 @@ class Model(ABC):
     preprocessing: Preprocessing | None = None
     given: str | None = None
     _most: int | None = None
+    _memory: NDArray[Any] | None = None
+    _lent: weakref.ref[NDArray[Any]] | None = None
 
     @property
     def folder(self) -> str:
@@ -66,8 +70,8 @@ class Model(ABC):
         """Return the input shape (images, ...); None for an axis of any length."""
 
     @abstractmethod
-    def run(self, images: NDArray[Any]) -> NDArray[Any]:
-        """Return the outputs for images that fit `shape`.
+    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+        """Return the outputs for uint8 images (n, H, W, 3) that fit `shape` once they are normalised.
 
         Raises
         ------
@@ -102,45 +106,68 @@ class Model(ABC):
                     f"(--input-size resizes them)"
                 )
 
-    def __call__(self, images: NDArray[Any]) -> NDArray[Any]:
-        """Return logits (n, classes) of preprocessed images (n, ...)."""
+    def normalise(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+        """Return the input for uint8 images (n, H, W, 3), in memory that a later call uses again.
+
+        As long as someone keeps the array, it stays as it is.
+        """
+        is_kept = self._lent is not None and self._lent() is not None
+        if self._memory is None or self._memory.size < pixels.size or is_kept:
+            self._memory = np.empty(pixels.size, self.dtype)
+        is_planar = self.layout(preprocessing.layout) == "NCHW"
+        count, *sides, _ = pixels.shape
+        images = self._memory[: pixels.size].reshape((count, 3, *sides) if is_planar else pixels.shape)
+        self._lent = weakref.ref(images)
+        look_up_channels(pixels, preprocessing.tabulate(self.dtype), images, planar=is_planar)
+        return images
+
+    def __call__(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+        """Return logits (n, classes) of uint8 images (n, H, W, 3)."""
         fixed = self.shape[0]
         if not fixed:
             outputs, start = [], 0
-            while start < len(images):
-                outputs.append(self._run_halving(images[start : start + (self._most or len(images))]))
+            while start < len(pixels):
+                part = pixels[start : start + (self._most or len(pixels))]
+                outputs.append(self._run_halving(part, preprocessing))
                 start += len(outputs[-1])
             return np.concatenate(outputs)
-        parts = [images[start : start + fixed] for start in range(0, len(images), fixed)]
+        parts = [pixels[start : start + fixed] for start in range(0, len(pixels), fixed)]
         # The last image pads an incomplete batch.
         filled = [np.concatenate([p, np.repeat(p[-1:], fixed - len(p), axis=0)]) for p in parts]
-        found = [self._run_checked(each)[: len(part)] for each, part in zip(filled, parts, strict=True)]
+        found = [
+            self._run_checked(each, preprocessing)[: len(part)]
+            for each, part in zip(filled, parts, strict=True)
+        ]
         return np.concatenate(found)
 
-    def _run_halving(self, images: NDArray[Any]) -> NDArray[Any]:
+    def _run_halving(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         """Use smaller batches from now on, because this one is too large for the device."""
         try:
-            return self._run_checked(images)
+            return self._run_checked(pixels, preprocessing)
         except OutOfDeviceMemoryError as error:
-            if len(images) == 1:
+            if len(pixels) == 1:
                 message = f"{self.name}: the device has too little memory for a single image"
                 raise ConfigError(message) from error
-            self._most = len(images) // 2
+            self._most = len(pixels) // 2
             print_line(f"{self.name}: out of device memory; {self._most} images at once from now on")
-        return self(images)
+        return self(pixels, preprocessing)
 
-    def _run_checked(self, images: NDArray[Any]) -> NDArray[Any]:
+    def _run_checked(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         try:
-            logits = self.run(images)
+            logits = self.run(pixels, preprocessing)
         except (ConfigError, OutOfDeviceMemoryError):
             raise
         # Neither ONNX Runtime nor PyTorch has a base class for a model's errors.
         except Exception as error:
-            raise ConfigError(f"{self.name}: fails on images {images.shape}: {first_line(error)}") from error
+            count, *sides, _ = pixels.shape
+            size = " x ".join(map(str, sides))
+            raise ConfigError(
+                f"{self.name}: fails on {count} images of {size}: {first_line(error)}"
+            ) from error
         if logits.dtype.kind not in "fiu":
             raise ConfigError(f"{self.name}: returns {logits.dtype}, not numbers")
-        if logits.ndim != 2 or len(logits) != len(images) or not logits.shape[1]:
-            shape = f"{logits.shape} for {len(images)} images"
+        if logits.ndim != 2 or len(logits) != len(pixels) or not logits.shape[1]:
+            shape = f"{logits.shape} for {len(pixels)} images"
             raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
         return logits
 
@@ -213,7 +240,7 @@ class Classifier:
         """Return all outputs (n, K) of the model for images of its size."""
         layout = self.model.layout(self.preprocessing.layout)
         self.model.check_size(images.shape[1], images.shape[2], layout)
-        return self.model(self.preprocessing.normalise(images, layout, self.model.dtype))
+        return self.model(images, self.preprocessing)
 
     def count_classes(self, pixels: Pixels, root: str, count: int | None) -> int:
         """Return the number of the model's classes, from an image of the set at `root`.
@@ -297,6 +324,6 @@ class FunctionModel(Model):
         """Return nothing, as the library is unknown."""
         return {}
 
-    def run(self, images: NDArray[Any]) -> NDArray[Any]:
+    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the scores of a batch, as `Model.run`."""
-        return np.asarray(self._function(images))
+        return np.asarray(self._function(pixels))

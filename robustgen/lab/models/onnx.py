@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
 from robustgen.lab.models.base import Model, OutOfDeviceMemoryError, first_line
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Runtime
 
@@ -86,8 +87,9 @@ class OnnxModel(Model):
         """Return the shape of its input, as `Model.shape`."""
         return tuple(axis if isinstance(axis, int) else None for axis in self._input.shape)
 
-    def run(self, images: NDArray[Any]) -> NDArray[Any]:
+    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the logits of a batch, as `Model.run`."""
+        images = self.normalise(pixels, preprocessing)
         try:
             (logits,) = self._session.run([self._output.name], {self._input.name: images})
         except Exception as error:

@@ -20,7 +20,6 @@ from PIL import Image
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
-from robustgen.pixels.imaging.colour import look_up_channels
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.settings.loading import check, load
 from robustgen.settings.models import Axes, Colour, InputKeys
@@ -70,17 +69,11 @@ class Preprocessing:
         """Return mean, standard deviation and factor of the pixels."""
         return self.mean, self.std, self.pixel_scale
 
-    def normalise(self, pixels: Pixels, layout: Axes, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return the model input of uint8 (n, H, W, 3): (n, 3, H, W) or (n, H, W, 3) of `dtype`."""
-        first = layout == "NCHW"
-        n, height, width, _ = pixels.shape
-        out = np.empty((n, 3, height, width) if first else pixels.shape, dtype)
+    def tabulate(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return the model input for each of the 256 levels in each channel, (3, 256) of `dtype`."""
         mean, std = np.array(self.mean)[:, None], np.array(self.std)[:, None]
-        # The value of each of the 256 levels in each channel.
-        tables = ((self.pixel_scale * np.arange(256.0) - mean) / std).astype(dtype)
-        for image, place in zip(pixels, out, strict=True):
-            look_up_channels(image, tables, place if first else place.transpose(2, 0, 1))
-        return out
+        tables: NDArray[Any] = ((self.pixel_scale * np.arange(256.0) - mean) / std).astype(dtype)
+        return tables
 
     def resize(self, pixels: Pixels) -> Pixels:
         """Return an image (H, W, 3) or frames (T, H, W, 3) at `input_size`."""

@@ -23,9 +23,9 @@ from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
 from robustgen.lab.models.base import Model, OutOfDeviceMemoryError, first_line
 from robustgen.lab.models.exported import find_danger
-from robustgen.lab.models.preprocessing import Preprocessing, check_fields
+from robustgen.lab.models.preprocessing import Pixels, Preprocessing, check_fields
 from robustgen.sets.dataset.outputs import file_digest
-from robustgen.settings.models import Runtime
+from robustgen.settings.models import Axes, Runtime
 
 # Keys of the weights in checkpoints that also contain their mean over the training, or parts.
 _NESTED: Final = ("state_dict", "model_state_dict", "model")
@@ -94,14 +94,14 @@ class TorchModel(Model):
         """Return the shape of its input, as `Model.shape`."""
         return self._shape
 
-    def run(self, images: NDArray[Any]) -> NDArray[Any]:
+    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the logits of a batch, as `Model.run`."""
         torch = import_torch()
         try:
             device = self._device.partition(":")[0]
             half = torch.bfloat16 if device == "cpu" else torch.float16
             with torch.inference_mode(), torch.autocast(device, dtype=half, enabled=self._mixed):
-                outputs = self._module(torch.from_numpy(images).to(self._device, self._input))
+                outputs = self._module(self._prepare(pixels, preprocessing, torch))
                 # Half precision is converted: it makes NumPy's other functions slow.
                 return np.asarray(self._find_logits(outputs, torch).float().cpu().numpy())
         except RuntimeError as error:
@@ -111,6 +111,15 @@ class TorchModel(Model):
                     torch.cuda.empty_cache()
                 raise OutOfDeviceMemoryError from error
             raise
+
+    def _prepare(self, pixels: Pixels, preprocessing: Preprocessing, torch: Any) -> Any:
+        """Return the input on the device; other devices than the CPU normalise the pixels themselves."""
+        if self._device == "cpu":
+            return torch.from_numpy(self.normalise(pixels, preprocessing)).to(self._input)
+        tables = torch.from_numpy(preprocessing.tabulate(self.dtype)).to(self._device, self._input)
+        return look_up_there(
+            torch.from_numpy(pixels).to(self._device), tables, self.layout(preprocessing.layout)
+        )
 
     def _find_logits(self, outputs: Any, torch: Any) -> Any:
         """Return the logits: the only tensor that a module returns, or the one with this name."""
@@ -130,6 +139,18 @@ class TorchModel(Model):
             f"{self.name}: returns {listed}, not a tensor of logits: "
             "wrap it in a module that returns only the logits"
         )
+
+
+def look_up_there(pixels: Any, tables: Any, layout: Axes) -> Any:
+    """Return the input for uint8 images (n, H, W, 3): the entries of `tables`, (3, 256) on their device.
+
+    A look-up gives the same floats on every device, which arithmetic need not.
+    """
+    axis, shape = (1, (len(pixels), 3, *pixels.shape[1:3])) if layout == "NCHW" else (3, pixels.shape)
+    images = tables.new_empty(shape)
+    for channel, table in enumerate(tables):
+        images.select(axis, channel).copy_(table[pixels[..., channel].long()])
+    return images
 
 
 # --- PyTorch itself ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from robustgen.pixels.imaging.arrays import UNITS, Rgb, cut_strips
 from robustgen.pixels.imaging.decode import as_grey
 from robustgen.pixels.imaging.kernels import elementwise, exact
-from robustgen.pixels.imaging.third_party import cv2
 
 # --- saturation, value and colour tables -----------------------------------------------------------
 
@@ -87,16 +86,24 @@ def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> 
     return out
 
 
-def look_up_channels(image: Rgb, tables: npt.NDArray[Any], out: npt.NDArray[Any]) -> None:
-    """Look up the channels of `image` in `tables`, (3, 256), and write them into `out`, (3, H, W)."""
-    for plane, table, place in zip(cv2.split(image), tables, out, strict=True):
-        # OpenCV needs a third of the time, but supports only some types, and writes only into whole arrays.
-        if tables.dtype not in (np.float32, np.float64):
-            place[:] = table[plane]
-        elif place.flags.c_contiguous:
-            cv2.LUT(plane, table, dst=place)
-        else:
-            place[:] = cv2.LUT(plane, table)
+def look_up_channels(images: Rgb, tables: npt.NDArray[Any], out: npt.NDArray[Any], *, planar: bool) -> None:
+    """Write the entry of each value of channel c in row c of `tables`.
+
+    Parameters
+    ----------
+    images : uint8 ndarray of shape (N, H, W, 3)
+    tables : ndarray of shape (3, 256)
+    out : contiguous ndarray of the type of `tables`, of shape (N, 3, H, W) if `planar`, else (N, H, W, 3)
+    planar : bool
+    """
+    # The loops copy bytes of any meaning, as numba has no half precision.
+    words = np.dtype(f"u{tables.itemsize}")
+    entries, target = tables.view(words), out.view(words)
+    if not planar:
+        elementwise.look_up(images.reshape(-1, 3), np.ascontiguousarray(entries.T), target.reshape(-1, 3))
+        return
+    for image, place in zip(images, target, strict=True):
+        elementwise.look_up_planes(image.reshape(-1, 3), entries, place.reshape(3, -1))
 
 
 def apply_table(image: Rgb, table: Rgb) -> Rgb:

@@ -73,7 +73,9 @@ def put_names(tmp_path):
 def peers(monkeypatch):
     """From now on the output of the model for an image depends on the other images of its batch."""
     run = OnnxModel.run
-    monkeypatch.setattr(OnnxModel, "run", lambda self, images: run(self, images) * (1 + images.mean()))
+    monkeypatch.setattr(
+        OnnxModel, "run", lambda self, images, own: run(self, images, own) * (1 + images.mean())
+    )
 
 
 def predictions(folder):
@@ -313,9 +315,9 @@ import sys, time
 from robustgen.cli import main
 from robustgen.lab.models.onnx import OnnxModel
 run = OnnxModel.run
-def wait(self, images):
+def wait(self, images, preprocessing):
     time.sleep(0.1 * len(images))
-    return run(self, images)
+    return run(self, images, preprocessing)
 OnnxModel.run = wait
 main()
 """
@@ -335,7 +337,9 @@ def test_a_killed_run_loses_only_its_unit(digits, model, written, tmp_path, monk
     done = sum(len(record["images"]) for record in records_of(tmp_path / "p" / "digits").values())
     assert 3 * 8 <= done < 5 * IMAGES
     shown, run = [], OnnxModel.run
-    monkeypatch.setattr(OnnxModel, "run", lambda self, images: shown.append(len(images)) or run(self, images))
+    monkeypatch.setattr(
+        OnnxModel, "run", lambda self, images, own: shown.append(len(images)) or run(self, images, own)
+    )
     evaluate(digits, model, tmp_path / "p", *flags)
     # Two images find out whether all fits.
     assert sum(shown) - 2 == 5 * IMAGES - done

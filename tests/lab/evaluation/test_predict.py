@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ from PIL import Image
 
 from robustgen.files import ledger
 from robustgen.lab.models import preprocessing
+from robustgen.lab.models.base import FunctionModel
 from robustgen.lab.models.onnx import list_weights
+from robustgen.lab.models.pytorch import look_up_there
 from robustgen.pixels.imaging.video import read_sequence
 from robustgen.sets.dataset.opening import open_set
 from tests.digits import (
@@ -318,7 +321,7 @@ def test_images_of_several_sizes_want_one(doubled, tmp_path):
     Image.open(victim).resize((40, 32)).save(victim)
     common = ("predict", doubled, "--model", put_model(tmp_path / "any.onnx", sides=("h", "w")), "--output")
     cli(*common, tmp_path / "p", "--input-size", "32")
-    assert "any.onnx: fails on images" in cli(*common, tmp_path / "q", status=2).stderr
+    assert "any.onnx: fails on 1 images of" in cli(*common, tmp_path / "q", status=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -722,13 +725,42 @@ def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, mon
 # --- normalisation -------------------------------------------------------------------------------
 
 
+class Recorder(FunctionModel):
+    """A model of images of any size and layout, with values of this type."""
+
+    shape = None, None, None, None
+
+    def __init__(self, dtype):
+        super().__init__(lambda images: images, "recorder")
+        self.dtype = np.dtype(dtype)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
 def test_pixels_are_normalised_in_double_precision_and_rounded_once(dtype, layout):
     pixels = np.random.default_rng(0).integers(0, 256, (2, 5, 7, 3), np.uint8)
-    preset = preprocessing.PRESETS["imagenet"]
+    preset = replace(preprocessing.PRESETS["imagenet"], layout=layout)
     exact = (pixels * (1 / 255) - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     exact = exact.astype(dtype)
-    normalised = preset.normalise(pixels, layout, np.dtype(dtype))
-    assert normalised.dtype == dtype
-    assert np.array_equal(normalised, exact.transpose(0, 3, 1, 2) if layout == "NCHW" else exact)
+    if layout == "NCHW":
+        exact = exact.transpose(0, 3, 1, 2)
+    model = Recorder(dtype)
+    normalised = model.normalise(pixels, preset)
+    assert normalised.dtype == dtype and np.array_equal(normalised, exact)
+    # An array that is kept does not change with the next batch.
+    others = model.normalise(255 - pixels, preset)
+    assert np.array_equal(normalised, exact) and not np.array_equal(others, exact)
+    del normalised, others
+    assert len({model.normalise(pixels, preset).ctypes.data for _ in range(2)}) == 1, (
+        "the memory is used again"
+    )
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_a_device_looks_up_the_same_floats(layout):
+    torch = pytest.importorskip("torch")
+    pixels = np.random.default_rng(1).integers(0, 256, (2, 5, 7, 3), np.uint8)
+    preset = replace(preprocessing.PRESETS["imagenet"], layout=layout)
+    tables = torch.from_numpy(preset.tabulate(np.dtype(np.float32)))
+    found = look_up_there(torch.from_numpy(pixels), tables, layout).numpy()
+    assert np.array_equal(found, Recorder(np.float32).normalise(pixels, preset))

@@ -13,12 +13,15 @@ import pytest
 from robustgen.errors import ConfigError
 from robustgen.lab.models.base import is_finite
 from robustgen.lab.models.opening import open_model
+from robustgen.lab.models.preprocessing import PRESETS
 from robustgen.lab.models.pytorch import TorchModel
 from robustgen.settings.models import Runtime
 from tests.digits import classifier, expected_logits, pictures, put_folder, put_model
 from tests.helpers import cli, cli_error, pixels_of, slow_after
 
 torch = pytest.importorskip("torch")
+
+IMAGENET = PRESETS["imagenet"]
 
 FACTORY = """
 import torch
@@ -265,7 +268,7 @@ def test_networks_of_timm_bring_their_preprocessing(refusal, tmp_path):
     own = timm.data.resolve_model_data_config(module)
     assert opened.preprocessing.input_size == own["input_size"][1:]
     assert opened.preprocessing.interpolation == own["interpolation"]
-    assert opened(np.zeros((2, 3, 32, 32), np.float32)).shape == (2, 10)
+    assert opened(np.zeros((2, 32, 32, 3), np.uint8), IMAGENET).shape == (2, 10)
     assert "has no such model (did you mean resnet" in refusal("timm:resnet5")
 
 
@@ -297,12 +300,13 @@ def test_weights_are_those_of_their_network_in_any_order_and_wrapping(tmp_path, 
     )
     zeros = {key: torch.zeros_like(each) for key, each in own.items()}
     torch.save({"ema": zeros, "model": own}, tmp_path / "ema.pth")
-    images = np.random.default_rng(0).normal(size=(1, 3, 224, 224)).astype(np.float32)
+    pixels = np.random.default_rng(0).integers(0, 256, (1, 224, 224, 3), np.uint8)
+    images = (pixels / 255 - IMAGENET.mean) / IMAGENET.std
     with torch.inference_mode():
-        expected = module(torch.from_numpy(images)).numpy()
+        expected = module(torch.from_numpy(images.transpose(0, 3, 1, 2)).float()).numpy()
     for file in ("w.safetensors", "last.ckpt", "net.pth", "ema.pth"):
         opened = open_model(f"{model}@{tmp_path / file}", Runtime(device="cpu"))
-        np.testing.assert_allclose(opened(images), expected, atol=1e-3)
+        np.testing.assert_allclose(opened(pixels, IMAGENET), expected, atol=1e-3)
 
 
 def quantised():
@@ -340,7 +344,7 @@ def test_modules_that_people_have(build):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = TorchModel("m", build(), Runtime(device="cpu"))
-        logits = model(np.zeros((2, 3, 32, 32), model.dtype))
+        logits = model(np.zeros((2, 32, 32, 3), np.uint8), IMAGENET)
     assert logits.shape == (2, 10) and logits.dtype == np.float32 and len(model.settings()["sha256"]) == 64
 
 
@@ -361,7 +365,7 @@ def test_modules_that_people_have(build):
 )
 def test_modules_that_return_something_else(change, says):
     with pytest.raises(ConfigError, match=f"m: {says}"):
-        TorchModel("m", Answer(change), Runtime(device="cpu"))(np.zeros((2, 3, 32, 32), np.float32))
+        TorchModel("m", Answer(change), Runtime(device="cpu"))(np.zeros((2, 32, 32, 3), np.uint8), IMAGENET)
 
 
 def test_weights_that_cannot_be_read():
@@ -373,7 +377,7 @@ def test_programs_of_half_precision(tmp_path):
     program = torch.export.export(Answer(lambda logits: logits).half(), (torch.zeros(1, 3, 32, 32).half(),))
     torch.export.save(program, tmp_path / "half.pt2")
     model = open_model(str(tmp_path / "half.pt2"), Runtime(device="cpu"))
-    assert model.dtype == np.float16 and model(np.zeros((1, 3, 32, 32), np.float16)).shape == (1, 10)
+    assert model.dtype == np.float16 and model(np.zeros((1, 32, 32, 3), np.uint8), IMAGENET).shape == (1, 10)
 
 
 def put_hugging_face(root):
@@ -415,13 +419,13 @@ def test_a_sequence_with_one_frame_of_no_number_is_named():
 def test_batches_are_halved_when_memory_is_short(made, tmp_path, capsys):
     check_logits(made, predicted(made, tmp_path, "own_models:crowded"))
     model = own_model("crowded")
-    images = np.zeros((12, 3, 32, 32), np.float32)
-    assert model(images).shape == (12, 10)
+    pixels = np.zeros((12, 32, 32, 3), np.uint8)
+    assert model(pixels, IMAGENET).shape == (12, 10)
     assert capsys.readouterr().err.splitlines() == [
         "m: out of device memory; 6 images at once from now on",
         "m: out of device memory; 3 images at once from now on",
     ]
-    model(images)
+    model(pixels, IMAGENET)
     assert not capsys.readouterr().err
 
 

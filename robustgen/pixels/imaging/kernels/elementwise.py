@@ -124,6 +124,14 @@ def look_up(image, table, out):
 
 
 @compiled
+def look_up_planes(image, tables, out):
+    """Write entry v of `tables` (3, 256) for each value v of `image` (uint8, (N, 3)) to `out` (3, N)."""
+    red, green, blue = tables[0], tables[1], tables[2]
+    for i in range(image.shape[0]):
+        out[0, i], out[1, i], out[2, i] = red[image[i, 0]], green[image[i, 1]], blue[image[i, 2]]
+
+
+@compiled
 def scale_about(image, units, centres, factor, out):
     """Multiply the distance of each value of `image` (uint8, (N, 3)) from its channel's centre by `factor`.
 
