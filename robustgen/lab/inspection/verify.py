@@ -18,7 +18,7 @@ from robustgen.errors import (
 )
 from robustgen.files.ledger import Standing
 from robustgen.files.set_files import ERRORS, MANIFEST, STATE, check_folder
-from robustgen.files.storage import Store, is_url, open_store
+from robustgen.files.storage import Store, is_url, open_store, prefetch
 from robustgen.lab.inspection.verify_contents import Counts, check_contents, compare_outputs
 from robustgen.lab.inspection.verify_contents import Finding as Finding
 from robustgen.lab.inspection.verify_contents import Findings as Findings
@@ -41,7 +41,6 @@ from robustgen.sets.dataset.manifest import (
 from robustgen.sets.dataset.opening import name_command
 from robustgen.sets.dataset.outputs import file_digest, name_output_in_errors
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.formats.base import prefetch
 from robustgen.settings.fields import make_absolute
 
 

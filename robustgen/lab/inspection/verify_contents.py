@@ -6,12 +6,11 @@ from pathlib import Path
 
 from robustgen.errors import ArgumentError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
-from robustgen.files.storage import Store, open_store
+from robustgen.files.storage import Store, open_store, prefetch
 from robustgen.files.text_files import read_sums
 from robustgen.sets.dataset.manifest import list_sums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.classes import KEYS
 
 _VIDEO = ".mp4"

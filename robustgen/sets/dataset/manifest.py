@@ -17,7 +17,7 @@ from typing import Any, Final
 from robustgen.errors import OutputError, WriteError
 from robustgen.files.ledger import Failure, Record, Standing
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
-from robustgen.files.storage import Store
+from robustgen.files.storage import Store, prefetch
 from robustgen.files.text_files import escape_name, parse_object, read_sums
 from robustgen.sets.dataset.descriptions import CARD, CROISSANT, encode_croissant, make_croissant, write_card
 from robustgen.sets.dataset.state import (
@@ -29,7 +29,6 @@ from robustgen.sets.dataset.state import (
     identify,
     name_mirror,
 )
-from robustgen.sets.formats.base import prefetch
 
 _LOOKED_UP_AT_ONCE: Final = 16
 
