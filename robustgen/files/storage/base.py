@@ -115,6 +115,10 @@ class Store(ABC):
     def delete(self, path: str) -> None:
         """Delete a file if it exists, and the folders that are then empty."""
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete all files that exist; see `delete`."""
+        deque(self.map(self.delete, paths), maxlen=0)
+
     @abstractmethod
     def folder(self, path: str) -> "Store":
         """Return the store of a folder of this store; "" gives this store."""
@@ -135,7 +139,7 @@ class Store(ABC):
 
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
         """Return the sizes of files; -1 for a file that does not exist."""
-        return (entry.size if entry else -1 for entry in map(self.find, paths))
+        return (entry.size if entry else -1 for entry in self.map(self.find, paths))
 
     def list_irregular(self) -> Iterator[tuple[str, str]]:
         """Yield links, empty folders and everything else that is not a file, each with a description."""

@@ -5,6 +5,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from robustgen.errors import (
 )
 from robustgen.files.ledger import Standing
 from robustgen.files.set_files import ERRORS, MANIFEST, STATE, check_folder
-from robustgen.files.storage import Store, is_url, open_store, prefetch
+from robustgen.files.storage import AT_ONCE, Store, is_url, open_store, prefetch
 from robustgen.lab.inspection.verify_contents import Counts, check_contents, compare_outputs
 from robustgen.lab.inspection.verify_contents import Finding as Finding
 from robustgen.lab.inspection.verify_contents import Findings as Findings
@@ -58,7 +59,7 @@ def verify(
     ----------
     root : path or URL
     jobs : int, optional
-        Number of threads that read files; default one per core.
+        Number of threads that read files; default one per core, or 32 for an object store.
     deep : int or str, optional
         Number of images to recreate from the source, or ``"all"``.
     source : path or URL, optional
@@ -91,7 +92,8 @@ def verify(
         with name_output_in_errors(store):
             finish(state)
             store.clean()
-    manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
+    manifest, digest = read_finished(store), dataset_digest(store)
+    jobs = jobs or (os.cpu_count() or 1 if store.is_local else AT_ONCE)
     problems, counts = check_contents(store, jobs, list_about(manifest))
     published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
     problems += check_manifest(store, manifest, digest, None if problems else counts)
@@ -199,7 +201,8 @@ def find_published(
     if manifest["kind"] != BENCHMARKS["c"].title or manifest["dataset"] not in PUBLISHED_FILES:
         return {}
     title, digests = PUBLISHED_FILES[manifest["dataset"]]
-    paths = [path for path in digests if path not in wrong and store.exists(path)]
+    listed = [path for path in digests if path not in wrong]
+    paths = [*compress(listed, store.map(store.exists, listed))]
     found = prefetch(lambda path: file_digest(store, path, "md5"), paths, jobs)
     return {path: title for path, digest in zip(paths, found, strict=True) if digest == digests[path]}
 
