@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,7 @@ def main() -> None:
                 return ["make-c", "--source", source, "--output", output, *flags]
 
             measure(line, 0, *make(few, Path(folder, "warm")))
-            rows = {
+            rows: dict[str, Callable[[str], list[object]]] = {
                 "make-c, 4 photographs": lambda to: make(few, f"{to}/few"),
                 f"make-c, {options.photographs} photographs": lambda to: make(many, f"{to}/many"),
                 "the same with nothing to do": lambda to: make(many, f"{to}/many"),

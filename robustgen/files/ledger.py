@@ -261,6 +261,7 @@ class Ledger:
     def put_record(self, name: str, record: Record) -> None:
         """Write a record; all its files must exist."""
         self.store.put(f"records/{name}.json", record.to_bytes())
+        self._has_begun = False
 
     def delete_record(self, name: str) -> None:
         """Delete a record."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError
-from robustgen.files.storage import Store, is_url, locate, measure, open_store, remote, save
+from robustgen.files.storage import AT_ONCE, Store, is_url, locate, measure, open_store, remote, save
 from robustgen.files.storage.host import HOST, HOST_ID, hold_back_interrupts, is_alive, private_folder
 from robustgen.files.storage.local import name_temporary
 from tests.helpers import PATIENCE
@@ -629,15 +629,16 @@ def test_a_listing_that_lags(s3: Weather, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_many_files_of_a_block_are_written_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, together = open_store(f"memory://{tmp_path.name}/out"), threading.Barrier(16, timeout=PATIENCE)
+    store = open_store(f"memory://{tmp_path.name}/out")
+    together = threading.Barrier(AT_ONCE, timeout=PATIENCE)
     files = remote._connect(store.location, os.getpid())
     for verb in ("pipe_file", "put_file"):
-        # Goes on only when 16 requests wait here.
+        # Goes on only when so many requests wait here.
         act = getattr(files, verb)
         monkeypatch.setattr(
             files, verb, lambda *parts, act=act, **more: (together.wait(), act(*parts, **more))
         )
-    names = [f"{kind}/{number}" for number in range(16) for kind in ("put", "create")]
+    names = [f"{kind}/{number}" for number in range(AT_ONCE) for kind in ("put", "create")]
     with store.open_flight() as flight:
         for name in names:
             if name.startswith("put"):

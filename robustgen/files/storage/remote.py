@@ -31,8 +31,7 @@ _BLOCK: Final = 2 << 20
 _MOST_BLOCKS: Final = 8
 # Bytes of a name, below the bucket, in S3, Google Cloud and Azure.
 _LONGEST_NAME: Final = 1024
-# Limits of one block of `open_flight`; fsspec reads up to 100 MB of a file into memory at once.
-_MOST_FILES: Final = 16
+# Limit of one block of `open_flight`; fsspec reads up to 100 MB of a file into memory at once.
 _MOST_BYTES: Final = 64 << 20
 
 
@@ -233,7 +232,7 @@ class _Flight(RemoteStore):
 
     def __init__(self, location: str) -> None:
         super().__init__(location)
-        self._pool = ThreadPoolExecutor(_MOST_FILES)
+        self._pool = ThreadPoolExecutor(AT_ONCE)
         self._sizes = dict[Future[None], int]()
         self._failure: BaseException | None = None
 
@@ -262,7 +261,7 @@ class _Flight(RemoteStore):
     def _begin(self, path: str, size: int, act: Callable[..., None], *arguments: Any) -> None:
         """Call `act` for a file when not too many files and bytes are under way."""
         size = min(size, _MOST_BYTES)
-        while len(self._sizes) >= _MOST_FILES or sum(self._sizes.values()) > _MOST_BYTES - size:
+        while len(self._sizes) >= AT_ONCE or sum(self._sizes.values()) > _MOST_BYTES - size:
             wait(self._sizes, return_when=FIRST_COMPLETED)
             self._collect()
         self._collect()
@@ -310,7 +309,7 @@ def _connect(url: str, process: int) -> Any:
     options: dict[str, Any] = {"use_listings_cache": False}
     if scheme == "s3":
         options["config_kwargs"] = {"connect_timeout": 10, "retries": {"max_attempts": 1}}
-        options["config_kwargs"]["max_pool_connections"] = AT_ONCE + _MOST_FILES
+        options["config_kwargs"]["max_pool_connections"] = 2 * AT_ONCE
         # Otherwise, fsspec requests the size of each file before reading it.
         options["max_concurrency"] = 1
     try:

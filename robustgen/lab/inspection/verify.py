@@ -86,7 +86,7 @@ def verify(
     state = SetLedger(store)
     if state.exists and not store.exists(MANIFEST):
         if state.standing() >= Standing.COPIED:
-            remedy = f"{name_command(describe(state)['kind'])} writes it again"
+            remedy = f"{name_command(describe(state, state.plans())['kind'])} writes it again"
             raise OutputError(f"{store.location}: its {MANIFEST} was deleted, or a run was stopped; {remedy}")
         # Merged shards have no manifest yet.
         with name_output_in_errors(store):
@@ -151,10 +151,11 @@ def check_manifest(
         expected["counts"] = {"files": files, "bytes": sizes}
     lacking = list[str]()
     if state.exists:
-        expected |= hide_paths(describe(state))
+        plans = state.plans()
+        expected |= hide_paths(describe(state, plans))
         summary = Summary(state)
         if not summary.damaged:
-            lacking += summary.find_lacking(expected, state.plans())
+            lacking += summary.find_lacking(expected, plans)
         if not summary.damaged and not lacking and state.standing() < Standing.COPIED:
             detail = f": plans or records have changed since the set was finished; {remedy}"
             yield Finding("changed", STATE, detail)
@@ -243,7 +244,7 @@ def remake_images(
 def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
     state = SetLedger(store)
     # Only the state names folders of this machine; dataset.json is published.
-    config = describe(state)["config"] if state.exists else manifest["config"]
+    config = describe(state, state.plans())["config"] if state.exists else manifest["config"]
     held = config.get("source")
     if held and not source and not is_url(held) and not Path(held).is_absolute():
         raise ArgumentError(f"--deep: {MANIFEST} does not locate {held!r}; pass it with --source")

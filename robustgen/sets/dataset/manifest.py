@@ -181,7 +181,8 @@ def finish(state: SetLedger) -> list[Failure]:
     OutputError
         The output state is damaged.
     """
-    store, fingerprints, manifest = state.root, state.fingerprints(), hide_paths(describe(state))
+    store, fingerprints, plans = state.root, state.fingerprints(), state.plans()
+    manifest = hide_paths(describe(state, plans))
     # A database without a name is a temporary file: a whole set has millions of files.
     try:
         with closing(sqlite3.connect("")) as files:
@@ -192,7 +193,7 @@ def finish(state: SetLedger) -> list[Failure]:
     except sqlite3.Error as error:
         raise WriteError(f"the checksums need space in the folder for temporary files: {error}") from error
     failures = summary.failures
-    lacking = [*summary.find_lacking(manifest, state.plans()), *disputed]
+    lacking = [*summary.find_lacking(manifest, plans), *disputed]
     made = summary.count(manifest["variants"], {failure["key"] for failure in failures})
     has_arrays = min(store.sizes(manifest["arrays"]), default=0) >= 0
     manifest = manifest | {
@@ -274,15 +275,14 @@ def _stamp_description(store: Store, manifest: Mapping[str, Any]) -> str:
     return _sha256(repr(entries).encode()) if all(entry.stamp for entry in entries) else ""
 
 
-def describe(state: SetLedger) -> dict[str, Any]:
-    """Return the description of the largest executed plan, with the variants of all plans, for the manifest.
+def describe(state: SetLedger, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the description of the largest of these `plans`, with the variants of all, for the manifest.
 
     Raises
     ------
     OutputError
         The output state is damaged.
     """
-    plans = state.plans()
     if not plans:
         raise OutputError(f"{state.location}: contains no plan; run the same make command again")
     parts = [plan["manifest"] for plan in plans]

@@ -446,8 +446,9 @@ class _SetRun:
             )
         if held.to_bytes() == record.to_bytes() and self._is_whole(record):
             return
-        store.delete(MANIFEST)
-        discard(state, name)
+        store.delete_all([MANIFEST, *(file.path for file in held.files)])
+        if held.files:
+            state.delete_record(name)
         with store.open_flight() as flight:
             for file in record.files:
                 write(flight, file.path)
