@@ -20,6 +20,7 @@ import json
 import os
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -307,7 +308,7 @@ class Ledger:
 
     def delete_claims(self) -> None:
         """Delete all claims, after the last unit."""
-        self.store.delete_all(f"claims/{name}" for name in self.list_claims())
+        deque(self.store.map(self.release, self.list_claims()), maxlen=0)
 
     def share(
         self,
