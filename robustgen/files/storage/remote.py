@@ -302,6 +302,17 @@ def _fetch(location: str, path: str, start: int, size: int) -> bytes:
     return data
 
 
+@lru_cache(maxsize=1)
+def _open_session(process: int) -> Any:
+    """Return a session for S3 whose uploads do not wait for the server's consent, one round trip each."""
+    from aiobotocore.session import AioSession
+    from botocore.handlers import add_expect_header
+
+    session = AioSession()
+    session.unregister("before-call.s3", add_expect_header)
+    return session
+
+
 @lru_cache(maxsize=64)
 def _connect(url: str, process: int) -> Any:
     """Return the fsspec file system for `url`; a forked `process` must not use that of its parent."""
@@ -315,6 +326,8 @@ def _connect(url: str, process: int) -> Any:
     try:
         import fsspec
 
+        if scheme == "s3":
+            options["session"] = _open_session(process)
         files = fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:
         extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
