@@ -111,6 +111,7 @@ def forget_connections() -> None:
     from robustgen.files.storage import remote
 
     remote._connect.cache_clear()
+    remote._open_session.cache_clear()
     for kind in fsspec.registry.values():
         kind.clear_instance_cache()
 
@@ -176,3 +177,4 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
     server.server_close()
     thread.join()
     remote._connect.cache_clear()
+    remote._open_session.cache_clear()

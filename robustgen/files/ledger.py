@@ -20,12 +20,13 @@ import json
 import os
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from robustgen.errors import OutputError
@@ -33,7 +34,6 @@ from robustgen.files.set_files import SCHEMA, START_OVER, STATE, AnotherSetError
 from robustgen.files.storage import Store
 from robustgen.files.storage.host import HOST_ID, is_alive
 
-_READERS = 32
 _SECONDS_BETWEEN_LOOKS = 0.5
 # Seconds, and multiples of this run's mean time for a unit, for which claims of other machines are respected.
 _PATIENCE, _PATIENT_UNITS = 30.0, 8.0
@@ -246,13 +246,7 @@ class Ledger:
     def read_records(self, *, any_version: bool = False) -> Iterator[tuple[str, Record | None]]:
         """Yield the name of each record, and the record or None if it is damaged; see `read_record`."""
         names, read = self.list_records(), partial(self.read_record, any_version=any_version)
-        if self.store.is_local:
-            yield from zip(names, map(read, names), strict=True)
-            return
-        with ThreadPoolExecutor(_READERS) as pool:
-            for start in range(0, len(names), 8 * _READERS):
-                some = names[start : start + 8 * _READERS]
-                yield from zip(some, pool.map(read, some), strict=True)
+        return zip(names, self.store.map(read, names), strict=True)
 
     def read_record(self, name: str, *, any_version: bool = False) -> Record | None:
         """Return a record; None if it is damaged or missing. With `any_version`, return only its files."""
@@ -268,6 +262,7 @@ class Ledger:
     def put_record(self, name: str, record: Record) -> None:
         """Write a record; all its files must exist."""
         self.store.put(f"records/{name}.json", record.to_bytes())
+        self._has_begun = False
 
     def delete_record(self, name: str) -> None:
         """Delete a record."""
@@ -301,7 +296,7 @@ class Ledger:
 
     def has_live_claims(self) -> bool:
         """Return whether another run may be working here."""
-        return any(map(self.is_claimed, self.list_claims()))
+        return any(self.store.map(self.is_claimed, self.list_claims()))
 
     def release(self, name: str) -> None:
         """Release the claim of the unit `name`, whoever has it."""
@@ -313,8 +308,7 @@ class Ledger:
 
     def delete_claims(self) -> None:
         """Delete all claims, after the last unit."""
-        for name in self.list_claims():
-            self.release(name)
+        deque(self.store.map(self.release, self.list_claims()), maxlen=0)
 
     def share(
         self,
@@ -354,7 +348,8 @@ class Ledger:
             for name in filter(is_done or self.has_record, [*left]):
                 del left[name]
                 yield name
-            free = [name for name in left if not self.is_claimed(name)]
+            taken = self.store.map(self.is_claimed, left)
+            free = [name for name, is_taken in zip(left, taken, strict=True) if not is_taken]
             now = time.monotonic()
             if free or len(left) < before:
                 changed = now
@@ -402,7 +397,8 @@ class Ledger:
 
     def fingerprints(self) -> tuple[str, str]:
         """Return digests of all plans and records: of names and sizes, as copies have, and of times too."""
-        entries = [entry for folder in ("plans", "records") for entry in self.store.list(folder)]
+        folders = self.store.map(lambda folder: [*self.store.list(folder)], ("plans", "records"))
+        entries = [*chain(*folders)]
         names = "\0".join(f"{entry.path} {entry.size}" for entry in entries)
         times = "\0".join(entry.stamp for entry in entries)
         return digest(names.encode()), digest(f"{names}\0{times}".encode())
@@ -433,8 +429,7 @@ class Ledger:
 
     def clear(self) -> None:
         """Delete the whole ledger, last the settings, if they are outside it."""
-        for entry in [*self.store.list()]:
-            self.store.delete(entry.path)
+        self.store.delete_all([entry.path for entry in self.store.list()])
         store, path = self._about
         store.delete(path)
         self.store.withdraw()

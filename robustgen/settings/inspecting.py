@@ -31,7 +31,7 @@ class Verifying(Options):
     directory: Annotated[str, Flag(SOURCE, argument=True)]
     """the output"""
     jobs: Annotated[Jobs, Flag(RUNNING, "N|all")] = None
-    """threads; default all: one per core"""
+    """threads; default all: one per core, 32 for object stores"""
     deep: Annotated[str | None, Flag(CONTENT, "N|all", usual=True)] = None
     """regenerate N images from the source and compare the bytes"""
     source: Annotated[Location | None, Flag(SOURCE, "PATH", usual=True)] = None

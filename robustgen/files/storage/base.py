@@ -3,9 +3,18 @@
 import hashlib
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import BinaryIO, ClassVar, NamedTuple
+from contextvars import copy_context
+from typing import BinaryIO, ClassVar, Final, NamedTuple, TypeVar
+
+AT_ONCE: Final = 32
+"""Number of requests to a remote store under way at once, so that few wait for a round trip."""
+
+_Place = TypeVar("_Place")
+_Piece = TypeVar("_Piece")
 
 
 class Entry(NamedTuple):
@@ -33,6 +42,18 @@ def measure(file: BinaryIO, algorithm: str = "sha256") -> tuple[int, str]:
     while block := file.read(1 << 20):
         digest.update(block)
     return file.tell(), digest.hexdigest()
+
+
+def prefetch(read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = 2) -> Iterator[_Piece]:
+    """Yield the results of `read` for all `places` in order, reading a few ahead, each by its own thread."""
+    waiting: deque[Future[_Piece]] = deque()
+    with ThreadPoolExecutor(ahead) as pool:
+        for place in places:
+            # In the context of the caller, who may be quiet.
+            waiting.append(pool.submit(copy_context().run, read, place))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        yield from (piece.result() for piece in waiting)
 
 
 class Store(ABC):
@@ -94,13 +115,31 @@ class Store(ABC):
     def delete(self, path: str) -> None:
         """Delete a file if it exists, and the folders that are then empty."""
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete all files that exist; see `delete`."""
+        deque(self.map(self.delete, paths), maxlen=0)
+
     @abstractmethod
     def folder(self, path: str) -> "Store":
         """Return the store of a folder of this store; "" gives this store."""
 
+    def map(
+        self, act: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AT_ONCE
+    ) -> Iterator[_Piece]:
+        """Yield the results of `act` in order; on a remote store, `act` is called for many places at once."""
+        return map(act, places) if self.is_local else prefetch(act, places, ahead)
+
+    def open_flight(self) -> AbstractContextManager["Store"]:
+        """Open this store for a block that writes files; on a remote store, many are written at once.
+
+        All files exist when the block ends. If one cannot be written, its error is raised at the end of the
+        block, and any further writing in the block raises an OSError.
+        """
+        return nullcontext(self)
+
     def sizes(self, paths: Iterable[str]) -> Iterator[int]:
         """Return the sizes of files; -1 for a file that does not exist."""
-        return (entry.size if entry else -1 for entry in map(self.find, paths))
+        return (entry.size if entry else -1 for entry in self.map(self.find, paths))
 
     def list_irregular(self) -> Iterator[tuple[str, str]]:
         """Yield links, empty folders and everything else that is not a file, each with a description."""

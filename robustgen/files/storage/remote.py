@@ -7,14 +7,15 @@ import posixpath
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from tempfile import gettempdir
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import ArgumentError, MissingDependencyError
-from robustgen.files.storage.base import Entry, Store
+from robustgen.files.storage.base import AT_ONCE, Entry, Store
 from robustgen.files.storage.local import TemporaryFolder
 
 _EXTRAS: Final = {"s3": "s3", "gs": "gcs", "hf": "hub"}
@@ -28,6 +29,10 @@ _WAITS: Final = (0.2, 0.6, 2.0, 5.0)
 # Listing a tar reads the headers between images; one request fetches many of them.
 _BLOCK: Final = 2 << 20
 _MOST_BLOCKS: Final = 8
+# Bytes of a name, below the bucket, in S3, Google Cloud and Azure.
+_LONGEST_NAME: Final = 1024
+# Limit of one block of `open_flight`; fsspec reads up to 100 MB of a file into memory at once.
+_MOST_BYTES: Final = 64 << 20
 
 
 class RemoteStore(Store):
@@ -75,18 +80,37 @@ class RemoteStore(Store):
         return data[start - first : end - first]
 
     def open(self, path: str) -> BinaryIO:
-        """Open a file for reading with range requests."""
+        """Open a file for reading with range requests; one request reads the whole of a small file."""
+        try:
+            head = _fetch(self.location, path, 0, _BLOCK)
+        except (FileNotFoundError, PermissionError, ConnectionError):
+            raise
+        except OSError:
+            # The file is empty, or the server does not support ranges.
+            head = b""
+        if 0 < len(head) < _BLOCK:
+            return io.BytesIO(head)
         size = self.stat(path).size
         if size <= _BLOCK:
             return io.BytesIO(self.read(path))
         from fsspec.spec import AbstractBufferedFile
 
+        def fetch(start: int, end: int) -> bytes:
+            first = max(start, len(head))
+            rest = _fetch(self.location, path, first, end - first) if first < end else b""
+            return head[start:end] + rest
+
         file = AbstractBufferedFile(None, path, "rb", _BLOCK, cache_type="readahead", size=size)
-        file.cache.fetcher = lambda start, end: _fetch(self.location, path, start, end - start)
+        file.cache.fetcher = fetch
         return io.BufferedReader(file)
 
     def stat(self, path: str) -> Entry:
         """Look up one file."""
+        if self._scheme == "s3":
+            # Where `info` finds no file, it looks for a folder too.
+            bucket, key = self._split(path)
+            info = self._call("call_s3", path, "head_object", Bucket=bucket, Key=key)
+            return _entry(path, info | {"size": info["ContentLength"]})
         info = self._call("info", path)
         if info.get("type") != "file":
             raise FileNotFoundError(errno.ENOENT, "no such file", self._url(path))
@@ -98,7 +122,12 @@ class RemoteStore(Store):
             raise OSError(errno.EOPNOTSUPP, "folders on web servers cannot be listed", self._url(prefix))
         files = _connect(self.location, os.getpid())
         try:
-            found = self._call("find", prefix, detail=True)
+            if self._scheme == "s3" and (key := self._split(prefix)[1]):
+                # Where `find` finds nothing without its own prefix, it looks for a file too.
+                above, last = self._url(prefix).removesuffix(key), f"{key}/"
+                found = _call(self.location, "find", above, detail=True, prefix=last)
+            else:
+                found = self._call("find", prefix, detail=True)
         except FileNotFoundError as error:
             if "bucket" in str(error.strerror):
                 raise
@@ -116,8 +145,12 @@ class RemoteStore(Store):
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file completely or not at all."""
         self._check_writable(path)
-        if exclusive and self.exists(path):
-            raise FileExistsError(errno.EEXIST, "already exists", self._url(path))
+        self._check_name(path)
+        if exclusive:
+            # Reading a missing file takes one request everywhere.
+            with suppress(FileNotFoundError):
+                self.read(path)
+                raise FileExistsError(errno.EEXIST, "already exists", self._url(path))
         # Other file systems do not support exclusive creation, or not yet.
         condition = {"mode": "create"} if exclusive and self._scheme in ("s3", "gs", "memory") else {}
         try:
@@ -140,13 +173,30 @@ class RemoteStore(Store):
             temporary = folder.path / "file"
             with temporary.open("x+b") as file:
                 yield file
+                size = file.seek(0, os.SEEK_END)
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
             where = f"in the folder for temporary files, {gettempdir()}; set TMPDIR to another"
             raise OSError(error.errno, f"{os.strerror(error.errno)} {where}", self._url(path)) from error
-        self._call("put_file", path, str(temporary))
+        self._upload(path, size, folder)
+
+    def _upload(self, path: str, size: int, folder: TemporaryFolder) -> None:
+        self._call("put_file", path, str(folder.path / "file"))
         folder.remove()
+
+    @contextmanager
+    def open_flight(self) -> Iterator["_Flight"]:
+        """Open this store for a block that writes many files at once; see `Store.open_flight`."""
+        flight = _Flight(self.location)
+        try:
+            yield flight
+        except BaseException as error:
+            if (failure := flight.land()) and isinstance(error, OSError):
+                raise failure from None
+            raise
+        if failure := flight.land():
+            raise failure
 
     def delete(self, path: str) -> None:
         """Delete a file if it exists."""
@@ -154,10 +204,21 @@ class RemoteStore(Store):
         with suppress(FileNotFoundError):
             self._call("rm_file", path)
 
+    def _check_name(self, path: str) -> None:
+        """Raise an OSError if the name of a file is too long for all object stores, or for this one."""
+        _, _, key = self._url(path).partition("://")[2].partition("/")
+        if len(key.encode("utf-8", "surrogatepass")) > _LONGEST_NAME:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), self._url(path))
+
     def _check_writable(self, path: str) -> None:
         self._read_block.cache_clear()
         if self._scheme in _WEB:
             raise OSError(errno.EROFS, "web servers are read-only", self._url(path))
+
+    def _split(self, path: str) -> tuple[str, str]:
+        """Return the bucket and the key of a path in S3."""
+        bucket, key, _ = _connect(self.location, os.getpid()).split_path(self._url(path))
+        return bucket, key
 
     def _url(self, path: str) -> str:
         return f"{self.location}/{path}" if path else self.location
@@ -166,21 +227,70 @@ class RemoteStore(Store):
         return _call(self.location, verb, self._url(path), *arguments, **options)
 
 
+class _Flight(RemoteStore):
+    """Store of which several files are written at once, each by its own thread."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(location)
+        self._pool = ThreadPoolExecutor(AT_ONCE)
+        self._sizes = dict[Future[None], int]()
+        self._failure: BaseException | None = None
+
+    def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
+        """Begin to write a file; write it at once if `exclusive`."""
+        if exclusive:
+            super().put(path, data, exclusive=True)
+        else:
+            self._check_name(path)
+            self._begin(path, len(data), super().put, data)
+
+    def delete(self, path: str) -> None:
+        """Delete a file after everything under way."""
+        wait(self._sizes)
+        super().delete(path)
+
+    def land(self) -> BaseException | None:
+        """Wait for everything under way; return the first error."""
+        self._pool.shutdown()
+        self._collect()
+        return self._failure
+
+    def _upload(self, path: str, size: int, folder: TemporaryFolder) -> None:
+        self._begin(path, size, super()._upload, size, folder)
+
+    def _begin(self, path: str, size: int, act: Callable[..., None], *arguments: Any) -> None:
+        """Call `act` for a file when not too many files and bytes are under way."""
+        size = min(size, _MOST_BYTES)
+        while len(self._sizes) >= AT_ONCE or sum(self._sizes.values()) > _MOST_BYTES - size:
+            wait(self._sizes, return_when=FIRST_COMPLETED)
+            self._collect()
+        self._collect()
+        if self._failure:
+            # The block raises the failure itself.
+            raise OSError(errno.ECANCELED, "an earlier file could not be written", self._url(path))
+        self._sizes[self._pool.submit(act, path, *arguments)] = size
+
+    def _collect(self) -> None:
+        for each in [each for each in self._sizes if each.done()]:
+            del self._sizes[each]
+            self._failure = self._failure or each.exception()
+
+
 # --- calling fsspec ------------------------------------------------------------------------------
 
 
 def _call(location: str, verb: str, url: str, *arguments: Any, **options: Any) -> Any:
     """Call a method of fsspec, with retries for passing failures; raise failures as OSErrors."""
-    parts = (*arguments, url) if verb == "put_file" else (url, *arguments)
-    for wait in (*_WAITS, None):
+    parts = {"put_file": (*arguments, url), "call_s3": arguments}.get(verb, (url, *arguments))
+    for pause in (*_WAITS, None):
         try:
             return getattr(_connect(location, os.getpid()), verb)(*parts, **options)
         except Exception as error:
             failure = _translate(error, url)
-            if wait is None or not isinstance(failure, ConnectionError):
+            if pause is None or not isinstance(failure, ConnectionError):
                 raise failure from error
         # Workers that were throttled together retry at different times.
-        time.sleep(wait * random.uniform(0.5, 1.5))
+        time.sleep(pause * random.uniform(0.5, 1.5))
 
 
 def _fetch(location: str, path: str, start: int, size: int) -> bytes:
@@ -192,6 +302,17 @@ def _fetch(location: str, path: str, start: int, size: int) -> bytes:
     return data
 
 
+@lru_cache(maxsize=1)
+def _open_session(process: int) -> Any:
+    """Return a session for S3 whose uploads do not wait for the server's consent, one round trip each."""
+    from aiobotocore.session import AioSession
+    from botocore.handlers import add_expect_header
+
+    session = AioSession()
+    session.unregister("before-call.s3", add_expect_header)
+    return session
+
+
 @lru_cache(maxsize=64)
 def _connect(url: str, process: int) -> Any:
     """Return the fsspec file system for `url`; a forked `process` must not use that of its parent."""
@@ -199,11 +320,14 @@ def _connect(url: str, process: int) -> Any:
     options: dict[str, Any] = {"use_listings_cache": False}
     if scheme == "s3":
         options["config_kwargs"] = {"connect_timeout": 10, "retries": {"max_attempts": 1}}
+        options["config_kwargs"]["max_pool_connections"] = 2 * AT_ONCE
         # Otherwise, fsspec requests the size of each file before reading it.
         options["max_concurrency"] = 1
     try:
         import fsspec
 
+        if scheme == "s3":
+            options["session"] = _open_session(process)
         files = fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:
         extra = f"; pip install 'robustgen[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""

@@ -24,7 +24,7 @@ from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
 from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
-from robustgen.files.storage import open_store
+from robustgen.files.storage import open_store, prefetch
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_outputs, choose_saved
 from robustgen.lab.evaluation.predictions import EvaluateResult, digest_of
 from robustgen.lab.evaluation.rendering import Rendered, render
@@ -44,7 +44,7 @@ from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.sets.executors import count_cores
-from robustgen.sets.formats.base import cut, prefetch
+from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
 from robustgen.sets.sources.base import Items
 from robustgen.sets.sources.classes import number_images

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from robustgen.errors import (
 )
 from robustgen.files.ledger import Standing
 from robustgen.files.set_files import ERRORS, MANIFEST, MANIFEST_SUMS, STATE, check_folder
-from robustgen.files.storage import Store, is_url, open_store
+from robustgen.files.storage import AT_ONCE, Store, is_url, open_store, prefetch
 from robustgen.files.text_files import read_sums
 from robustgen.lab.inspection.verify_contents import Counts, check_contents, compare_outputs
 from robustgen.lab.inspection.verify_contents import Finding as Finding
@@ -49,7 +50,6 @@ from robustgen.sets.dataset.manifest import (
 from robustgen.sets.dataset.opening import name_command
 from robustgen.sets.dataset.outputs import file_digest, name_output_in_errors
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.formats.base import prefetch
 from robustgen.settings.fields import make_absolute
 
 
@@ -67,7 +67,7 @@ def verify(
     ----------
     root : path or URL
     jobs : int, optional
-        Number of threads that read files; default one per core.
+        Number of threads that read files; default one per core, or 32 for an object store.
     deep : int or str, optional
         Number of images to recreate from the source, or ``"all"``.
     source : path or URL, optional
@@ -94,13 +94,14 @@ def verify(
     state = SetLedger(store)
     if state.exists and not store.exists(MANIFEST):
         if state.standing() >= Standing.COPIED:
-            remedy = f"{name_command(describe(state)['kind'])} writes it again"
+            remedy = f"{name_command(describe(state, state.plans())['kind'])} writes it again"
             raise OutputError(f"{store.location}: its {MANIFEST} was deleted, or a run was stopped; {remedy}")
         # Merged shards have no manifest yet.
         with name_output_in_errors(store):
             finish(state)
             store.clean()
-    manifest, digest, jobs = read_finished(store), dataset_digest(store), jobs or os.cpu_count() or 1
+    manifest, digest = read_finished(store), dataset_digest(store)
+    jobs = jobs or (os.cpu_count() or 1 if store.is_local else AT_ONCE)
     problems, counts = check_contents(store, jobs, list_about(manifest))
     published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
     problems += check_manifest(store, manifest, digest, None if problems else counts)
@@ -158,10 +159,11 @@ def check_manifest(
         expected["counts"] = {"files": files, "bytes": sizes}
     lacking = list[str]()
     if state.exists:
-        expected |= hide_paths(describe(state))
+        plans = state.plans()
+        expected |= hide_paths(describe(state, plans))
         summary = Summary(state)
         if not summary.damaged:
-            lacking += summary.find_lacking(expected, state.plans())
+            lacking += summary.find_lacking(expected, plans)
         if not summary.damaged and not lacking and state.standing() < Standing.COPIED:
             detail = f": plans or records have changed since the set was finished; {remedy}"
             yield Finding("changed", STATE, detail)
@@ -208,7 +210,8 @@ def find_published(
     if manifest["kind"] != BENCHMARKS["c"].title or manifest["dataset"] not in PUBLISHED_FILES:
         return {}
     title, digests = PUBLISHED_FILES[manifest["dataset"]]
-    paths = [path for path in digests if path not in wrong and store.exists(path)]
+    listed = [path for path in digests if path not in wrong]
+    paths = [*compress(listed, store.map(store.exists, listed))]
     found = prefetch(lambda path: file_digest(store, path, "md5"), paths, jobs)
     return {path: title for path, digest in zip(paths, found, strict=True) if digest == digests[path]}
 
@@ -249,7 +252,7 @@ def remake_images(
 def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
     state = SetLedger(store)
     # Only the state names folders of this machine; dataset.json is published.
-    config = describe(state)["config"] if state.exists else manifest["config"]
+    config = describe(state, state.plans())["config"] if state.exists else manifest["config"]
     held = config.get("source")
     if held and not source and not is_url(held) and not Path(held).is_absolute():
         raise ArgumentError(f"--deep: {MANIFEST} does not locate {held!r}; pass it with --source")

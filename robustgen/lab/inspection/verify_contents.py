@@ -6,15 +6,16 @@ from pathlib import Path
 
 from robustgen.errors import ArgumentError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
-from robustgen.files.storage import Store, open_store
+from robustgen.files.storage import Store, open_store, prefetch
 from robustgen.files.text_files import read_sums
 from robustgen.sets.dataset.manifest import list_sums
 from robustgen.sets.dataset.outputs import file_digest, measure_file
 from robustgen.sets.dataset.state import SetLedger
-from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.classes import KEYS
 
 _VIDEO = ".mp4"
+# The names of all files of each are in memory.
+_FOLDERS_AHEAD = 4
 
 
 @dataclass(frozen=True, order=True)
@@ -104,11 +105,14 @@ def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[lis
     exempt = {MANIFEST_SUMS, ERRORS, *about}
     exempt |= {prefix + name for prefix in folders for name in (SUMS, FRAMES)}
     irregular = {path: what for path, what in store.list_irregular() if not path.startswith(f"{STATE}/")}
-    for prefix in dict.fromkeys(["", *folders]):
-        listed = read_listed(store, prefix)
+
+    def look(prefix: str) -> tuple[str, tuple[str, ...], dict[str, str], set[str]]:
         others = (f"{STATE}/", *(each for each in folders if each.startswith(prefix) and each != prefix))
         paths = (entry.path for entry in store.list(prefix.rstrip("/")))
         there = {path for path in paths if path not in exempt and not path.startswith(others)}
+        return prefix, others, read_listed(store, prefix), there
+
+    for prefix, others, listed, there in store.map(look, dict.fromkeys(["", *folders]), _FOLDERS_AHEAD):
         found += [Finding("missing", path) for path in listed.keys() - there]
         found += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
         for path, what in irregular.items():

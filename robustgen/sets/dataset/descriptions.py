@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -138,6 +138,13 @@ def _body(manifest: Mapping[str, Any]) -> str:
 # --- Croissant -----------------------------------------------------------------------------------
 
 
+def _read_sums(store: Store, prefix: str) -> bytes | None:
+    try:
+        return store.read(f"{prefix}{SUMS}")
+    except FileNotFoundError:
+        return None
+
+
 def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     """Return the description of a finished set.
 
@@ -150,10 +157,11 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     """
     settings = manifest["settings"]
     versions = settings.get("versions", {})
-    sums: _Sums = {}
-    for prefix in ("", *(f"{variant}/" for variant in manifest["variants"] if variant)):
-        with suppress(FileNotFoundError):
-            sums[prefix] = store.read(f"{prefix}{SUMS}")
+    prefixes = ["", *(f"{variant}/" for variant in manifest["variants"] if variant)]
+    contents = store.map(partial(_read_sums, store), prefixes)
+    sums: _Sums = {
+        prefix: content for prefix, content in zip(prefixes, contents, strict=True) if content is not None
+    }
     name = settings.get("output", {}).get("format")
     describe = _DESCRIPTIONS.get(name, _describe_tree if name in _FILES else _describe_folders)
     how = "once, by a drawn operation and level" if "mixed" in settings else "by each operation at each level"

@@ -6,7 +6,7 @@ All of them are pure functions of the output state.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import groupby
@@ -17,7 +17,7 @@ from typing import Any, Final
 from robustgen.errors import OutputError, WriteError
 from robustgen.files.ledger import Failure, Record, Standing
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
-from robustgen.files.storage import Store
+from robustgen.files.storage import AT_ONCE, Store, prefetch
 from robustgen.files.text_files import escape_name, parse_object, read_sums
 from robustgen.sets.dataset.descriptions import CARD, CROISSANT, encode_croissant, make_croissant, write_card
 from robustgen.sets.dataset.state import (
@@ -29,9 +29,6 @@ from robustgen.sets.dataset.state import (
     identify,
     name_mirror,
 )
-from robustgen.sets.formats.base import prefetch
-
-_LOOKED_UP_AT_ONCE: Final = 16
 
 # --- checksums -----------------------------------------------------------------------------------
 
@@ -47,13 +44,17 @@ def list_sums(store: Store, name: str = SUMS) -> list[str]:
 
 def dataset_digest(store: Store) -> str:
     """Return one SHA-256 for a whole output, computed from paths and content of its `SHA256SUMS` files."""
-    return _combine({path: _sha256(store.read(path)) for path in list_sums(store)})
+    return _combine(_digest_files(store, list_sums(store)))
 
 
 def frames_digest(store: Store) -> str | None:
     """Return one SHA-256 for all `FRAMES.SHA256` files of an output; None if there are none."""
-    digests = {path: _sha256(store.read(path)) for path in list_sums(store, FRAMES)}
+    digests = _digest_files(store, list_sums(store, FRAMES))
     return _combine(digests) if digests else None
+
+
+def _digest_files(store: Store, paths: Sequence[str]) -> dict[str, str]:
+    return dict(zip(paths, store.map(lambda path: _sha256(store.read(path)), paths), strict=True))
 
 
 def _combine(digests: Mapping[str, str]) -> str:
@@ -180,17 +181,19 @@ def finish(state: SetLedger) -> list[Failure]:
     OutputError
         The output state is damaged.
     """
-    store, fingerprints, manifest = state.root, state.fingerprints(), hide_paths(describe(state))
+    store, fingerprints, plans = state.root, state.fingerprints(), state.plans()
+    manifest = hide_paths(describe(state, plans))
     # A database without a name is a temporary file: a whole set has millions of files.
     try:
         with closing(sqlite3.connect("")) as files:
             files.execute("CREATE TABLE files (folder, path, size, sha256, frames)")
             summary = Summary(state, files)
-            digests, count, size, disputed = _write_checksums(store, files)
+            with store.open_flight() as flight:
+                digests, count, size, disputed = _write_checksums(flight, files)
     except sqlite3.Error as error:
         raise WriteError(f"the checksums need space in the folder for temporary files: {error}") from error
     failures = summary.failures
-    lacking = [*summary.find_lacking(manifest, state.plans()), *disputed]
+    lacking = [*summary.find_lacking(manifest, plans), *disputed]
     made = summary.count(manifest["variants"], {failure["key"] for failure in failures})
     has_arrays = min(store.sizes(manifest["arrays"]), default=0) >= 0
     manifest = manifest | {
@@ -212,10 +215,13 @@ def finish(state: SetLedger) -> list[Failure]:
     if lacking:
         state.mark_unfinished()
     named = {name: about[name] for name in list_about(manifest)}
-    store.put(MANIFEST_SUMS, encode_sums({name: _sha256(data) for name, data in named.items()}))
+    with store.open_flight() as flight:
+        flight.put(MANIFEST_SUMS, encode_sums({name: _sha256(data) for name, data in named.items()}))
+        for name, data in named.items():
+            if name != MANIFEST:
+                flight.put(name, data)
     # The manifest comes last, because only a finished set has one.
-    for name, data in named.items():
-        store.put(name, data)
+    store.put(MANIFEST, named[MANIFEST])
     if not lacking:
         state.mark_finished([*fingerprints, _stamp_description(store, manifest)])
     return failures
@@ -233,13 +239,15 @@ def list_about(manifest: Mapping[str, Any]) -> list[str]:
 
 def check_about(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the kind of damage, "missing" or "changed", and the name of each file that describes a set."""
-    sums = read_sums(store.read(MANIFEST_SUMS)) if store.exists(MANIFEST_SUMS) else {}
+    paths = [MANIFEST_SUMS, *list_about(manifest)]
+    held, *contents = store.map(lambda path: store.read(path) if store.exists(path) else None, paths)
+    sums = read_sums(held) if held is not None else {}
     if not sums:
         yield "missing", MANIFEST_SUMS
-    for path in list_about(manifest):
-        if not store.exists(path):
+    for path, content in zip(paths[1:], contents, strict=True):
+        if content is None:
             yield "missing", path
-        elif sums and _sha256(store.read(path)) != sums.get(path):
+        elif sums and _sha256(content) != sums.get(path):
             yield "changed", path
 
 
@@ -263,19 +271,18 @@ def _stamp_description(store: Store, manifest: Mapping[str, Any]) -> str:
     names = [SUMS, FRAMES] if "frames_digest" in manifest else [SUMS]
     paths = [*list_about(manifest), MANIFEST_SUMS]
     paths += [f"{folder}/{name}".lstrip("/") for folder in ("", *manifest["variants"]) for name in names]
-    entries = [entry for entry in prefetch(store.find, paths, _LOOKED_UP_AT_ONCE) if entry]
+    entries = [entry for entry in prefetch(store.find, paths, AT_ONCE) if entry]
     return _sha256(repr(entries).encode()) if all(entry.stamp for entry in entries) else ""
 
 
-def describe(state: SetLedger) -> dict[str, Any]:
-    """Return the description of the largest executed plan, with the variants of all plans, for the manifest.
+def describe(state: SetLedger, plans: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the description of the largest of these `plans`, with the variants of all, for the manifest.
 
     Raises
     ------
     OutputError
         The output state is damaged.
     """
-    plans = state.plans()
     if not plans:
         raise OutputError(f"{state.location}: contains no plan; run the same make command again")
     parts = [plan["manifest"] for plan in plans]

@@ -339,7 +339,7 @@ class Mirror:
         files = [self._describe(name)._replace(path=f"{folder}/{name}") for name in names]
         return Record({}, [folder], files)
 
-    def copy(self, store: Store, folder: str, path: str) -> None:
+    def copy(self, folder: str, store: Store, path: str) -> None:
         """Create the copy at `path`, in `folder` of the output `store`."""
         store.copy(self.source, path.removeprefix(f"{folder}/"), path, link=self.link)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, compress
 
 from robustgen.display import progress
 from robustgen.display.progress import Meter
@@ -23,7 +23,7 @@ from robustgen.files.set_files import (
     AnotherSetError,
     WrittenFile,
 )
-from robustgen.files.storage import open_log
+from robustgen.files.storage import Store, open_log
 from robustgen.files.text_files import read_sums
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints
 from robustgen.sets.dataset.estimate import check_space
@@ -259,8 +259,7 @@ class _SetRun:
     def _delete(self, void: Mapping[str, Sequence[str]]) -> None:
         """Delete records, after those of their files that no other record names."""
         for name, paths in void.items():
-            for path in paths:
-                self._plan.store.delete(path)
+            self._plan.store.delete_all(paths)
             self._state.delete_record(name)
             self._removed += len(paths)
 
@@ -270,12 +269,16 @@ class _SetRun:
         """Raise an OutputError if the output contains files that no run recorded."""
         plan, store = self._plan, self._plan.store
         names = sorted({variant.folder.partition("/")[0] for variant in plan.variants})
-        paths = (entry.path for name in names for entry in store.list(name))
-        found = chain(paths, filter(store.exists, plan.writer.arrays))
+        paths = store.map(self._find_unrecorded, names)
+        arrays = compress(plan.writer.arrays, store.map(store.exists, plan.writer.arrays))
+        found = chain(filter(None, paths), arrays)
         hint = "; move the hidden state folder of a set with it" * plan.has_classes_at_root
-        self._state.refuse_unrecorded(
-            (path for path in found if not path.startswith(f"{STATE}/")), f", or --overwrite{hint}"
-        )
+        self._state.refuse_unrecorded(found, f", or --overwrite{hint}")
+
+    def _find_unrecorded(self, folder: str) -> str | None:
+        """Return a file in a folder of the output other than those of its state; None if there is none."""
+        paths = (entry.path for entry in self._plan.store.list(folder))
+        return next((path for path in paths if not path.startswith(f"{STATE}/")), None)
 
     def _reconcile(self, is_whole: Callable[[Record], bool]) -> Pending:
         """Compare this run's part of the plan with all records; delete the damaged ones."""
@@ -381,7 +384,7 @@ class _SetRun:
             remarks += plan.mirror.describe_ways_back(beside)
             for folder in folders:
                 record = plan.mirror.make_record(folder, beside)
-                self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, plan.store, folder))
+                self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, folder))
 
         def list_failed() -> set[tuple[str, str]]:
             return _name_outputs(
@@ -403,7 +406,7 @@ class _SetRun:
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
         record = Record({}, folders, written, refused)
-        self._put_files(COMPANIONS, record, lambda path: plan.store.put(path, files[path]))
+        self._put_files(COMPANIONS, record, lambda store, path: store.put(path, files[path]))
         # What this run has changed is no copy of a finished set.
         least = Standing.COPIED if self._standing >= Standing.COPIED else Standing.FINISHED
         if not is_finished(state, least):
@@ -432,7 +435,7 @@ class _SetRun:
         """Return the content of all records after the work, which other runs may have done."""
         return Summary(self._state)
 
-    def _put_files(self, name: str, record: Record, write: Callable[[str], None]) -> None:
+    def _put_files(self, name: str, record: Record, write: Callable[[Store, str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""
         store, state, held = self._plan.store, self._state, self._state.read_record(name) or Record()
         # Shards that are merged know only their own failures, which matter only to files.
@@ -443,10 +446,12 @@ class _SetRun:
             )
         if held.to_bytes() == record.to_bytes() and self._is_whole(record):
             return
-        store.delete(MANIFEST)
-        discard(state, name)
-        for file in record.files:
-            write(file.path)
+        store.delete_all([MANIFEST, *(file.path for file in held.files)])
+        if held.files:
+            state.delete_record(name)
+        with store.open_flight() as flight:
+            for file in record.files:
+                write(flight, file.path)
         state.put_record(name, record)
 
 
@@ -458,8 +463,7 @@ def _name_outputs(failures: Iterable[Failure]) -> set[tuple[str, str]]:
 def discard(state: SetLedger, name: str) -> None:
     """Delete a record and its files."""
     if record := state.read_record(name):
-        for file in record.files:
-            state.root.delete(file.path)
+        state.root.delete_all(file.path for file in record.files)
     state.delete_record(name)
 
 
@@ -472,11 +476,9 @@ def clear(state: SetLedger) -> None:
             folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
     about = read_sums(root.read(MANIFEST_SUMS)) if root.exists(MANIFEST_SUMS) else ()
     # Records come last, so that a run that is killed here can be repeated.
-    for path in (MANIFEST, ERRORS, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES)):
-        if path.rpartition("/")[0] in folders:
-            root.delete(path)
+    named = (MANIFEST, ERRORS, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES))
+    root.delete_all(path for path in named if path.rpartition("/")[0] in folders)
     for name, record in state.read_records(any_version=True):
-        for file in record.files if record else ():
-            root.delete(file.path)
+        root.delete_all(file.path for file in (record.files if record else ()))
         state.delete_record(name)
     state.clear()

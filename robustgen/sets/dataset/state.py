@@ -11,6 +11,7 @@ the output ``icons`` is then the folder ``.icons.robustgen`` next to it.
 import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final
 
 from robustgen.errors import OutputError
@@ -70,7 +71,8 @@ class SetLedger(Ledger):
 
     def __init__(self, root: Store, *, beside: bool = False) -> None:
         inside, sibling = root.folder(STATE), _open_beside(root)
-        found = next((each for each in (inside, sibling) if each.exists("settings.json")), None)
+        exist = inside.map(lambda each: each.exists("settings.json"), (inside, sibling))
+        found = next(compress((inside, sibling), exist), None)
         super().__init__(root, store=found or (sibling if beside else inside))
 
     @property
@@ -121,9 +123,13 @@ class SetLedger(Ledger):
         AnotherSetError
             The settings are damaged, or another version wrote the state.
         """
-        self.settings()
-        contents = [(entry.path, self.store.read(entry.path)) for entry in self.store.list("plans")]
+        # The settings tell whether this version can read the plans.
+        _, paths = self.store.map(lambda read: read(), (self.settings, self._list_plans))
+        contents = zip(paths, self.store.map(self.store.read, paths), strict=True)
         return [json.loads(data) for path, data in contents if path.endswith(f"-{digest(data)}.json")]
+
+    def _list_plans(self) -> list[str]:
+        return [entry.path for entry in self.store.list("plans")]
 
 
 def find_largest(plans: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -181,7 +181,11 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     used_bits = list[int | None]()
     step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
-    with job.writer.open(job.state.root, unit, job.source.label) as writer:
+    with (
+        # The record is written after this block, when all files exist.
+        job.state.root.open_flight() as root,
+        job.writer.open(root, unit, job.source.label) as writer,
+    ):
         for start in range(0, len(unit.keys), step):
             works = [
                 ImageWork(job, writer, unit.start + index, unit.keys[index], job.sizes[index])

@@ -2,16 +2,13 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import metadata
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +16,7 @@ from numpy.typing import NDArray
 from robustgen import __version__
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.set_files import MANIFEST, WrittenFile
-from robustgen.files.storage import Store
+from robustgen.files.storage import Store, prefetch
 from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
@@ -111,8 +108,6 @@ Labels = NDArray[np.int64]
 
 SHARD_SIZE: Final = 1000
 """Default number of images per shard."""
-AHEAD: Final = 2
-"""Number of pieces read ahead, each by its own thread."""
 
 
 def keep_grey(pixels: Rgb) -> Pixels:
@@ -376,24 +371,6 @@ def without_suffix(name: str) -> str:
 
 
 # --- reading -------------------------------------------------------------------------------------
-
-_Place = TypeVar("_Place")
-_Piece = TypeVar("_Piece")
-
-
-def prefetch(
-    read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AHEAD
-) -> Iterator[_Piece]:
-    """Yield the results of `read` for all `places` in order, reading a few of them ahead."""
-    waiting: deque[Future[_Piece]] = deque()
-    with ThreadPoolExecutor(ahead) as pool:
-        for place in places:
-            # In the context of the caller, who may be quiet.
-            waiting.append(pool.submit(copy_context().run, read, place))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        yield from (piece.result() for piece in waiting)
-
 
 # Each open variant may take memory for its images' places.
 _MOST_OPEN: Final = 3

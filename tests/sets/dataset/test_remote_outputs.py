@@ -1,13 +1,16 @@
 """Outputs and sources that are no local folders: memory, and moto's S3 server by way of s3fs."""
 
+import errno
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
 
 from robustgen.files.set_files import STATE
-from robustgen.files.storage import open_store
+from robustgen.files.storage import open_store, remote
+from robustgen.sets.dataset.state import SetLedger
 from tests.helpers import (
     FEW,
     PATIENCE,
@@ -181,6 +184,23 @@ def test_a_local_copy_of_a_remote_set_is_that_set(photos, place, tmp_path):
     assert manifest(tmp_path / "copy")["complete"] is True
 
 
+def test_commands_make_few_requests(photos, tmp_path, monkeypatch):
+    place, call, calls = f"memory://{tmp_path.name}/out", remote._call, []
+
+    def count(location, verb, url, *arguments, **options):
+        calls.append((verb, url, threading.current_thread() is threading.main_thread()))
+        return call(location, verb, url, *arguments, **options)
+
+    monkeypatch.setattr(remote, "_call", count)
+    make_c(photos, place)
+    # Three for each of five units.
+    assert sum(is_alone for *_, is_alone in calls) <= 3 * 5 + 25
+    calls.clear()
+    assert findings(place, status=0) == []
+    pictures = [url for _, url, _ in calls if "/cat/" in url or "/dog/" in url]
+    assert len(pictures) == len({*pictures}) == 25
+
+
 # --- trouble ---------------------------------------------------------------------------------------
 
 
@@ -206,6 +226,27 @@ def test_throttling_lost_connections_and_bodies_cut_short_cost_nothing(photos, t
         s3.trouble = []
     assert len(begun) > 100
     assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+
+
+def test_a_unit_whose_last_files_fail_has_no_record(photos, tmp_path, monkeypatch):
+    make_c(photos, tmp_path / "local")
+    place, call = f"memory://{tmp_path.name}/out", remote._call
+
+    def refuse(location, verb, url, *arguments, **options):
+        if verb == "pipe_file" and "contrast/4/dog" in url:
+            raise PermissionError(errno.EACCES, "access refused", url)
+        return call(location, verb, url, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(remote, "_call", refuse)
+        (line,) = without_beginning(make_c(photos, place, status=1).stderr)
+    assert line == f"Error: {place}: access refused"
+    recorded = {
+        file.path for _, record in SetLedger(open_store(place)).read_records() for file in record.files
+    }
+    assert recorded <= stored(place).keys() and not any("dog" in path for path in recorded)
+    make_c(photos, place)
+    assert stored(place) == whole(tmp_path / "local")
 
 
 @pytest.mark.slow("a store with faults")

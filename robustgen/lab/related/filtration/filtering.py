@@ -27,7 +27,7 @@ from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError, explain_failure
 from robustgen.files.ledger import Differences, Failure, Ledger, Origin, Record
 from robustgen.files.set_files import ERRORS, MANIFEST, STATE, WrittenFile
-from robustgen.files.storage import Store, measure
+from robustgen.files.storage import Store, measure, prefetch
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.lab.evaluation.store import choose_unit_size
 from robustgen.lab.related.filtration import reviewing
@@ -36,7 +36,6 @@ from robustgen.lab.related.filtration.funnel import Opinions, count_left
 from robustgen.lab.related.filtration.rules import Case, Rule
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.formats.base import prefetch
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.models import Runtime
