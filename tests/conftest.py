@@ -35,11 +35,13 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Call the tests slow that start a browser or a cluster."""
+    """Call the tests slow that start a browser or a cluster, and begin with the longest file."""
     for item in items:
         for fixture, reason in {"browser": "starts Chromium", "dask": "starts a Dask cluster"}.items():
             if fixture in item.fixturenames:
                 item.add_marker(pytest.mark.slow(reason))
+    # One process runs all tests of a file, and the others would wait for it in the end.
+    items.sort(key=lambda item: item.path.name != "test_docs_console.py")
 
 
 @pytest.fixture(scope="module", autouse=True)
