@@ -127,7 +127,7 @@ def read_devkit(place: Place, images: Sequence[str], ground_truth: bytes | None 
             raise SourceError(
                 f"{place.location}: contains no {name}, which the class numbers of the devkit need. Pass the "
                 "archive ILSVRC2012_devkit_t12.tar.gz with --labels; if the numbers are your own classes, "
-                "add --labels-are-classes (evaluate: --set labels_are_classes=true)"
+                "set labels_are_classes"
             )
     wnids = _read_wnids(place.location, files[_META])
     numbers = [int(line) for line in files[_GROUND_TRUTH].split()]

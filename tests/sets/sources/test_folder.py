@@ -598,7 +598,7 @@ def test_the_layouts_of_imagenet_have_the_same_keys(tmp_path: Path, content: str
 @pytest.mark.parametrize("name", ["ILSVRC2012_validation_ground_truth.txt", "labels.txt"])
 def test_numbers_of_the_devkit_are_no_classes_unless_that_is_said(tmp_path: Path, name: str) -> None:
     flat, labels = flat_imagenet(tmp_path), write(tmp_path / name, "490\n361\n171\n")
-    with pytest.raises(SourceError, match=r"numbers of the devkit.* add --labels-are-classes"):
+    with pytest.raises(SourceError, match=r"numbers of the devkit.* set labels_are_classes"):
         open_source(flat, options=Options(labels=labels)).keys()
     keys = open_source(flat, options=Options(labels=labels, labels_are_classes=True)).keys()
     assert keys[0] == "171/ILSVRC2012_val_00002138.JPEG"
