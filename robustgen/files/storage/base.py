@@ -5,7 +5,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from typing import BinaryIO, ClassVar, Final, NamedTuple, TypeVar
@@ -46,6 +46,9 @@ def measure(file: BinaryIO, algorithm: str = "sha256") -> tuple[int, str]:
 
 def prefetch(read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = 2) -> Iterator[_Piece]:
     """Yield the results of `read` for all `places` in order, reading a few ahead, each by its own thread."""
+    # Cannot be imported when Python ends, whereas this module can.
+    from concurrent.futures import ThreadPoolExecutor
+
     waiting: deque[Future[_Piece]] = deque()
     with ThreadPoolExecutor(ahead) as pool:
         for place in places:

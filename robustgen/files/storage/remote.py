@@ -8,7 +8,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from tempfile import gettempdir
@@ -231,6 +231,8 @@ class _Flight(RemoteStore):
     """Store of which several files are written at once, each by its own thread."""
 
     def __init__(self, location: str) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         super().__init__(location)
         self._pool = ThreadPoolExecutor(AT_ONCE)
         self._sizes = dict[Future[None], int]()
