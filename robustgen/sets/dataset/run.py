@@ -446,7 +446,9 @@ class _SetRun:
             )
         if held.to_bytes() == record.to_bytes() and self._is_whole(record):
             return
-        store.delete_all([MANIFEST, *(file.path for file in held.files)])
+        # Comes first, so that `verify` accepts no set that lacks some of the others.
+        store.delete(MANIFEST)
+        store.delete_all(file.path for file in held.files)
         if held.files:
             state.delete_record(name)
         with store.open_flight() as flight:
@@ -475,9 +477,11 @@ def clear(state: SetLedger) -> None:
             parts = file.path.split("/")[:-1]
             folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
     about = read_sums(root.read(MANIFEST_SUMS)) if root.exists(MANIFEST_SUMS) else ()
-    # Records come last, so that a run that is killed here can be repeated.
-    named = (MANIFEST, ERRORS, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES))
+    named = (ERRORS, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES))
+    # Comes first, so that `verify` accepts no set that lacks some of the others.
+    root.delete(MANIFEST)
     root.delete_all(path for path in named if path.rpartition("/")[0] in folders)
+    # Records come last, so that a run that is killed here can be repeated.
     for name, record in state.read_records(any_version=True):
         root.delete_all(file.path for file in (record.files if record else ()))
         state.delete_record(name)
