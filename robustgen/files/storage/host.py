@@ -5,6 +5,7 @@ import ctypes
 import errno
 import fcntl
 import gc
+import mmap
 import os
 import resource
 import signal
@@ -13,9 +14,11 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -81,6 +84,54 @@ def _set_parameters(values: dict[int, int]) -> None:
 @cache
 def _load_libc() -> Any:
     return ctypes.CDLL(None)
+
+
+# --- memory handed to another process ----------------------------------------------------------------
+
+# Linux removes memory that has no name with the last process that has it open, however that ends.
+CAN_HAND_OVER: Final = hasattr(os, "memfd_create") and hasattr(socket, "send_fds")
+_ALIGNMENT: Final = 64
+# Each mapping keeps a file open; beyond this number, memory is copied.
+_MOST_MAPPED: Final = 256
+_mapped = weakref.WeakSet[mmap.mmap]()
+
+
+def send_memory(channel: socket.socket, parts: Sequence[memoryview]) -> bool:
+    """Hand a copy of the `parts` to the process at the other end; return False if the system refuses."""
+    try:
+        with open(os.memfd_create("robustgen"), "wb") as file:
+            for start, part in zip(_place_parts([len(part) for part in parts]), parts, strict=True):
+                file.seek(start)
+                file.write(part)
+            file.flush()
+            socket.send_fds(channel, [b"\0"], [file.fileno()])
+    except OSError:
+        return False
+    return True
+
+
+def receive_memory(channel: socket.socket, sizes: Sequence[int]) -> list[memoryview]:
+    """Return the parts of these sizes that `send_memory` hands over at the other end, writable."""
+    _, files, *_ = socket.recv_fds(channel, 1, 1)
+    if not files:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    with open(files[0], "rb") as file:
+        if len(_mapped) < _MOST_MAPPED:
+            # Writing to such a mapping copies the page.
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+            _mapped.add(mapping)
+            whole = memoryview(mapping)
+        else:
+            # The position is shared with the writer.
+            file.seek(0)
+            whole = memoryview(bytearray(file.read()))
+    return [whole[start : start + size] for start, size in zip(_place_parts(sizes), sizes, strict=True)]
+
+
+def _place_parts(sizes: Sequence[int]) -> list[int]:
+    """Return the offset of each part, aligned for any type of number."""
+    starts = accumulate((-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes), initial=0)
+    return [*starts][:-1]
 
 
 # --- regular files, opened without waiting for pipes or devices ------------------------------------

@@ -4,6 +4,7 @@ import atexit
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,10 +19,13 @@ from typing import Any, Final, NoReturn, TypeVar
 from robustgen.display.progress import print_line
 from robustgen.errors import WriteError
 from robustgen.files.storage.host import (
+    CAN_HAND_OVER,
     collect_garbage_rarely,
     explain_refusal,
     hold_back_interrupts,
     keep_freed_memory,
+    receive_memory,
+    send_memory,
     take_streams,
 )
 from robustgen.pixels.imaging.kernels import call_before_compiling
@@ -32,10 +36,16 @@ from robustgen.sets.executors.progress import NOBODY, Progress, Reporter
 
 
 _SECONDS_IDLE: Final = 300
+# Smaller results fit into a pipe or two.
+_FEWEST_BYTES: Final = 1 << 17
 
 
-def serve() -> NoReturn:
-    """Run jobs until the parent process has ended, or has sent none for five minutes."""
+def serve(channel: int) -> NoReturn:
+    """Run jobs until the parent process has ended, or has sent none for five minutes.
+
+    Arrays in results are handed over through the socket with the number `channel`, or piped if it is -1.
+    """
+    memory = None if channel < 0 else socket.socket(fileno=channel)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     received, answers = take_streams()
     collect_garbage_rarely()
@@ -51,25 +61,38 @@ def serve() -> NoReturn:
     with suppress(Empty, OSError, RuntimeError):
         threading.Thread(target=receive, daemon=True).start()
         while True:
-            answers.write(_answer(jobs.get(timeout=_SECONDS_IDLE)))
+            answers.write(_answer(jobs.get(timeout=_SECONDS_IDLE), memory))
             answers.flush()
     os._exit(1)
 
 
-def _answer(packed: bytes) -> bytes:
+def _answer(packed: bytes, memory: socket.socket | None) -> bytes:
     """Run a job; return its result, or its error and traceback."""
     try:
         job, reporter = pickle.loads(packed)
-        return pickle.dumps((run_job(job, reporter), None, ""))
+        return _pack((run_job(job, reporter), None, ""), memory)
     except Exception as error:
-        return pickle.dumps((None, error, traceback.format_exc()))
+        return _pack((None, error, traceback.format_exc()), None)
+
+
+def _pack(answer: object, memory: socket.socket | None) -> bytes:
+    """Return the sizes of the arrays that were handed over by `memory`, pickled, and then the rest."""
+    if memory:
+        buffers = list[pickle.PickleBuffer]()
+        rest = pickle.dumps(answer, protocol=5, buffer_callback=buffers.append)
+        parts = [each.raw() for each in buffers]
+        sizes = [*map(len, parts)]
+        if sum(sizes) >= _FEWEST_BYTES and send_memory(memory, parts):
+            return pickle.dumps(sizes) + rest
+    return pickle.dumps([]) + pickle.dumps(answer)
 
 
 _LIBRARIES: Final = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "NUMEXPR")
 _ONE_THREAD: Final = {f"{name}_NUM_THREADS": "1" for name in _LIBRARIES} | {"VECLIB_MAXIMUM_THREADS": "1"}
 # Unlike a process of multiprocessing, it does not import the script of the user.
 _START: Final = (
-    "import sys; sys.path[:] = sys.argv[1:]; from robustgen.sets.executors import jobs; jobs.serve()"
+    "import sys; sys.path[:] = sys.argv[2:]; from robustgen.sets.executors import jobs; "
+    "jobs.serve(int(sys.argv[1]))"
 )
 
 
@@ -140,10 +163,16 @@ class _Worker:
     def __init__(self) -> None:
         # A forked copy of this process has no share in it.
         self.owner = os.getpid()
-        command, pipe = [sys.executable, "-c", _START, *sys.path], subprocess.PIPE
-        with hold_back_interrupts():
+        self._memory, theirs = socket.socketpair()
+        channel, pipe = theirs.fileno() if CAN_HAND_OVER else -1, subprocess.PIPE
+        command = [sys.executable, "-c", _START, str(channel), *sys.path]
+        with theirs, hold_back_interrupts():
             self._process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, env={**os.environ, **_ONE_THREAD}
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                env={**os.environ, **_ONE_THREAD},
+                pass_fds=[theirs.fileno()],
             )
         assert self._process.stdin and self._process.stdout
         self._jobs, self._results = self._process.stdin, self._process.stdout
@@ -154,7 +183,9 @@ class _Worker:
         try:
             pickle.dump(packed, self._jobs)
             self._jobs.flush()
-            result, error, trace = pickle.load(self._results)
+            sizes = pickle.load(self._results)
+            arrays = receive_memory(self._memory, sizes) if sizes else None
+            result, error, trace = pickle.load(self._results, buffers=arrays)
         except (OSError, EOFError, pickle.UnpicklingError) as lost:
             raise WorkersLostError("a worker died (killed, or out of memory)") from lost
         if error:
@@ -168,6 +199,7 @@ class _Worker:
         with suppress(OSError):
             self._jobs.close()
         self._results.close()
+        self._memory.close()
 
 
 _idle = list[_Worker]()

@@ -2,9 +2,12 @@
 
 import contextlib
 import errno
+import io
 import os
+import pickle
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from robustgen.errors import WriteError
 from robustgen.files.storage import host
 from robustgen.lab.inspection.conformance import check_executor
 from robustgen.sets.dataset.unit_jobs import ImageWork
-from robustgen.sets.executors import progress
+from robustgen.sets.executors import jobs, progress
 from robustgen.sets.executors.base import WorkersLostError
 from robustgen.sets.executors.jobs import Processes, ThisProcess, end_idle_workers, submit_jobs
 from robustgen.sets.executors.progress import NOBODY
@@ -181,6 +185,53 @@ def test_workers_are_used_again_and_replaced_when_they_died(monkeypatch):
         os.kill(process, signal.SIGKILL)
     told, values = ask()
     assert not told & before and values == {"here"}
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Job that returns arrays of all kinds, with a megabyte and more in sum."""
+
+    def run(self, reporter):
+        draws = np.random.default_rng(0)
+        image, odd = draws.integers(0, 256, (700, 500, 3), np.uint8), np.arange(7, dtype=np.uint8)
+        constant = np.arange(3.0)
+        constant.flags.writeable = False
+        floats = draws.normal(size=(9, 11))
+        return {"a": [odd, image, floats], "b": (floats.T, image[:, ::2], np.empty((0, 3)), constant, "text")}
+
+
+@needs_proc
+@pytest.mark.parametrize("way", ["mapped", "copied", "piped"])
+def test_arrays_of_workers_outlive_them_and_leave_nothing_behind(monkeypatch, way):
+    def count_shared():
+        return Path("/proc/self/maps").read_text().count("memfd:robustgen")
+
+    if way == "copied":
+        monkeypatch.setattr(host, "_MOST_MAPPED", 0)
+    if way == "piped":
+        monkeypatch.setattr(jobs, "CAN_HAND_OVER", False)
+    end_idle_workers()
+    (found,) = Processes(1).map([_Draw()], NOBODY)
+    # Kills the worker.
+    end_idle_workers()
+    assert count_shared() == (way == "mapped")
+    expected = _Draw().run(NOBODY)
+    for one, other in zip([*found["a"], *found["b"]], [*expected["a"], *expected["b"]], strict=True):
+        assert np.array_equal(one, other) and getattr(one, "dtype", None) == getattr(other, "dtype", None)
+    for each in found["a"]:
+        assert each.flags.aligned and each.flags.writeable
+        each[:] = 0
+    del found, one, each
+    assert not count_shared()
+    assert not [*Path("/dev/shm").glob("*robustgen*")]
+
+
+def test_arrays_that_cannot_be_handed_over_are_piped():
+    mine, theirs = socket.socketpair()
+    theirs.close()
+    with mine:
+        packed = io.BytesIO(jobs._pack(_Draw().run(NOBODY), mine))
+    assert not pickle.load(packed) and np.array_equal(pickle.load(packed)["a"][1], _Draw().run(NOBODY)["a"][1])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="tells limits of Linux")
