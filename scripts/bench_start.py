@@ -36,7 +36,7 @@ def main() -> None:
     print(f"| an empty Python program | {measure(['-c', ''], {}, repeat):.0f} |")
     for line in ("--version", "--help", "make-c --help", "config --dataset demo", "list editions"):
         print(f"| `robustgen {line}` | {measure(['-m', 'robustgen', *line.split()], {}, repeat):.0f} |")
-    for line in ("robustgen mak", "robustgen make-c --form"):
+    for line in ("robustgen mak", "robustgen make-c --form", "robustgen make-c --corruptions fo"):
         variables = {
             "_ROBUSTGEN_COMPLETE": "bash_complete",
             "COMP_WORDS": line,

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/reference and the types of keywords from models and schemas.
+"""Writes the pages of docs/reference, the types of keywords and the table of completion.
 
 Usage: .venv/bin/python scripts/docs_reference.py [--check]
 """
@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 
 from robustgen import files
 from robustgen.cli import main
+from robustgen.cli.completion import make_table
 from robustgen.cli.flags import FieldOption
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, LATER
 from robustgen.pixels.benchmarks.ingredients import Ingredient
@@ -269,6 +270,7 @@ def make_pages() -> dict[str, str]:
         "docs/reference/commands.md": "\n".join((COMMANDS, *sections)),
         "docs/reference/files.md": make_files_page(),
         "robustgen/settings/keywords.py": make_keywords(),
+        "robustgen/cli/completion.json": json.dumps(make_table(commands.items()), indent=1) + "\n",
     }
 
 

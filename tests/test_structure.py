@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
 import robustgen
@@ -210,7 +211,7 @@ def test_the_help_lists_every_command():
         [sys.executable, "-m", "robustgen", "--help"], capture_output=True, text=True, check=True
     )
     listed = dict(re.findall(r"^  ([a-z][a-z-]*)  +(\S.*)", done.stdout, re.MULTILINE))
-    commands = {name: main.get_command(None, name) for name in main.list_commands(None)}
+    commands = {name: main.get_command(click.Context(main), name) for name in main.list_commands(None)}
     assert listed == {name: command.help.splitlines()[0] for name, command in commands.items()}
 
 

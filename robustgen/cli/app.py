@@ -1,6 +1,5 @@
 """The application: declaration of commands, sections of the help, handling of errors."""
 
-import ast
 import errno
 import inspect
 import os
@@ -12,14 +11,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from robustgen import __version__
+from robustgen.cli.completion import read_summary, restore_command
 from robustgen.display.text import escape
 from robustgen.errors import ConfigError, RobustgenError, WriteError
 from robustgen.files.storage import host
@@ -85,19 +85,25 @@ class _App(click.Group):
         return [*_MODULES]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _MODULES:
-            import_module(f"robustgen.cli.{_MODULES[cmd_name]}")
-        return self.commands.get(cmd_name)
+        if cmd_name not in _MODULES:
+            return None
+        if ctx.resilient_parsing:
+            return restore_command(cmd_name, partial(self._build, cmd_name))
+        return self._build(cmd_name)
+
+    def _build(self, name: str) -> click.Command:
+        import_module(f"robustgen.cli.{_MODULES[name]}")
+        return self.commands[name]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         names = [name for name in _MODULES if name.startswith(incomplete)]
         flags = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(CompletionItem(name, help=_read_summary(name)) for name in names), *flags]
+        return [*(CompletionItem(name, help=read_summary(name)) for name in names), *flags]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section, names in _COMMANDS.items():
             with formatter.section(section.value):
-                formatter.write_dl([(name, _read_summary(name)) for name in names], col_spacing=4)
+                formatter.write_dl([(name, read_summary(name)) for name in names], col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
         if not args and "args" not in settings:
@@ -217,17 +223,6 @@ class CommandGroup(Command, click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments of the group; a command follows, or none."""
         return click.Group.parse_args(self, ctx, args)
-
-
-def _read_summary(name: str) -> str:
-    """Return the first line of a command's docstring, from the source: an import would build its models."""
-    spec = find_spec(f"robustgen.cli.{_MODULES[name]}")
-    source: str = spec.loader.get_source(spec.name)  # type: ignore[union-attr]
-    return next(
-        (ast.get_docstring(each) or "").partition("\n")[0]
-        for each in ast.parse(source).body
-        if isinstance(each, ast.FunctionDef) and f"'{name}'" in "".join(map(ast.unparse, each.decorator_list))
-    )
 
 
 def _print_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

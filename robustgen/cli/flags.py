@@ -8,9 +8,11 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 import click
+from click.shell_completion import CompletionItem
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
+from robustgen.cli.completion import Complete, complete_words
 from robustgen.settings.config import Choices, find_published_edition
 from robustgen.settings.fields import Flag, Group, Options, list_flags, spell
 from robustgen.settings.loading import load, load_config
@@ -176,7 +178,7 @@ def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag, sentence:
         sentence,
         metavar=flag.metavar or "|".join(words),
         multiple=several,
-        shell_complete=_complete(flag.complete or (lambda: words)),
+        shell_complete=_complete(flag.complete or ((lambda: words) if words else None)),
     )
 
 
@@ -209,11 +211,10 @@ def _list_words(annotation: Any) -> list[str]:
     ]
 
 
-def _complete(names: Callable[[], Iterable[str]] | None) -> Any:
-    """Return the completion of one name, or of the last in a list with commas."""
+def _complete(names: Callable[[], Iterable[str]] | None) -> Complete:
+    """Return the completion of one of the `names` or the last of several; without names, that of files."""
 
-    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-        before, comma, last = begun.rpartition(",")
-        return [f"{before}{comma}{each}" for each in (names() if names else ()) if each.startswith(last)]
+    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        return complete_words(names(), begun) if names else [CompletionItem(begun, type="file")]
 
     return complete

@@ -14,6 +14,7 @@ from click.shell_completion import BashComplete
 from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
 from robustgen.cli import main
 from robustgen.errors import ArgumentError, ConfigError
+from robustgen.files import registry
 from robustgen.pixels.benchmarks.binding import check_overrides
 from robustgen.pixels.benchmarks.registry import DATA_SETS
 from robustgen.sets.formats import FORMATS
@@ -587,7 +588,7 @@ def proposals(*words):
     return [each.value for each in found]
 
 
-def test_shells_complete_names():
+def test_shells_complete_names(monkeypatch):
     assert "make-c" in proposals("mak")
     assert proposals("make-c", "--dataset", "ima") == ["imagenet", "imagenet-64", "imagenet-inception"]
     assert proposals("make-c", "--corruptions", "fog,gla") == ["fog,glass_blur"]
@@ -596,6 +597,9 @@ def test_shells_complete_names():
     assert proposals("list", "elas") == ["elastic_transform"]
     # A perturbation too, and named once.
     assert proposals("list", "glass") == ["glass_blur"] and proposals("list", "sno") == ["snow"]
+    # The command itself knows names that came after the table was written.
+    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMATS, "zarr": ""})
+    assert proposals("make-c", "--format", "za") == ["zarr"]
     for format in proposals("make-c", "--format", "") + proposals("make-p", "--format", ""):
         assert format in FORMATS
 

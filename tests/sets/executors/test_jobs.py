@@ -231,7 +231,9 @@ def test_arrays_that_cannot_be_handed_over_are_piped():
     theirs.close()
     with mine:
         packed = io.BytesIO(jobs._pack(_Draw().run(NOBODY), mine))
-    assert not pickle.load(packed) and np.array_equal(pickle.load(packed)["a"][1], _Draw().run(NOBODY)["a"][1])
+    assert not pickle.load(packed) and np.array_equal(
+        pickle.load(packed)["a"][1], _Draw().run(NOBODY)["a"][1]
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="tells limits of Linux")
