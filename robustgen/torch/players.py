@@ -20,7 +20,7 @@ from robustgen.lab.related.streams.ccc import (
 from robustgen.lab.related.streams.rows import CccFile, StreamRow
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import as_rgb
-from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.pixels.imaging.jpeg import round_trip
 from robustgen.torch.datasets import Corrupter
 from robustgen.torch.items import MapStyle, Quality, find_variant, resolve_quality, split_pair
 
@@ -228,6 +228,5 @@ def make_picture(step: CccStep, picture: Image.Image, jpeg: int | None) -> Image
     """Return the image of `step`, read from a JPEG file of that quality if one is given."""
     pixels = make_image(step, picture)
     if jpeg is not None:
-        # Optimised tables change only the file, not the pixels.
-        pixels = decode_jpeg(encode_jpeg(pixels, jpeg, optimise=False))
+        pixels = round_trip(pixels, jpeg)
     return Image.fromarray(pixels)

@@ -95,15 +95,6 @@ def encode_jpeg(
     return encoded
 
 
-def decode_jpeg(data: bytes, *, library: Libjpeg = "turbo") -> Rgb:
-    """Return the pixels, uint8 (H, W, 3), of a JPEG file from `encode_jpeg`."""
-    if library == "ijg":
-        pixels = read_by_ijg(data)
-        return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
-    pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
-    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_BGR2RGB), np.uint8)
-
-
 def libjpeg_version(library: Libjpeg) -> str:
     """Return name and release of the libjpeg that encodes files."""
     if library == "ijg":
@@ -215,7 +206,7 @@ def _drop_notes(data: bytes) -> bytes:
     return b"".join([*parts, data[start:]])
 
 
-# --- the round trip, with the arithmetic of the IJG's libjpeg 9c -----------------------------------
+# --- the round trip, with the arithmetic of either library -----------------------------------------
 
 # Entropy coding loses nothing, so no file is needed.
 
@@ -237,34 +228,63 @@ _CHROMA = np.pad(
 )
 # Chroma is halved in both directions: 8 x 8 coefficients describe 16 x 16 pixels.
 _LUMA_BLOCK, _CHROMA_BLOCK = 8, 16
+# Factors of red and green in the first chroma, and of this in green, which the libraries round differently;
+# and the mask of values beyond the limits.
+_ARITHMETIC: Final = {"ijg": (-11058, -21710, -22553, 1023), "turbo": (-11059, -21709, -22554, -1)}
+# libjpeg-turbo interpolates no rows of one or two samples.
+_FEWEST_INTERPOLATED: Final = 5
 
 
-def round_trip(image: Rgb, quality: int) -> Rgb:
-    """Return `image` after compression as JPEG (4:2:0) and decompression by libjpeg 9c.
+def round_trip(
+    image: Rgb, quality: int, *, library: Libjpeg = "turbo", subsampling: Subsampling = "4:2:0"
+) -> Rgb:
+    """Return `image` after compression as JPEG and decompression by the same library.
 
     Parameters
     ----------
     image : uint8 ndarray of shape (H, W, 3) or, for a grey file, (H, W)
     quality : int
         Pillow's quality, from 1 to 100.
+    library : {"turbo", "ijg"}
+    subsampling : {"4:2:0", "4:4:4"}
     """
     height, width = image.shape[:2]
     if height % _CHROMA_BLOCK or width % _CHROMA_BLOCK:
         margins = ((0, -height % _CHROMA_BLOCK), (0, -width % _CHROMA_BLOCK), (0, 0))
         image = np.pad(image, margins[: image.ndim], mode="edge")
     luma, chroma = _quantisation(quality)
+    by_red, by_green, by_first, mask = _ARITHMETIC[library]
     if image.ndim == 2:
         plane = image.copy()
-        cosine.compress_plane(plane, luma, _LUMA_BLOCK)
+        cosine.compress_plane(plane, luma, _LUMA_BLOCK, mask)
         return np.ascontiguousarray(plane[:height, :width])
-    planes = np.empty((3, *image.shape[:2]), np.uint8)
+    channels, planes = np.empty((2, 3, *image.shape[:2]), np.uint8)
     flat = planes.reshape(3, -1)
-    cosine.split_colours(*(channel.reshape(-1) for channel in cv2.split(image)), flat)
-    cosine.compress_plane(planes[0], luma, _LUMA_BLOCK)
-    cosine.compress_plane(planes[1], chroma, _CHROMA_BLOCK)
-    cosine.compress_plane(planes[2], chroma, _CHROMA_BLOCK)
-    cosine.join_colours(flat)
+    cv2.split(image, [*channels])
+    cosine.split_colours(*channels.reshape(3, -1), flat, by_red, by_green)
+    cosine.compress_plane(planes[0], luma, _LUMA_BLOCK, mask)
+    for plane in planes[1:]:
+        if subsampling == "4:4:4":
+            cosine.compress_plane(plane, chroma, _LUMA_BLOCK, mask)
+        elif library == "ijg":
+            cosine.compress_plane(plane, chroma, _CHROMA_BLOCK, mask)
+        else:
+            _compress_means(plane, chroma, height, width)
+    cosine.join_colours(flat, by_first)
     return np.ascontiguousarray(cv2.merge([*planes])[:height, :width])
+
+
+def _compress_means(plane: NDArray[np.uint8], table: NDArray[np.int32], height: int, width: int) -> None:
+    """Replace `height` x `width` samples of a plane by the round trip of the means of 2 x 2 of them."""
+    means = np.empty((plane.shape[0] // 2, plane.shape[1] // 2), np.uint8)
+    cosine.halve_plane(plane, means)
+    # The library repeats means, not samples, below the image.
+    means[(height + 1) // 2 :] = means[(height - 1) // 2]
+    cosine.compress_plane(means, table, _LUMA_BLOCK, _ARITHMETIC["turbo"][-1])
+    if width < _FEWEST_INTERPOLATED:
+        plane[:] = means.repeat(2, axis=0).repeat(2, axis=1)
+    else:
+        cosine.double_plane(means, plane[:height, :width])
 
 
 @lru_cache

@@ -14,7 +14,8 @@ from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decode_jpeg, encode_jpeg
+from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, encode_jpeg, round_trip
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, keep_grey, without_suffix
 from robustgen.sets.formats.trees import TreeWriter
@@ -48,21 +49,19 @@ class JpegEncoder(Encoder):
 
     def encode(self, variant: Variant, key: str, pixels: Rgb) -> list[Encoded]:
         """Return one JPEG file of uint8 `pixels` (H, W, 3)."""
-        return [Encoded(self.output_name(key), self._encode(pixels, optimise=self.subsampling == "4:2:0"))]
-
-    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
-        """Return the pixels of the JPEG file, uint8 (H, W, 3)."""
-        # Optimised Huffman tables double the time and change no pixel.
-        return decode_jpeg(self._encode(pixels, optimise=False))
-
-    def _encode(self, pixels: Rgb, *, optimise: bool) -> bytes:
-        return encode_jpeg(
+        data = encode_jpeg(
             keep_grey(pixels) if self.grey else pixels,
             self.quality,
-            optimise=optimise,
+            optimise=self.subsampling == "4:2:0",
             library=self.libjpeg,
             subsampling=self.subsampling,
         )
+        return [Encoded(self.output_name(key), data)]
+
+    def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
+        """Return the pixels of the JPEG file, uint8 (H, W, 3)."""
+        given = keep_grey(pixels) if self.grey else pixels
+        return as_rgb(round_trip(given, self.quality, library=self.libjpeg, subsampling=self.subsampling))
 
 
 JPEG: Final = Format(

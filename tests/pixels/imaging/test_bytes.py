@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from robustgen.pixels.benchmarks.corruptions.noise import impulse_alias_table
-from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.pixels.imaging.jpeg import encode_jpeg, round_trip
 from robustgen.pixels.imaging.kernels import draws as draws_loops
 from robustgen.pixels.imaging.rng import (
     beta,
@@ -53,7 +53,6 @@ def test_the_jpeg_encoder_gives_what_pillow_gives(name, quality, optimise):
     theirs = with_pillow(IMAGES[name], quality, optimise)
     decoded = np.asarray(Image.open(BytesIO(theirs)))
     assert np.array_equal(np.asarray(Image.open(BytesIO(ours))), decoded)
-    assert np.array_equal(decode_jpeg(ours), decoded)
     assert abs(len(ours) - len(theirs)) <= 0.01 * len(theirs)
 
 
@@ -194,6 +193,4 @@ def test_ijg_files_hold_8_bit_tables_and_optimise_as_told(quality):
         assert picture.format == "JPEG" and picture.size == (83, 61)
         assert picture.quantization == Image.open(BytesIO(with_pillow(NOISE, quality, False))).quantization
         assert np.array_equal(np.asarray(picture), np.asarray(other))
-    assert not np.array_equal(
-        decode_jpeg(plain, library="ijg"), decode_jpeg(encode_jpeg(NOISE, quality, optimise=False))
-    )
+    assert not np.array_equal(round_trip(NOISE, quality, library="ijg"), round_trip(NOISE, quality))

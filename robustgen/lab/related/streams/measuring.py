@@ -27,7 +27,7 @@ from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_prepr
 from robustgen.lab.related.streams.accuracy_files import Measurements, parse_measurements
 from robustgen.lab.related.streams.ccc import QUALITY, Cell, apply_corruption, list_measurements
 from robustgen.pixels.benchmarks.editions import get_edition
-from robustgen.pixels.imaging.jpeg import decode_jpeg, encode_jpeg
+from robustgen.pixels.imaging.jpeg import round_trip
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import item_rng
 from robustgen.sets.dataset.selection import open_chosen_source, select_keys
@@ -81,8 +81,7 @@ class ImageJob:
         for cell in self.cells:
             rng = self._rng(f"{first} {severity} {cell.second}", cell.second_severity)
             twice = apply_corruption(once, cell.second, cell.second_severity, rng)
-            read = decode_jpeg(encode_jpeg(twice, QUALITY, optimise=False))
-            yield self.view.prepare(read)
+            yield self.view.prepare(round_trip(twice, QUALITY))
 
     def _rng(self, name: str, severity: float) -> np.random.Generator:
         return item_rng(self.seed, "ccc", _EDITION, name, severity, self.key)

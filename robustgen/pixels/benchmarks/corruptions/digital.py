@@ -11,7 +11,7 @@ from robustgen.pixels.benchmarks.registry import SCALES, corruption
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.colour import Hsv, channel_means, scale_about
 from robustgen.pixels.imaging.geometry import resize_by_box
-from robustgen.pixels.imaging.jpeg import Libjpeg, decode_jpeg, encode_jpeg, round_trip
+from robustgen.pixels.imaging.jpeg import Libjpeg, round_trip
 from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.warps import displace, jittered_affine, smooth_fields
 
@@ -132,10 +132,7 @@ class JpegCompression:
 )
 def jpeg_compression(image: Rgb, parameters: JpegCompression, rng: Rng) -> Rgb:
     """Compress once as a JPEG of low quality."""
-    p = parameters
-    if p.library == "ijg":
-        return round_trip(image, p.quality)
-    return decode_jpeg(encode_jpeg(image, p.quality, optimise=False))
+    return round_trip(image, parameters.quality, library=parameters.library)
 
 
 @dataclass(frozen=True)

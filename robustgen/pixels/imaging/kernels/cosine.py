@@ -1,4 +1,4 @@
-"""Compiled loops of a JPEG round trip with the arithmetic of the IJG's libjpeg 9c.
+"""Compiled loops of a JPEG round trip with the arithmetic of the IJG's libjpeg 9c or of libjpeg-turbo.
 
 The constants are those of its "islow" transforms: round(c 2**13). Several blocks are transformed at once, so
 that the innermost loops run along contiguous memory. Sums are cut to int32, as numba would widen them.
@@ -211,10 +211,11 @@ def exchange(x, n, m, blocks, out):
 
 
 @compiled
-def compress_plane(plane, table, n):
+def compress_plane(plane, table, n, mask):
     """Replace `plane` (uint8, sides multiples of `n`) by its round trip with blocks of n x n samples.
 
-    `table` is int32 (8, 8): the steps of quantisation.
+    `table` is int32 (8, 8): the steps of quantisation. `mask` is 1023 if values beyond -512 .. 511 wrap
+    around, so that white becomes black, as in libjpeg, and -1 if they do not, as in libjpeg-turbo.
     """
     across, down = np.zeros(16 * S, np.int32), np.zeros(16 * S, np.int32)
     blocks = LANES // n
@@ -252,8 +253,7 @@ def compress_plane(plane, table, n):
             exchange(across, 16, 8, blocks, down)
             inverse_16(down, LANES, (512 * 32 + 16) << 13, 18, across)
         for i in range(n * S):
-            # Beyond -512 .. 511 the values wrap around, and white becomes black, as in libjpeg.
-            across[i] = min(max((across[i] & 1023) - 384, 0), 255)
+            across[i] = min(max((across[i] & mask) - 384, 0), 255)
         for b in range(here):
             top, left = (first + b) // width * n, (first + b) % width * n
             for y in range(n):
@@ -263,22 +263,52 @@ def compress_plane(plane, table, n):
 
 
 @compiled
-def split_colours(red, green, blue, planes):
+def halve_plane(plane, out):
+    """Write the means of 2 x 2 samples of `plane` to `out` (H, W), rounded down and up in turns."""
+    for y in range(out.shape[0]):
+        upper, lower, line = plane[2 * y], plane[2 * y + 1], out[y]
+        for x in range(line.size):
+            total = (
+                int32(upper[2 * x]) + int32(upper[2 * x + 1]) + int32(lower[2 * x]) + int32(lower[2 * x + 1])
+            )
+            line[x] = int32(total + 1 + (x & 1)) >> 2
+
+
+@compiled
+def double_plane(plane, out):
+    """Write `plane`, interpolated linearly to twice its sides, to `out`, whose sides may be one shorter."""
+    height, width = (out.shape[0] + 1) // 2, (out.shape[1] + 1) // 2
+    sums = np.empty(width + 2, np.int32)
+    for y in range(out.shape[0]):
+        near, line = plane[y // 2], out[y]
+        far = plane[min(max(y // 2 + 2 * (y & 1) - 1, 0), height - 1)]
+        for x in range(width):
+            sums[x + 1] = 3 * int32(near[x]) + int32(far[x])
+        sums[0], sums[width + 1] = sums[1], sums[width]
+        for x in range(line.size // 2):
+            line[2 * x] = int32(3 * sums[x + 1] + sums[x] + 8) >> 4
+            line[2 * x + 1] = int32(3 * sums[x + 1] + sums[x + 2] + 7) >> 4
+        if line.size & 1:
+            line[line.size - 1] = int32(3 * sums[width] + sums[width - 1] + 8) >> 4
+
+
+@compiled
+def split_colours(red, green, blue, planes, by_red, by_green):
     """Write luma and both chromas of the channels (uint8, (N,)) to `planes` (uint8, (3, N))."""
     luma, first, second = planes[0], planes[1], planes[2]
     for i in range(red.size):
         r, g, b = int32(red[i]), int32(green[i]), int32(blue[i])
         luma[i] = int32(19595 * r + 38470 * g + 7471 * b + 32768) >> 16
-        first[i] = int32(-11058 * r - 21710 * g + 32768 * b + 8421375) >> 16
+        first[i] = int32(by_red * r + by_green * g + 32768 * b + 8421375) >> 16
         second[i] = int32(32768 * r - 27439 * g - 5329 * b + 8421375) >> 16
 
 
 @compiled
-def join_colours(planes):
+def join_colours(planes, by_blue):
     """Replace luma and both chromas in `planes` (uint8, (3, N)) by red, green and blue."""
     luma, first, second = planes[0], planes[1], planes[2]
     for i in range(luma.size):
         y, b, r = int32(luma[i]), int32(int32(first[i]) - 128), int32(int32(second[i]) - 128)
         luma[i] = min(max(int32(y + (int32(91881 * r + 32768) >> 16)), 0), 255)
-        first[i] = min(max(int32(y + (int32(-22553 * b - 46802 * r + 32768) >> 16)), 0), 255)
+        first[i] = min(max(int32(y + (int32(by_blue * b - 46802 * r + 32768) >> 16)), 0), 255)
         second[i] = min(max(int32(y + (int32(116130 * b + 32768) >> 16)), 0), 255)
