@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -216,19 +216,23 @@ class PredictionFile:
             yield archive
 
     @cached_property
-    def small(self) -> dict[str, NDArray[Any]]:
-        """Return all entries except logits and lists of best classes."""
-        with prefix_errors(self.location), self._open() as archive:
-            names = {*archive.namelist()}
-            wanted = [name for name in ("keys", "labels", "classes") if f"{name}.npy" in names]
-            return {name: _read_entry(archive, name) for name in wanted}
-
-    @cached_property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of logits, top1 and top5, if present."""
+    def _head(self) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[int, ...]]]:
+        """Return the small entries, and the shapes of the large ones."""
         with prefix_errors(self.location), self._open() as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
-            return {name: self._header(archive, name)[0] for name in names & {"logits", "top1", "top5"}}
+            small = {name: _read_entry(archive, name) for name in names & {"keys", "labels", "classes"}}
+            large = names & {"logits", "top1", "top5"}
+            return small, {name: self._header(archive, name)[0] for name in large}
+
+    @property
+    def small(self) -> dict[str, NDArray[Any]]:
+        """Return all entries except logits and lists of best classes."""
+        return self._head[0]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of logits, top1 and top5, if present."""
+        return self._head[1]
 
     @staticmethod
     def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -260,7 +264,7 @@ class PredictionFile:
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """Return the names of the images or sequences."""
-        return tuple(str(key) for key in self.small["keys"])
+        return _list_keys(self.small["keys"].tobytes(), self.small["keys"].dtype)
 
     @property
     def labels(self) -> NDArray[Any] | None:
@@ -366,7 +370,25 @@ def _read_entry(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
         data = file.read(size + 1)
     if len(data) != size:
         raise ArgumentError(f"{name} {'are cut off' if len(data) < size else 'are longer than they claim'}")
+    return _share(data, dtype, shape)
+
+
+# The files of many models contain the same keys and labels, which take memory and time once.
+@lru_cache(maxsize=8)
+def _share(data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return np.frombuffer(data, dtype).reshape(shape)
+
+
+@lru_cache(maxsize=2)
+def _list_keys(data: bytes, dtype: np.dtype[Any]) -> tuple[str, ...]:
+    return tuple(np.frombuffer(data, dtype).tolist())
+
+
+@lru_cache(maxsize=64)
+def _parse_header(header: bytes, width: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and dtype in a header, whose length stands first, in `width` bytes."""
+    read = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
+    return read(BytesIO(header))
 
 
 def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -377,9 +399,7 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     size = int.from_bytes(length, "little")
     if size > _MOST_HEADER_BYTES:
         raise ArgumentError(f"claims a header of {size} bytes")
-    header = BytesIO(length + file.read(size))
-    read = np.lib.format.read_array_header_1_0 if width == 2 else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(header)
+    shape, by_columns, dtype = _parse_header(length + file.read(size), width)
     if by_columns and len(shape) > 1:
         raise ArgumentError("its arrays must be in C order (np.ascontiguousarray)")
     if dtype.hasobject:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -152,7 +152,7 @@ def _read_corruptions(predictions: Predictions, model: str, _: int) -> ModelScor
         len(predictions.keys),
         list_missing(predictions),
         mistakes=mistakes,
-        labels=first.labels[_sort_places(first)],
+        labels=first.labels[_sort_places(first.keys)],
         superclass_mistakes=superclass_mistakes,
     )
 
@@ -219,11 +219,11 @@ def _find_mistakes(file: PredictionFile) -> NDArray[np.bool_]:
     labels = file.labels
     assert labels is not None  # checked by `open_predictions`
     best = np.concatenate([rows[:, 0] for rows in file.best(1)])
-    return np.asarray(best != labels)[_sort_places(file)]
+    return np.asarray(best != labels)[_sort_places(file.keys)]
 
 
-def _sort_places(file: PredictionFile) -> NDArray[np.intp]:
-    keys = file.keys
+@lru_cache(maxsize=2)
+def _sort_places(keys: tuple[str, ...]) -> NDArray[np.intp]:
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
 
 
@@ -280,5 +280,5 @@ def _instability(file: PredictionFile, name: str, difficulty: int) -> tuple[Floa
             flips.append(metrics.sequence_flips(best[..., 0], **how))
             if file.lists == 5:
                 distances.append(metrics.sequence_top5_distances(best, **how))
-    order = _sort_places(file)
+    order = _sort_places(file.keys)
     return np.concatenate(flips)[order], np.concatenate(distances)[order] if distances else None
