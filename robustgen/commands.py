@@ -151,7 +151,7 @@ def _make(kind: Kind, dataset: str | None, file: _Path | None, keys: MakeKeys) -
     config, running = _load_config(dataset, file, keys), _load(Running, keys)
     cluster = read_executor(running)
     if isinstance(cluster, Launcher):
-        raise ConfigError(f"--on: only the command robustgen make-{kind} submits {cluster.kind} jobs")
+        raise ConfigError(f"--on: only the command robustgen make-{kind} submits {cluster.scheduler} jobs")
     return run_plan(plan_benchmark(config, kind, overwrite=running.overwrite), running, cluster)
 
 

@@ -44,7 +44,7 @@ class UnknownNameError(ArgumentError):
 
     Parameters
     ----------
-    kind : str
+    noun : str
         Kind of the name, for instance ``"corruption"``.
     name : str
         The name as given.
@@ -52,15 +52,15 @@ class UnknownNameError(ArgumentError):
         The valid names.
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self.kind, self.name, self.known = kind, name, tuple(known)
+    def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
+        self.noun, self.name, self.known = noun, name, tuple(known)
         by_lower = {each.lower(): each for each in self.known}
         near = get_close_matches(str(name)[:_MOST_QUOTED].lower(), by_lower, n=1)
         hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
-        super().__init__(f"unknown {kind} {quote(name)} ({hint})")
+        super().__init__(f"unknown {noun} {quote(name)} ({hint})")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.kind, self.name, self.known)
+        return type(self), (self.noun, self.name, self.known)
 
 
 class ConfigError(ArgumentError):

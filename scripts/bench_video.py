@@ -70,7 +70,7 @@ def main() -> None:
     options = parser.parse_args()
     encoder = Mp4Encoder(frozenset(IMAGENET_P.noises))
     encoders = {name: encoder.with_preset(name) for name in options.presets.split(",")}
-    recipe, source = PerturbationRecipe("imagenet"), open_source("", kind="demo")
+    recipe, source = PerturbationRecipe("imagenet"), open_source("", source_kind="demo")
     prepared = {key: recipe.prepare(source.open(key)) for key in source.keys()[: options.photographs]}
     heads = [f"{name}, {what}" for what in ("ms", "kB", "dB") for name in encoders]
     print(f"| perturbation | frames, ms | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 2)}")

@@ -86,8 +86,8 @@ def _launch(plan: "Plan", launcher: "Launcher", running: Running) -> None:
     from robustgen.lab import plans
     from robustgen.sets.dataset.run import list_waiting
 
-    location, kind = plan.store.location, launcher.kind
-    folder = f"{location if plan.store.is_local else Path.cwd() / Path(location).name}.{kind.lower()}"
+    location, scheduler = plan.store.location, launcher.scheduler
+    folder = f"{location if plan.store.is_local else Path.cwd() / Path(location).name}.{scheduler.lower()}"
     waiting = list_waiting(plan, launcher.shards)
     if not waiting:
         echo(f"nothing to do: all {launcher.shards} shards are in {format_path(location)}")
@@ -102,7 +102,7 @@ def _launch(plan: "Plan", launcher: "Launcher", running: Running) -> None:
     save(f"{folder}/array.sh", script.encode())
     job = launcher.submit(f"{folder}/array.sh")
     count = f"{format_count(len(waiting), 'shard')} of {launcher.shards}"
-    echo(f"{kind} job {job}: {count}; logs in {format_path(folder)}")
+    echo(f"{scheduler} job {job}: {count}; logs in {format_path(folder)}")
     if not launcher.wait:
         return
     if waiting := list_waiting(plan, launcher.shards):

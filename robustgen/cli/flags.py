@@ -162,15 +162,15 @@ def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag, sentenc
 def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag, sentence: str) -> FieldOption:
     spelled = spell(key, flag)[2:]
     dest, text = f"{name}__{_name(key)}", _describe(field, sentence) + " Required." * field.is_required()
-    if flag.switch or bool in _kinds_of(field.annotation):
+    if flag.switch or bool in _types_in(field.annotation):
         both = field.default is not False
         spelled += f"/--no-{spelled}" * both
         return FieldOption([dest, f"--{spelled}"], flag, text, sentence, is_flag=True, default=None)
     words = _list_words(field.annotation)
     # A list with a validator of its own reads commas; any other list is a repeated flag.
     reads_commas = any(isinstance(each, BeforeValidator) for each in field.metadata)
-    kind = get_origin(field.annotation)
-    several = kind is dict or (kind is tuple and not reads_commas)
+    container = get_origin(field.annotation)
+    several = container is dict or (container is tuple and not reads_commas)
     return FieldOption(
         [dest, f"--{spelled}"],
         flag,
@@ -191,15 +191,15 @@ def _describe(field: FieldInfo, sentence: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if 'default' in text or field.is_required() else shown}."
 
 
-def _kinds_of(annotation: Any) -> Iterator[Any]:
+def _types_in(annotation: Any) -> Iterator[Any]:
     """Yield the types that an annotation combines, without their limits."""
     if get_origin(annotation) is Annotated:
-        yield from _kinds_of(get_args(annotation)[0])
+        yield from _types_in(get_args(annotation)[0])
     elif get_origin(annotation) in (None, Literal, tuple, dict):
         yield annotation
     else:
         for each in get_args(annotation):
-            yield from _kinds_of(each)
+            yield from _types_in(each)
 
 
 def _list_words(annotation: Any) -> list[str]:
@@ -207,7 +207,7 @@ def _list_words(annotation: Any) -> list[str]:
     if get_origin(annotation) is tuple:
         annotation = get_args(annotation)[0]
     return [
-        str(word) for kind in _kinds_of(annotation) if get_origin(kind) is Literal for word in get_args(kind)
+        str(word) for each in _types_in(annotation) if get_origin(each) is Literal for word in get_args(each)
     ]
 
 

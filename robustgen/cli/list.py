@@ -25,7 +25,7 @@ def list_(options: Listing) -> None:
     """List corruptions, perturbations, editions, formats, data sets.
 
     NAME shows all details: constants, preparation, or the config of a data set. For a group or family,
-    such as common, noise or c-bar, lists the members; for formats or another kind, all of that kind. Without
+    such as common, noise or c-bar, lists the members; for formats or data sets, all of them. Without
     NAME, lists everything.
 
     Examples
@@ -82,10 +82,10 @@ def _find(name: str) -> list[dict[str, Any]]:
         if family and (reason := family.not_made.get(name.partition(":")[2])):
             raise ArgumentError(f"{name} cannot be made: it {reason}")
         known = {str(word) for each in every for word in (each["name"], *_groups(each))}
-        kind = "corruption, perturbation, edition, format, data set or family"
+        nouns = "corruption, perturbation, edition, format, data set or family"
         if get_close_matches(name.lower(), known, n=1):
-            raise UnknownNameError(kind, name, sorted(known))
-        raise ArgumentError(f"unknown {kind} {name!r} (robustgen list names all)")
+            raise UnknownNameError(nouns, name, sorted(known))
+        raise ArgumentError(f"unknown {nouns} {name!r} (robustgen list names all)")
     return found
 
 
@@ -124,7 +124,7 @@ def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
 
 def _read_operation(operation: "Operation") -> dict[str, Any]:
     return {
-        "kind": operation.kind,
+        "kind": operation.noun,
         "name": operation.name,
         "category": operation.category,
         "common": operation.common,

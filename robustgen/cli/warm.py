@@ -18,7 +18,7 @@ _EDITIONS = {"imagenet": 224, "cifar-10": 32}
 class WarmingJob:
     """One corruption or perturbation, as a job for an executor."""
 
-    kind: str
+    noun: str
     name: str
 
     def run(self, reporter: Reporter) -> tuple["WarmingJob", str]:
@@ -30,8 +30,8 @@ class WarmingJob:
         try:
             for edition, side in _EDITIONS.items():
                 image = np.random.default_rng(0).integers(0, 256, (side, side, 3), np.uint8)
-                for level in (1, 5) if self.kind == "corruption" else (1,):
-                    if self.kind == "corruption":
+                for level in (1, 5) if self.noun == "corruption" else (1,):
+                    if self.noun == "corruption":
                         api.corrupt(image, self.name, level, edition=edition, rng=0)
                     else:
                         api.perturb(image, self.name, edition=edition, rng=0)

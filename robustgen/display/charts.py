@@ -51,6 +51,6 @@ def draw_chart(path: Path, draw: Callable[[Any], None]) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "robustgen", "font.size": 10}):
         figure = matplotlib.figure.Figure(figsize=(12, 3.8), layout="constrained")
         draw(figure)
-        kind, buffer = path.suffix.lower(), io.BytesIO()
-        figure.savefig(buffer, format=kind[1:], dpi=150, metadata=_METADATA[kind])
+        suffix, buffer = path.suffix.lower(), io.BytesIO()
+        figure.savefig(buffer, format=suffix[1:], dpi=150, metadata=_METADATA[suffix])
     save(path, buffer.getvalue(), f"--output {path}")

@@ -58,14 +58,14 @@ class Meter:
         shows_bars = in_notebook or sys.stderr.isatty()
         self._lines = not (shows_bars or _quiet.get())
         hidden = _quiet.get() or not shows_bars
-        kind = import_module("tqdm.auto").tqdm if in_notebook else _Bar
-        self._bar: tqdm[Any] = kind(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
+        bar_type = import_module("tqdm.auto").tqdm if in_notebook else _Bar
+        self._bar: tqdm[Any] = bar_type(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
 
     def __enter__(self) -> "Meter":
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.close()
 

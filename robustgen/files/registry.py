@@ -31,7 +31,7 @@ class Registry(Mapping[str, AnyRow]):
         Name of a row in messages.
     group : str
         Group of the entry points of plug-ins.
-    kind : type
+    row_type : type
         Class of the rows.
     built_in : mapping of str to str
         Name to ``"package.module:NAME"``.
@@ -40,9 +40,14 @@ class Registry(Mapping[str, AnyRow]):
     """
 
     def __init__(
-        self, noun: str, group: str, kind: Any, built_in: Mapping[str, str], reserved: tuple[str, ...] = ()
+        self,
+        noun: str,
+        group: str,
+        row_type: Any,
+        built_in: Mapping[str, str],
+        reserved: tuple[str, ...] = (),
     ) -> None:
-        self.noun, self.group, self.kind = noun, group, kind
+        self.noun, self.group, self.row_type = noun, group, row_type
         self._built_in, self._reserved = built_in, reserved
         self._rows: dict[str, AnyRow] = {}
 
@@ -88,8 +93,8 @@ class Registry(Mapping[str, AnyRow]):
 
     def check(self, row: Any, name: str) -> AnyRow:
         """Return the `row` of the plug-in called `name`; raise an ArgumentError if it is no row."""
-        if not isinstance(row, self.kind):
-            wanted = f"{self.kind.__module__}.{self.kind.__name__}"
+        if not isinstance(row, self.row_type):
+            wanted = f"{self.row_type.__module__}.{self.row_type.__name__}"
             raise ArgumentError(f"its entry point must name a {wanted}, not {row!r}")
         checked: AnyRow = row
         return checked

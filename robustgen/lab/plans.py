@@ -15,17 +15,17 @@ from robustgen.settings.fields import make_absolute
 from robustgen.settings.loading import check
 
 
-def plan_again(kind: str, choices: Mapping[str, Any], name: str) -> Plan:
-    """Return the plan of a set of this `kind`, from the settings in the file `name`.
+def plan_again(title: str, choices: Mapping[str, Any], name: str) -> Plan:
+    """Return the plan of a set of this `title`, from the settings in the file `name`.
 
     Raises
     ------
     ConfigError, SourceError, OutputError
         The kind does not exist, or the settings are invalid here.
     """
-    if kind not in SETS:
-        raise ConfigError(f"{name}: kind: sets of the kind {kind!r} cannot be made from a plan")
-    row = SETS[kind]
+    if title not in SETS:
+        raise ConfigError(f"{name}: kind: sets of the kind {title!r} cannot be made from a plan")
+    row = SETS[title]
     plan: Plan = load_row(f"robustgen.{row.planner}")(
         check(load_row(f"robustgen.{row.choices}"), choices, name)
     )
@@ -65,7 +65,7 @@ def read_plan(
     try:
         store, name = locate(path)
         content = parse_object(store.read(name))
-        kind, config, digest = content["kind"], dict(content["config"]), content["digest"]
+        title, config, digest = content["kind"], dict(content["config"]), content["digest"]
         release = content["robustgen"]
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
@@ -78,7 +78,7 @@ def read_plan(
         "output": output and make_absolute(output),
         "jobs": jobs,
     }
-    plan = plan_again(str(kind), config | {key: value for key, value in given.items() if value}, path)
+    plan = plan_again(str(title), config | {key: value for key, value in given.items() if value}, path)
     if _digest(plan) != digest:
         raise ConfigError(
             f"{path}: gives another set on this machine: the source lists other images, or libraries have "

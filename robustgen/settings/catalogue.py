@@ -95,6 +95,6 @@ def all_words() -> list[str]:
     """Return everything that `robustgen list` describes by name."""
     from robustgen.settings.yaml_files import dataset_names
 
-    kinds = ("corruptions", "perturbations", "editions", "formats", "data-sets")
-    words = (*kinds, *corruption_words(), *perturbations(), *edition_names(), *formats(), *dataset_names())
+    groups = ("corruptions", "perturbations", "editions", "formats", "data-sets")
+    words = (*groups, *corruption_words(), *perturbations(), *edition_names(), *formats(), *dataset_names())
     return [*dict.fromkeys(words)]

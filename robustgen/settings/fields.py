@@ -147,12 +147,12 @@ class Described:
         return self.describe(handler(schema))
 
 
-def known(kind: str, names: Callable[[], Collection[str]]) -> Described:
+def known(noun: str, names: Callable[[], Collection[str]]) -> Described:
     """Return a validator that accepts one of `names`, which are loaded on use."""
 
     def check(value: str) -> str:
         if value not in names():
-            raise UnknownNameError(kind, value, names())
+            raise UnknownNameError(noun, value, names())
         return value
 
     return Described(AfterValidator(check), lambda schema: {**schema, "enum": [*names()]})

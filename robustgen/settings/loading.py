@@ -107,16 +107,16 @@ def convert(model: type[BaseModel], key: str, value: Any) -> Any:
     """Return a text from the command line as the type that a field has; other values are unchanged."""
     if not isinstance(value, str) or key not in keys_of(model):
         return value
-    kinds = set(_list_types(keys_of(model)[key].annotation))
-    if kinds & {dict} or any(issubclass(kind, BaseModel) for kind in kinds):
+    types = set(_list_types(keys_of(model)[key].annotation))
+    if types & {dict} or any(issubclass(each, BaseModel) for each in types):
         return _read_value(key, value)
-    for kind in (int, float):
-        if kind in kinds:
+    for each in (int, float):
+        if each in types:
             try:
-                return kind(value) if value.isascii() and "_" not in value else value
+                return each(value) if value.isascii() and "_" not in value else value
             except ValueError:
                 continue
-    return {"true": True, "false": False}.get(value, value) if bool in kinds else value
+    return {"true": True, "false": False}.get(value, value) if bool in types else value
 
 
 def _list_types(annotation: Any) -> Iterable[type]:
@@ -141,9 +141,9 @@ def _put(model: type[BaseModel], content: dict[str, Any], key: str, text: str) -
         content[name] = convert(model, name, text)
         return
     section = _section(content, name)
-    kinds = [each for each in _list_types(keys_of(model)[name].annotation) if each is not type(None)]
-    if issubclass(kinds[0], BaseModel):
-        _put(kinds[0], section, rest, text)
+    types = [each for each in _list_types(keys_of(model)[name].annotation) if each is not type(None)]
+    if issubclass(types[0], BaseModel):
+        _put(types[0], section, rest, text)
         return
     *above, last = rest.split(".")
     for each in above:

@@ -235,7 +235,7 @@ class Filtering(ModelInput):
     resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = None
     """shorter side before the crop; default input size / 0.875"""
     outputs: Annotated[Literal["logits", "probabilities"] | None, Flag(MODEL)] = None
-    """kind of the models' outputs; default detected"""
+    """form of the models' outputs; default detected"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N candidates"""
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False

@@ -20,8 +20,8 @@ def make_schema(model: type[BaseModel]) -> dict[str, Any]:
     """
     schema = model.model_json_schema(schema_generator=_Schema)
     for field in schema["properties"].values():
-        kinds = field.get("anyOf", [field])
-        if any(kind.get("type") == "array" for kind in kinds):
+        choices = field.get("anyOf", [field])
+        if any(each.get("type") == "array" for each in choices):
             listed = {
                 key: field.pop(key) for key in [*field] if key in ("type", "items", "anyOf", "prefixItems")
             }

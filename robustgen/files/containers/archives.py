@@ -28,10 +28,10 @@ def unpack(file: IO[bytes], name: str, size: int, write: Callable[[bytes], Any])
     OSError
         The file cannot be read, or the data cannot be written.
     """
-    kinds: dict[str, Any] = {"bz2": bz2.open, "xz": lzma.open}
+    openers: dict[str, Any] = {"bz2": bz2.open, "xz": lzma.open}
     done, most = 0, max(HARMLESS_BYTES, MOST_GROWTH * size)
     try:
-        with kinds.get(name.lower().rpartition(".")[2], gzip.open)(file) as packed:
+        with openers.get(name.lower().rpartition(".")[2], gzip.open)(file) as packed:
             while piece := packed.read(1 << 20):
                 write(piece)
                 done += len(piece)
@@ -68,9 +68,9 @@ def list_members(file: IO[bytes]) -> Iterator[tuple[str, ZipMember | str]]:
 
 
 def _place(entry: zipfile.ZipInfo) -> ZipMember | str:
-    kind = stat.S_IFMT(entry.external_attr >> 16)
-    if kind not in (0, stat.S_IFREG):
-        return "a link" if kind == stat.S_IFLNK else "not a regular file"
+    mode = stat.S_IFMT(entry.external_attr >> 16)
+    if mode not in (0, stat.S_IFREG):
+        return "a link" if mode == stat.S_IFLNK else "not a regular file"
     if entry.flag_bits & 1:
         return "encrypted"
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -218,10 +218,10 @@ def _header(name: str, size: int) -> bytes:
     return _block(b"././@PaxHeader", len(record), b"x") + padded + _block(raw[:100], size, b"0")
 
 
-def _block(name: bytes, size: int, kind: bytes) -> bytes:
+def _block(name: bytes, size: int, typeflag: bytes) -> bytes:
     """Return one header block with mode 0644, owner 0 and time 0."""
     before = name.ljust(100, b"\0") + b"0000644\0" + 2 * b"0000000\0" + b"%011o\0" % size + b"0" * 11 + b"\0"
-    after = (kind.ljust(101, b"\0") + b"ustar\x0000").ljust(_BLOCK - len(before) - 8, b"\0")
+    after = (typeflag.ljust(101, b"\0") + b"ustar\x0000").ljust(_BLOCK - len(before) - 8, b"\0")
     # The checksum counts its eight bytes as spaces.
     checksum = sum(before) + sum(after) + 8 * ord(" ")
     return before + b"%06o\0 " % checksum + after

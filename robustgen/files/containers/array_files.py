@@ -150,11 +150,11 @@ class Pickled:
             by_columns = axes == "F"
         else:
             _, shape, dtype, by_columns, content = self.state
-        kind, order = dtype.made_from[0], dtype.state[1]
-        kind, order = (each.decode() if isinstance(each, bytes) else each for each in (kind, order))
-        if not re.fullmatch("[fiu][1248]", kind):
-            raise ValueError(f"an array of {kind} instead of numbers")
-        numbers = np.frombuffer(content, f"{order}{kind}")
+        code, order = dtype.made_from[0], dtype.state[1]
+        code, order = (each.decode() if isinstance(each, bytes) else each for each in (code, order))
+        if not re.fullmatch("[fiu][1248]", code):
+            raise ValueError(f"an array of {code} instead of numbers")
+        numbers = np.frombuffer(content, f"{order}{code}")
         return numbers.reshape(shape, order="F" if by_columns else "C")
 
 

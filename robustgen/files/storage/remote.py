@@ -357,7 +357,7 @@ def _translate(error: Exception, url: str) -> OSError:
     """Return an error of fsspec, its backends or a server as an OSError with a one-line message."""
     text = " ".join((getattr(error, "strerror", None) or str(error) or type(error).__name__).split())
     status = _status_of(error)
-    names = {kind.__name__ for kind in type(error).__mro__}
+    names = {each.__name__ for each in type(error).__mro__}
     if isinstance(error, FileExistsError) or status == 412:
         return FileExistsError(errno.EEXIST, "already exists", url)
     if isinstance(error, FileNotFoundError) or status == 404:
@@ -369,7 +369,7 @@ def _translate(error: Exception, url: str) -> OSError:
         return OSError(errno.ENOSYS, text, url)
     # aiohttp gives a body that ends early the status of a bad request.
     foreign = not isinstance(error, OSError) and (status is None or "ClientPayloadError" in names)
-    lost = foreign and bool(_TRANSPORTS & {kind.__module__.split(".")[0] for kind in type(error).__mro__})
+    lost = foreign and bool(_TRANSPORTS & {each.__module__.split(".")[0] for each in type(error).__mro__})
     if status in _PASSING or lost or isinstance(error, ConnectionError | TimeoutError):
         return ConnectionError(errno.ECONNABORTED, text, url)
     return OSError(getattr(error, "errno", None) or errno.EIO, text, url)

@@ -85,9 +85,9 @@ def vary_one_constant(name: str, constants: Constants) -> list[Trajectory]:
 
     Whole numbers jump; varying another constant can close the remaining gap.
     """
-    kind = type(next(iter(ALL_CORRUPTIONS[name].table.values()))[0])
-    names = [each.name for each in dataclasses.fields(kind) if each.type is float]
-    ranges = find_ranges(kind)
+    row_type = type(next(iter(ALL_CORRUPTIONS[name].table.values()))[0])
+    names = [each.name for each in dataclasses.fields(row_type) if each.type is float]
+    ranges = find_ranges(row_type)
     return [_vary(constants, each, ranges.get(each, USUAL_RANGE)) for each in names if constants[each] > 0]
 
 

@@ -398,8 +398,8 @@ def _encode(picture: Rgb, side: int) -> str:
     small = _shrink(picture, side)
     lossless = small.shape[0] * small.shape[1] <= _LOSSLESS_PIXELS
     data = encode_picture(small, ".png") if lossless else encode_jpeg(small, _QUALITY, optimise=True)
-    kind = "png" if lossless else "jpeg"
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
+    extension = "png" if lossless else "jpeg"
+    return f"data:image/{extension};base64,{base64.b64encode(data).decode('ascii')}"
 
 
 def _group(

@@ -95,12 +95,12 @@ def _files(counts: Mapping[str, Any]) -> str:
 
 
 def _format(output: Mapping[str, Any]) -> str:
-    kind, encoding = str(output.get("format", "not recorded")), get_part(output, "video")
-    if kind == "mp4":
+    form, encoding = str(output.get("format", "not recorded")), get_part(output, "video")
+    if form == "mp4":
         return f"MP4, H.264 {encoding.get('pixel_format')}, preset {encoding.get('preset')}"
-    if kind == "jpeg":
+    if form == "jpeg":
         return f"JPEG, quality {output.get('quality')}"
-    title, sample = FORMATS[kind].title if kind in FORMATS else kind, get_part(output, "sample")
+    title, sample = FORMATS[form].title if form in FORMATS else form, get_part(output, "sample")
     return f"{title} of {_format(sample)}" if sample else title
 
 
@@ -336,9 +336,9 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
     )
 
 
-def _name_set(kind: str, folder: str, dataset: str | None) -> str:
+def _name_set(title: str, folder: str, dataset: str | None) -> str:
     """Return ``"ImageNet-C of cifar-10"``; a folder that is named after the benchmark by its name alone."""
     if dataset in _UNNAMED:
-        letter = kind[-2:].lower()
-        return folder if kind.lower() in folder.lower() else f"{kind} of {folder.removesuffix(letter)}"
-    return f"{kind} of {dataset}"
+        letter = title[-2:].lower()
+        return folder if title.lower() in folder.lower() else f"{title} of {folder.removesuffix(letter)}"
+    return f"{title} of {dataset}"

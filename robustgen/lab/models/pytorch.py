@@ -67,8 +67,8 @@ class TorchModel(Model):
         self._input = precision or _find_precision(module)
         self._identity = identity or _digest_weights(module, name)
         # NumPy has no bfloat16.
-        kinds = {torch.float16: np.float16, torch.float64: np.float64}
-        self.dtype = np.dtype(kinds.get(self._input, np.float32))
+        dtypes = {torch.float16: np.float16, torch.float64: np.float64}
+        self.dtype = np.dtype(dtypes.get(self._input, np.float32))
         if runtime.threads:
             torch.set_num_threads(runtime.threads)
         # The same model should give the same numbers on every run.

@@ -352,13 +352,13 @@ def _tabulate(scores: DetectionScores) -> list[text.Table]:
     for metric in METRICS:
         found, ends = scores.summary(metric), scores.intervals(metric)
         rows.append([metric, *(text.Cell(found[name], ends[name]) for name in _SUMMARY)])
-    kind = TITLES[scores.iou_type]
+    title = TITLES[scores.iou_type]
     over = describe_averaged(scores.averaged)
-    title = f"{kind}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
+    title = f"{title}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
     cells = {cell: stats["AP"] for cell, stats in scores.cells.items()}
     return [
         text.Table(title, ["", *_SUMMARY], rows),
-        tabulate_severities(f"{kind} AP in % by severity", cells),
+        tabulate_severities(f"{title} AP in % by severity", cells),
     ]
 
 
@@ -378,8 +378,8 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     if "segm" in chosen:
         truth = read_annotations(options.annotations, masks=True)
     scorer = _Scorer(truth, chosen, draw_weights(len(truth.sizes), options.replicates))
-    for kind in chosen:
-        _check_has(kind, clean, found)
+    for iou_type in chosen:
+        _check_has(iou_type, clean, found)
     stats: list[dict[Cell | None, Stats]] = [{} for _ in chosen]
     samples: list[dict[Cell | None, Floats]] = [{} for _ in chosen]
     paths = [clean, *cells.values()]
@@ -394,13 +394,13 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     if not averaged:
         raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
     scores = [
-        DetectionScores(kind, own.pop(None), {cell: own[cell] for cell in cells}, averaged, drawn)
-        for kind, own, drawn in zip(chosen, stats, samples, strict=True)
+        DetectionScores(iou_type, own.pop(None), {cell: own[cell] for cell in cells}, averaged, drawn)
+        for iou_type, own, drawn in zip(chosen, stats, samples, strict=True)
     ]
     for each in scores:
         if not each.clean["AP"]:
-            kind_name = TITLES[each.iou_type].lower()
-            notes.append(f"{clean}: {kind_name} AP is 0 on clean images, so there is no rPC")
+            noun = TITLES[each.iou_type].lower()
+            notes.append(f"{clean}: {noun} AP is 0 on clean images, so there is no rPC")
     published = read_published("mmdetection") if options.compare_with else None
     if published:
         notes.append("{title}: {images}. {source}. {terms}.".format(**published))
@@ -424,7 +424,7 @@ class _Scorer:
 
     @cached_property
     def _evaluators(self) -> list[Evaluator]:
-        return [Evaluator(self.annotations, kind) for kind in self.types]
+        return [Evaluator(self.annotations, each) for each in self.types]
 
     def __call__(self, path: Path) -> _Scored:
         """Return notes on a file, and its metrics and bootstrap samples (or None) for each type."""
@@ -443,7 +443,7 @@ class _Scorer:
 def _types_of(detections: Sequence[Mapping[str, Any]], path: Path) -> list[IouType]:
     """Return what all detections have: boxes, masks or both."""
     names: list[tuple[IouType, str]] = [("bbox", "bbox"), ("segm", "segmentation")]
-    found = [kind for kind, name in names if all(name in each for each in detections)]
+    found = [iou_type for iou_type, name in names if all(name in each for each in detections)]
     if not detections:
         raise SourceError(f"{path}: has no detections; give --type")
     if not found:
@@ -451,8 +451,8 @@ def _types_of(detections: Sequence[Mapping[str, Any]], path: Path) -> list[IouTy
     return found
 
 
-def _check_has(kind: IouType, path: Path, detections: Sequence[Mapping[str, Any]]) -> None:
-    name = "bbox" if kind == "bbox" else "segmentation"
+def _check_has(iou_type: IouType, path: Path, detections: Sequence[Mapping[str, Any]]) -> None:
+    name = "bbox" if iou_type == "bbox" else "segmentation"
     if lacking := sum(name not in each for each in detections):
         raise SourceError(f"{path}: {format_count(lacking, 'detection')} without {name}")
 

@@ -24,9 +24,11 @@ def within(low: float, high: float) -> Any:
     return dataclasses.field(metadata={_RANGE: (low, high)})
 
 
-def find_ranges(kind: Any) -> dict[str, tuple[float, float]]:
+def find_ranges(table_type: Any) -> dict[str, tuple[float, float]]:
     """Return the lowest and highest value of each field of a parameter class that has a range."""
-    return {each.name: each.metadata[_RANGE] for each in dataclasses.fields(kind) if _RANGE in each.metadata}
+    return {
+        each.name: each.metadata[_RANGE] for each in dataclasses.fields(table_type) if _RANGE in each.metadata
+    }
 
 
 def replace_parameters(published: Parameters, values: Any, operation: str) -> Parameters:
@@ -169,6 +171,6 @@ def _check_value(place: str, value: Any, hint: Any) -> Any:
 def _check_number(place: str, value: Any, *, whole: bool) -> float:
     numeric = isinstance(value, Real) and not isinstance(value, bool)
     if not numeric or not 0 <= value < math.inf or (whole and value != int(value)):
-        kind = "a whole number" if whole else "a number"
-        raise ArgumentError(f"{place}: must be {kind} of at least 0, not {quote(value)}")
+        wanted = "a whole number" if whole else "a number"
+        raise ArgumentError(f"{place}: must be {wanted} of at least 0, not {quote(value)}")
     return int(value) if whole else float(value)

@@ -70,7 +70,7 @@ class Operation:
     table: Mapping[Scale, tuple[Any, ...]]
     shares: Callable[[Any], Any] | None
 
-    kind = "operation"
+    noun = "operation"
     level_name = "level"
     smallest_side = SMALLEST_SIDE
 
@@ -142,7 +142,7 @@ class Operation:
             ordered = sorted(self.table, key=lambda each: (isinstance(each, str), each))
             known = " and ".join(map(str, ordered))
             raise ArgumentError(
-                f"{self.kind} {self.name} has no published strength at scale {scale} (it has at {known})"
+                f"{self.noun} {self.name} has no published strength at scale {scale} (it has at {known})"
             )
         return self.table[scale]
 
@@ -156,7 +156,7 @@ class Corruption(Operation):
     family : str
         Name of its `Family`.
     breaks : mapping of int to tuple of int
-        Scale to the severities after which it changes its kind: constants are not interpolated there.
+        Scale to the severities after which its method changes: constants are not interpolated there.
     displaces : bool
         Whether it moves the content of an image so far that boxes and masks no longer fit.
     severities : tuple of int
@@ -188,7 +188,7 @@ class Corruption(Operation):
     requires: Callable[[Any, int | None], object] | None = None
     prepared: "Callable[[Any], Preparation] | None" = None
 
-    kind = "corruption"
+    noun = "corruption"
     level_name = "severity"
 
     @property
@@ -399,7 +399,7 @@ class Perturbation(Operation):
     stage: Mapping[Scale, Stage]
     temporal: bool
 
-    kind = "perturbation"
+    noun = "perturbation"
     level_name = "difficulty"
 
     def frames(self, image: Any, parameters: Any, rng: Any) -> Iterator[Any]:
@@ -462,7 +462,7 @@ def corruption(
     shares : callable, optional
         Called with an image, returns what all severities of it share; the function takes it last.
     breaks : mapping of int to tuple of int, optional
-        Scale to the severities after which it changes its kind: a finer severity is rounded there.
+        Scale to the severities after which its method changes: a finer severity is rounded there.
     displaces : bool
         Whether it moves the content of an image, so that boxes and masks no longer fit.
     smallest_side : int
@@ -566,7 +566,7 @@ def _sort_by_benchmark(registered: Mapping[str, AnyOperation]) -> list[AnyOperat
     return sorted(registered.values(), key=lambda each: (not each.common, CATEGORIES.index(each.category)))
 
 
-def get_known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
+def get_known(noun: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return the entry of `known` called `name`.
 
     Raises
@@ -577,8 +577,8 @@ def get_known(kind: str, name: str, known: Mapping[str, Any]) -> Any:
         The name is unknown; the message names the nearest one.
     """
     if not isinstance(name, str):
-        raise ArgumentTypeError(f"{kind} must be a string, not {type(name).__name__}")
+        raise ArgumentTypeError(f"{noun} must be a string, not {type(name).__name__}")
     try:
         return known[name]
     except KeyError:
-        raise UnknownNameError(kind, name, known) from None
+        raise UnknownNameError(noun, name, known) from None

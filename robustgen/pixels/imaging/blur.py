@@ -156,9 +156,9 @@ def disk(radius: float, alias_blur: float, *, fused: bool = False) -> npt.NDArra
     return _blur_columns(_blur_columns(inside.T, weights).T, weights)
 
 
-def _gaussian_of_opencv(size: int, sigma: float, kind: type[np.floating[Any]]) -> npt.NDArray[np.float32]:
-    """Return the right half of OpenCV's Gaussian of `size` taps, rounded to `kind` first."""
-    taps = exact.gaussian_at(np.arange(size) - size // 2, float(sigma)).astype(kind)
+def _gaussian_of_opencv(size: int, sigma: float, dtype: type[np.floating[Any]]) -> npt.NDArray[np.float32]:
+    """Return the right half of OpenCV's Gaussian of `size` taps, rounded to `dtype` first."""
+    taps = exact.gaussian_at(np.arange(size) - size // 2, float(sigma)).astype(dtype)
     # `sum` compensates rounding errors from Python 3.12 on.
     share = 1.0 / reduce(operator.add, taps.tolist())
     return np.array([tap * share for tap in taps.tolist()], np.float32)[size // 2 :]

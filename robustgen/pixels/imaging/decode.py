@@ -305,10 +305,10 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
     # EXIF orientation is ignored, as in the scripts of the published data sets.
     image.load()
     if image.mode in ("I", "F"):
-        kind, values = _WIDE[image.mode], _read_finite(image)
+        what, values = _WIDE[image.mode], _read_finite(image)
         ends = f"{values.min():.6g} to {values.max():.6g}"
         hint = "set levels, its values of black and white, or convert it to 8 bits"
-        raise ValueError(f"{kind} ({ends}): {hint}")
+        raise ValueError(f"{what} ({ends}): {hint}")
     if image.mode.startswith("I;16"):
         # convert() would clip, and turn nearly all of the image white.
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))

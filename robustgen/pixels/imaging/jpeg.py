@@ -178,8 +178,8 @@ def read_by_ijg(data: bytes) -> NDArray[np.uint8]:
             if error.errno is not None:
                 raise
             is_lossless = _LOSSLESS in content
-            kind, way = ("it is lossless: ", "; choose libjpeg turbo") if is_lossless else ("", "")
-            raise ValueError(f"{kind}libjpeg 9c cannot decode it{way}") from error
+            reason, way = ("it is lossless: ", "; choose libjpeg turbo") if is_lossless else ("", "")
+            raise ValueError(f"{reason}libjpeg 9c cannot decode it{way}") from error
 
 
 # jpeglib keeps the markers of a file in global variables, 50 at most, without checks.

@@ -94,13 +94,13 @@ def paint_shapes(image: Rgb, shapes: npt.NDArray[np.int64]) -> Rgb:
     """Return `image` with the `shapes` of `draw_shapes` painted over it in order."""
     picture = Image.fromarray(image)
     painter = ImageDraw.Draw(picture)
-    for kind, x, y, size, red, green, blue, rotation in shapes.tolist():
+    for shape, x, y, size, red, green, blue, rotation in shapes.tolist():
         colour = red, green, blue
-        if kind == TRIANGLE:
+        if shape == TRIANGLE:
             painter.polygon([(x, y), (x + size, y), (x + size / 2, y + size)], fill=colour)
-        elif kind == SQUARE:
+        elif shape == SQUARE:
             painter.rectangle([(x, y), (x + size, y + size)], fill=colour)
-        elif kind == STAR:
+        elif shape == STAR:
             painter.polygon(_star(x, y, size, rotation), fill=colour)
         else:
             painter.ellipse([(x, y), (x + size, y + size)], fill=colour)

@@ -131,14 +131,14 @@ def alias_table(chances: Chances) -> AliasTable:
 
 def random_bits(rng: np.random.Generator, count: int, dtype: str) -> npt.NDArray[np.unsignedinteger[Any]]:
     """Return `count` uniform words of the little-endian unsigned `dtype`, cut from 64-bit draws."""
-    kind = _WORDS[dtype]
-    words = (count * kind.itemsize + 7) // 8
+    word = _WORDS[dtype]
+    words = (count * word.itemsize + 7) // 8
     # `random_raw` gives the same words faster, but other generators (MT19937) may return only 32 bits.
     if type(rng.bit_generator) in _OF_64_BITS:
         draws = rng.bit_generator.random_raw(words)
     else:
         draws = rng.integers(0, 2**64 - 1, words, np.uint64, endpoint=True)
-    return draws.astype(_WORDS["<u8"], copy=False).view(kind)[:count]
+    return draws.astype(_WORDS["<u8"], copy=False).view(word)[:count]
 
 
 def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:

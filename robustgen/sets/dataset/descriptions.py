@@ -231,9 +231,9 @@ def add_fields(content: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[st
 # --- files and records of Croissant --------------------------------------------------------------
 
 
-def _node(kind: str, name: str, **properties: Any) -> _Node:
+def _node(node_type: str, name: str, **properties: Any) -> _Node:
     """Return a node with those of the `properties` that are not empty."""
-    return {"@type": kind, "@id": name, "name": name} | {
+    return {"@type": node_type, "@id": name, "name": name} | {
         key: each for key, each in properties.items() if each
     }
 
@@ -249,8 +249,8 @@ def _file_set(name: str, encoding: str, includes: list[str], archives: Iterable[
 
 def _record_set(name: str, key: str | None, fields: _Fields) -> _Node:
     nodes = [
-        {"@type": "cr:Field", "@id": f"{name}/{field}", "name": field, "dataType": kind, "source": source}
-        for field, (kind, source) in fields.items()
+        {"@type": "cr:Field", "@id": f"{name}/{field}", "name": field, "dataType": content, "source": source}
+        for field, (content, source) in fields.items()
     ]
     return _node(_RECORDS, name, key={"@id": f"{name}/{key}"} if key else None, field=nodes)
 
@@ -322,8 +322,8 @@ def _describe_parquet(manifest: Mapping[str, Any], _sums: _Sums) -> Iterator[_No
         steps = {"transform": transform} if transform else {}
         return {"fileSet": {"@id": "shards"}, "extract": {"column": name}, **steps}
 
-    kind, name = (_VIDEO, "video") if encoding == "video/mp4" else (_IMAGE, "image")
-    fields = {name: (kind, column(name, jsonPath="bytes")), "label": (_INTEGER, column("label"))}
+    data_type, name = (_VIDEO, "video") if encoding == "video/mp4" else (_IMAGE, "image")
+    fields = {name: (data_type, column(name, jsonPath="bytes")), "label": (_INTEGER, column("label"))}
     fields |= {each: (_TEXT, column(each)) for each in ("corruption", "severity", "key")}
     yield _record_set("rows", None, fields)
 

@@ -332,7 +332,7 @@ def read_manifest(store: Store) -> dict[str, Any]:
         The manifest is damaged, or was not written by this version of robustgen.
     """
     manifest = read_described(store, MANIFEST)
-    wrong = [name for name, kind in _TYPES.items() if not isinstance(manifest.get(name), kind)]
+    wrong = [name for name, expected in _TYPES.items() if not isinstance(manifest.get(name), expected)]
     if not wrong:
         settings = manifest["settings"]
         wrong = [name for name in ("output", "versions") if not isinstance(settings.get(name), dict)]

@@ -104,9 +104,9 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
     return manifest
 
 
-def name_command(kind: str) -> str:
-    """Return the command that creates or resumes a set of this `kind`."""
-    return f"the same 'robustgen {SETS[kind].command if kind in SETS else 'make-...'} ...' command"
+def name_command(title: str) -> str:
+    """Return the command that creates or resumes a set of this `title`."""
+    return f"the same 'robustgen {SETS[title].command if title in SETS else 'make-...'} ...' command"
 
 
 def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:

@@ -44,7 +44,7 @@ class Launcher(ABC):
 
     Attributes
     ----------
-    kind : str
+    scheduler : str
         Name of the system in messages; in small letters, the suffix of the folder for plan, script and logs.
     shards : int
         Number of shards, each of which one job processes.
@@ -52,7 +52,7 @@ class Launcher(ABC):
         Whether `submit` waits until all jobs have ended.
     """
 
-    kind: ClassVar[str]
+    scheduler: ClassVar[str]
     shards: int
     wait: bool
 

@@ -36,14 +36,14 @@ class Cluster(ABC):
 
     Attributes
     ----------
-    kind : str
+    scheduler : str
         Name of the cluster in messages.
     address : str
     deaths : tuple of type
         Errors of a task whose worker died.
     """
 
-    kind: ClassVar[str]
+    scheduler: ClassVar[str]
     address: str
     deaths: tuple[type[Exception], ...]
 
@@ -53,7 +53,7 @@ class Cluster(ABC):
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield each result as its job finishes; raise a WorkersLostError if a job keeps killing workers."""
-        name, task = f"the {self.kind} at {self.address}", make_task()
+        name, task = f"the {self.scheduler} at {self.address}", make_task()
         with self.connect() as submit:
             # A worker unpickles a job only after comparing versions.
             tasks = (submit(task, pickle.dumps((job, reporter)), __version__) for job in jobs)
@@ -128,7 +128,7 @@ class DaskCluster(Cluster):
         Dask is not installed.
     """
 
-    kind = "Dask scheduler"
+    scheduler = "Dask scheduler"
 
     def __init__(self, address: str) -> None:
         if not address:
@@ -192,7 +192,7 @@ class RayCluster(Cluster):
         Ray is not installed.
     """
 
-    kind = "Ray cluster"
+    scheduler = "Ray cluster"
 
     def __init__(self, address: str) -> None:
         try:

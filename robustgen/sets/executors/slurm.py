@@ -33,7 +33,7 @@ class SlurmArray(Launcher):
         An option has no name or is reserved for the launcher, or the number of shards is missing.
     """
 
-    kind = "SLURM"
+    scheduler = "SLURM"
 
     def __init__(self, text: str) -> None:
         self.options = _parse_options(text)

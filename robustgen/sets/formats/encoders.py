@@ -189,8 +189,8 @@ class OriginalEncoder(Encoder):
             return JpegEncoder(self.quality, self.libjpeg)
         if suffix in LOSSLESS:
             return LosslessEncoder(suffix)
-        kind = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
-        raise ImageError(f"{kind} cannot store the result; convert them to PNG first")
+        files = f"{suffix[1:].upper()} files" if suffix else "files without a suffix"
+        raise ImageError(f"{files} cannot store the result; convert them to PNG first")
 
 
 ORIGINAL: Final = Format(

@@ -316,7 +316,7 @@ class ParquetWriter(ShardWriter):
         )
         features = {name: feature for name, (_, feature) in zip(self.columns, types, strict=True)}
         schema = pyarrow.schema(
-            [(name, kind) for name, (kind, _) in zip(self.columns, types, strict=True)],
+            [(name, data_type) for name, (data_type, _) in zip(self.columns, types, strict=True)],
             metadata={"huggingface": json.dumps({"info": {"features": features}})},
         )
         with parquet.ParquetWriter(

@@ -325,7 +325,7 @@ class MatFile(ArrayFile):
 
         try:
             with self.store.open(self.name) as file:
-                return {name: (shape, kind) for name, shape, kind in whosmat(file)}
+                return {name: (shape, dtype) for name, shape, dtype in whosmat(file)}
         except NotImplementedError:
             raise ValueError("is a file of MATLAB 7.3, which SciPy does not read; save it with -v7") from None
 
@@ -349,11 +349,11 @@ class MatFile(ArrayFile):
         np.save(target, np.ascontiguousarray(images.transpose(_order_axes(name, images.shape))))
 
     def _look_up(self, name: str) -> tuple[Shape, np.dtype[Any]]:
-        shape, kind = self._listed[name]
+        shape, class_name = self._listed[name]
         try:
-            dtype = np.dtype(_DTYPES.get(kind, kind))
+            dtype = np.dtype(_DTYPES.get(class_name, class_name))
         except TypeError:
-            raise ValueError(f"{name}: is of MATLAB's class {kind}, not an array") from None
+            raise ValueError(f"{name}: is of MATLAB's class {class_name}, not an array") from None
         size = math.prod(shape) * dtype.itemsize
         if size > max(HARMLESS_BYTES, MOST_GROWTH * self.store.stat(self.name).size):
             raise ValueError(f"{name}: unpacks to {size} bytes, too large for images")
@@ -368,11 +368,11 @@ class MatFile(ArrayFile):
 
 
 def open_array_file(store: Store, name: str) -> ArrayFile:
-    """Open the file `name`, whose suffix tells its kind."""
-    kinds: dict[str, type[ArrayFile]] = {".npy": NpyFiles, ".npz": NpzFile, ".mat": MatFile}
-    if name[-4:].lower() not in kinds:
-        raise ValueError(f"not a file of arrays ({', '.join(kinds)})")
-    return kinds[name[-4:].lower()](store, name)
+    """Open the file `name`, whose suffix tells its format."""
+    readers: dict[str, type[ArrayFile]] = {".npy": NpyFiles, ".npz": NpzFile, ".mat": MatFile}
+    if name[-4:].lower() not in readers:
+        raise ValueError(f"not a file of arrays ({', '.join(readers)})")
+    return readers[name[-4:].lower()](store, name)
 
 
 def _check_labels(name: str, shape: Shape, dtype: np.dtype[Any]) -> None:

@@ -14,14 +14,14 @@ from robustgen.sets.sources.places import ARRAYS, Place, find_place
 _LAST: Final = ("arrays", "folder")
 
 
-def open_source(location: Location | None, kind: str = "auto", options: Options = DEFAULTS) -> Source:
+def open_source(location: Location | None, source_kind: str = "auto", options: Options = DEFAULTS) -> Source:
     """Open a source of images.
 
     Parameters
     ----------
     location : path, URL or None
         Path of the images; ignored for the kind "demo".
-    kind : str
+    source_kind : str
         One of `list_kinds()`. "auto" detects the kind from the content of `location`; it selects "labelled"
         if the options name labels, and "table" if they name columns or the folder of their images.
     options : Options
@@ -33,42 +33,42 @@ def open_source(location: Location | None, kind: str = "auto", options: Options 
     Raises
     ------
     UnknownNameError
-        `kind` is unknown.
+        `source_kind` is unknown.
     SourceError
         `location` or a folder to follow does not exist, the split does not exist, or the options do not fit
         the kind.
     """
     labels, split, in_columns = options.labels, options.split, bool(options.columns or options.image_root)
-    if kind not in ("auto", "demo") and kind not in SOURCES:
-        raise UnknownNameError("kind of source", kind, list_kinds())
-    if kind == "demo":
+    if source_kind not in ("auto", "demo") and source_kind not in SOURCES:
+        raise UnknownNameError("kind of source", source_kind, list_kinds())
+    if source_kind == "demo":
         if split:
             raise SourceError(f"the demo has no splits; omit {split!r}")
         return Photographs(Options(libjpeg=options.libjpeg))
     if location is None:
-        raise SourceError(f"a source of kind {kind!r} needs a path")
+        raise SourceError(f"a source of kind {source_kind!r} needs a path")
     for folder in options.follow:
         if not Path(folder).is_dir():
             raise SourceError(f"follow_links: {folder}: the folder does not exist")
-    place, recognise = find_place(location), kind == "auto"
+    place, recognise = find_place(location), source_kind == "auto"
     if recognise:
         with_labels = "arrays" if place.has_suffix(*ARRAYS) else "labelled"
-        kind = with_labels if labels is not None else "table" if in_columns else _recognise(place)
-    if (kind == "labelled") != (labels is not None) and kind != "arrays":
-        raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {kind!r}")
-    if in_columns and kind != "table":
-        raise SourceError(f"{location}: image_columns is for the kind 'table', not {kind!r}")
-    if split and SOURCES[kind].has_split_folders and place.is_folder and place.children.get(split):
+        source_kind = with_labels if labels is not None else "table" if in_columns else _recognise(place)
+    if (source_kind == "labelled") != (labels is not None) and source_kind != "arrays":
+        raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {source_kind!r}")
+    if in_columns and source_kind != "table":
+        raise SourceError(f"{location}: image_columns is for the kind 'table', not {source_kind!r}")
+    if split and SOURCES[source_kind].has_split_folders and place.is_folder and place.children.get(split):
         place, split = Place(f"{place.location}/{split}"), None
-        kind = _recognise(place) if recognise else kind
+        source_kind = _recognise(place) if recognise else source_kind
     # An archive finds the folder of a split itself.
-    if split and (kind == "labelled" or (kind == "folder" and place.is_folder)):
+    if split and (source_kind == "labelled" or (source_kind == "folder" and place.is_folder)):
         raise SourceError(f"{location}: contains no folder of the split {split!r}")
-    return SOURCES[kind].open(place, options._replace(split=split))
+    return SOURCES[source_kind].open(place, options._replace(split=split))
 
 
 def _recognise(place: Place) -> str:
     """Return the kind of the source at `place`; whatever no other kind recognises is a folder."""
     with name_source_in_errors(place.location):
         kinds = sorted(SOURCES.list_usable(), key=_LAST.__contains__)
-        return next(kind for kind in kinds if SOURCES[kind].recognise(place))
+        return next(each for each in kinds if SOURCES[each].recognise(place))

@@ -228,10 +228,10 @@ _FOREIGN: Final = (
 def explain_foreign(place: Place) -> str:
     """Return the format of another library that is at `place`, and a way to convert it; "" if unknown."""
     names = [*_walk_names(place)] if place.is_folder else [place.name]
-    for pattern, kind, way in _FOREIGN:
+    for pattern, what, way in _FOREIGN:
         if found := next((name for name in names if re.fullmatch(pattern, name, re.IGNORECASE)), None):
             there = f"contains {found}: " if place.is_folder else ""
-            return f"{there}{kind}, which is not read; {way}"
+            return f"{there}{what}, which is not read; {way}"
     return ""
 
 

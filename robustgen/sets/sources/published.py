@@ -114,8 +114,8 @@ def _read_class_names(content: bytes, edition: _Edition) -> tuple[str, ...]:
     return tuple(name.decode() for name in names)
 
 
-def _entry(content: object, key: bytes, kind: type) -> Any:
-    if not isinstance(content, dict) or not isinstance(content.get(key), kind):
+def _entry(content: object, key: bytes, expected: type) -> Any:
+    if not isinstance(content, dict) or not isinstance(content.get(key), expected):
         raise ValueError(f"{key!r} is missing or of the wrong type")
     return content[key]
 

@@ -147,8 +147,8 @@ def _replace_in_text(cell: str, visit: Visit) -> Any:
     made = visit(CellImage(cell.removeprefix(head)))
     if not made:
         return None
-    kind = made.suffix[1:].lower().replace("jpg", "jpeg")
-    return (f"data:image/{kind};base64," if head else "") + base64.b64encode(made.data).decode()
+    extension = made.suffix[1:].lower().replace("jpg", "jpeg")
+    return (f"data:image/{extension};base64," if head else "") + base64.b64encode(made.data).decode()
 
 
 def normalise(path: str) -> str:

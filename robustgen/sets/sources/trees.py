@@ -91,10 +91,10 @@ def _follow(
 def describe_unread(names: Sequence[str]) -> str:
     """Describe images in unsupported formats in one line: the count of each suffix, and the first name."""
     counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
-    kinds = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in sorted(counts.items()))
+    counted = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in sorted(counts.items()))
     rename = "; add the suffix of their format to images without one" * ("" in counts)
     convert = "; convert them, for instance to PNG" * any(counts)
-    return f"skipped, {UNREAD}: {kinds} ({names[0]!r}, ...){convert}{rename}"
+    return f"skipped, {UNREAD}: {counted} ({names[0]!r}, ...){convert}{rename}"
 
 
 def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:

@@ -96,8 +96,8 @@ def _is_right(name: str, value: Any) -> bool:
         return isinstance(value, str) and value != ""
     if name == "reset":
         return isinstance(value, bool)
-    kinds = (int, float) if name == "severity" else int
-    return isinstance(value, kinds) and not isinstance(value, bool)
+    types = (int, float) if name == "severity" else int
+    return isinstance(value, types) and not isinstance(value, bool)
 
 
 # Lines that are read together: of millions, only the positions of some are kept in memory.
