@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from robustgen.sets.formats.encoders import LosslessEncoder as LosslessEncoder
     from robustgen.sets.formats.trees import TreeWriter as TreeWriter
     from robustgen.sets.sources import SourceKind as SourceKind
+    from robustgen.sets.sources.arrays import ArrayRows as ArrayRows
     from robustgen.sets.sources.arrays import NumberedSource as NumberedSource
-    from robustgen.sets.sources.arrays import Rows as Rows
-    from robustgen.sets.sources.base import Options as Options
     from robustgen.sets.sources.base import Source as Source
+    from robustgen.sets.sources.base import SourceOptions as SourceOptions
     from robustgen.sets.sources.files import IndexedSource as IndexedSource
     from robustgen.sets.sources.folder import FileSource as FileSource
     from robustgen.sets.sources.places import Place as Place
@@ -66,9 +66,9 @@ _PUBLIC = {
     "FileSource": "robustgen.sets.sources.folder",
     "IndexedSource": "robustgen.sets.sources.files",
     "NumberedSource": "robustgen.sets.sources.arrays",
-    "Options": "robustgen.sets.sources.base",
+    "SourceOptions": "robustgen.sets.sources.base",
     "Place": "robustgen.sets.sources.places",
-    "Rows": "robustgen.sets.sources.arrays",
+    "ArrayRows": "robustgen.sets.sources.arrays",
     "Source": "robustgen.sets.sources.base",
     "SourceKind": "robustgen.sets.sources",
     "Encoded": "robustgen.sets.formats.base",

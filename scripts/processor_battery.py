@@ -135,7 +135,7 @@ def families():
                     robustgen.corrupt(image, name, 1, edition="mnist", rng=rng),
                 )
     for seed in range(200):
-        step = ccc.CccStep(0, ccc.Cell("fog", 1, "snow", 1), (seed,))
+        step = ccc.CccStep(0, ccc.StreamCell("fog", 1, "snow", 1), (seed,))
         yield f"crop {seed}", np.array(ccc.draw_geometry(step, 500, 375)[0].box)
 
 

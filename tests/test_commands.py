@@ -108,7 +108,7 @@ def test_make_p_writes_sequences_and_names_images_that_fail(tmp_path):
     assert result.made == 1 and [each["key"] for each in result.failures] == ["cat/b.JPEG"]
     next((tmp_path / "out").rglob("*.png")).unlink()
     (finding,) = robustgen.verify(tmp_path / "out").problems
-    assert finding.problem == "missing"
+    assert finding.kind == "missing"
 
 
 def test_only_the_command_submits_jobs_to_slurm(cifar, tmp_path):

@@ -275,6 +275,35 @@ def test_every_module_begins_with_what_it_is_for():
     assert {name for name, tree in MODULES.items() if not ast.get_docstring(tree)} <= {"__init__", "__main__"}
 
 
+# Tests of what several modules do together; all others are named after a module or room beside theirs.
+TOGETHER = {
+    "cli": "before_a_run help",
+    "files": "memory",
+    "lab/evaluation": "class_order outputs sharing",
+    "lab/inspection": "pages preview_page",
+    "lab/related/streams": "ccc_commands",
+    "pixels/benchmarks": "calibrated_sizes families finer_severities golden properties",
+    "pixels/imaging": "distributions effects processors",
+    "sets": "depth tiles",
+    "sets/dataset": "completeness detection durability hostile levels planted remote_outputs schemas"
+    " sharding",
+    "sets/executors": "guest",
+    "sets/sources": "source_urls",
+    "torch": "torch_docs",
+}
+
+
+def test_the_test_of_a_module_is_found_by_its_name():
+    tests = Path(__file__).parent
+    named = {}
+    for path in tests.glob("*/**/test_*.py"):
+        room = path.parent.relative_to(tests).as_posix()
+        known = {each.stem for each in (PACKAGE / room).rglob("*")} | {path.parent.name}
+        if path.stem.removeprefix("test_") not in known:
+            named.setdefault(room, set()).add(path.stem.removeprefix("test_"))
+    assert named == {room: {*names.split()} for room, names in TOGETHER.items()}
+
+
 def fields(tree, classes):
     """The parameters of a class: of its constructor, or the fields of it and its bases."""
     found = set()
@@ -289,14 +318,8 @@ def fields(tree, classes):
 
 def parameters(tree):
     arguments = tree.args
-    named = [
-        *arguments.posonlyargs,
-        *arguments.args,
-        *arguments.kwonlyargs,
-        arguments.vararg,
-        arguments.kwarg,
-    ]
-    return {each.arg for each in named if each}
+    every = *arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg
+    return {each.arg for each in every if each}
 
 
 def test_every_parameter_that_a_docstring_names_exists():

@@ -1,6 +1,6 @@
 """The last step of every command that writes a set: show its plan, or run it and print the result.
 
-Such a command returns a `WrittenSet`, and click passes it on to `show_or_run`.
+Such a command returns a `PlannedSet`, and click passes it on to `show_or_run`.
 """
 
 import signal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_EXAMPLES, _MOST_NAMED = 3, 10
 
 
-class WrittenSet(NamedTuple):
+class PlannedSet(NamedTuple):
     """The set that a command writes.
 
     Attributes
@@ -39,7 +39,7 @@ class WrittenSet(NamedTuple):
 
 
 @main.result_callback()
-def show_or_run(written: WrittenSet | None) -> None:
+def show_or_run(written: PlannedSet | None) -> None:
     """Run the plan of a set and print the result, or print the plan; exit with 1 if images failed."""
     if written is None:
         return

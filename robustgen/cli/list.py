@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 def list_(options: Listing) -> None:
     """List corruptions, perturbations, editions, formats, data sets.
 
-    NAME shows all details: constants, preparation, or the config of a data set. For a group or family,
-    such as common, noise or c-bar, lists the members; for formats or data sets, all of them. Without
-    NAME, lists everything.
+    NAME shows all details: constants, preparation, or the config of a data set. A group or family, such as
+    common, noise, c-bar or formats, lists its members. Without NAME, lists everything.
 
     Examples
     --------
@@ -35,10 +34,10 @@ def list_(options: Listing) -> None:
     """
     name = options.name
     if options.keys:
-        from robustgen.sets.sources.base import Options
+        from robustgen.sets.sources.base import SourceOptions
         from robustgen.sets.sources.opening import open_source
 
-        reading = Options(labels=options.labels, labels_are_classes=options.labels_are_classes)
+        reading = SourceOptions(labels=options.labels, labels_are_classes=options.labels_are_classes)
         echo_keys(open_source(options.keys, options=reading).keys())
         return
     from robustgen.display.text import format_json

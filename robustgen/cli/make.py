@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from robustgen.cli.app import command, echo
-from robustgen.cli.execution import WrittenSet
+from robustgen.cli.execution import PlannedSet
 from robustgen.cli.flags import takes
 from robustgen.settings.config import Config
 from robustgen.settings.related import AugMixChoices
@@ -18,7 +18,7 @@ _OUTPUT = "output folder or URL; default out/{{dataset}}-{}, named after --datas
 
 @command("make-c")
 @takes("c", says={"output": _OUTPUT.format("c")}, config=Config, running=Running)
-def make_c(config: Config, running: Running) -> WrittenSet:
+def make_c(config: Config, running: Running) -> PlannedSet:
     """Write ImageNet-C: corrupted copies of every image.
 
     Examples
@@ -31,7 +31,7 @@ def make_c(config: Config, running: Running) -> WrittenSet:
 
 @command("make-p")
 @takes("p", says={"output": _OUTPUT.format("p")}, config=Config, running=Running)
-def make_p(config: Config, running: Running) -> WrittenSet:
+def make_p(config: Config, running: Running) -> PlannedSet:
     """Write ImageNet-P: perturbation sequences of every image.
 
     Examples
@@ -42,7 +42,7 @@ def make_p(config: Config, running: Running) -> WrittenSet:
     return _plan("p", config, running)
 
 
-def _plan(kind: "Kind", config: Config, running: Running) -> WrittenSet:
+def _plan(kind: "Kind", config: Config, running: Running) -> PlannedSet:
     config.require_source()
     from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
     from robustgen.sets.dataset.plan import plan_benchmark
@@ -51,7 +51,7 @@ def _plan(kind: "Kind", config: Config, running: Running) -> WrittenSet:
     for name in config.corruptions if plan.mirror else ():
         if ALL_CORRUPTIONS[name].displaces:
             echo(f"{name} moves pixels, but boxes and masks stay in place", err=True)
-    return WrittenSet(plan, running)
+    return PlannedSet(plan, running)
 
 
 @command("make-augmix")
@@ -60,7 +60,7 @@ def _plan(kind: "Kind", config: Config, running: Running) -> WrittenSet:
     choices=AugMixChoices,
     running=Running,
 )
-def make_augmix(choices: AugMixChoices, running: Running) -> WrittenSet:
+def make_augmix(choices: AugMixChoices, running: Running) -> PlannedSet:
     """Write AugMix copies of training images.
 
     Examples
@@ -72,12 +72,12 @@ def make_augmix(choices: AugMixChoices, running: Running) -> WrittenSet:
     from robustgen.lab.related import training_copies
 
     training_copies.refuse_scored_source(choices)
-    return WrittenSet(training_copies.plan_copies(choices), running)
+    return PlannedSet(training_copies.plan_copies(choices), running)
 
 
 @command("run")
 @takes(running=PlanRun)
-def run(running: PlanRun) -> WrittenSet:
+def run(running: PlanRun) -> PlannedSet:
     """Run a plan that a make command wrote with --plan.
 
     Examples
@@ -88,4 +88,4 @@ def run(running: PlanRun) -> WrittenSet:
     from robustgen.lab.plans import read_plan
 
     plan = read_plan(running.plan_file, source=running.source, output=running.output, jobs=running.jobs)
-    return WrittenSet(plan, running)
+    return PlannedSet(plan, running)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from robustgen.cli.app import Command, group
-from robustgen.cli.execution import WrittenSet
+from robustgen.cli.execution import PlannedSet
 from robustgen.cli.flags import takes
 from robustgen.settings.related import (
     ClaheChoices,
@@ -33,16 +33,16 @@ def _takes(choices: type[CleaningChoices]) -> Callable[[Callable[..., Any]], Cal
     return takes(places=CleaningCommand, choices=choices, running=Running, hide=_HIDDEN)
 
 
-def _plan(places: CleaningCommand, choices: CleaningChoices, running: Running) -> WrittenSet:
+def _plan(places: CleaningCommand, choices: CleaningChoices, running: Running) -> PlannedSet:
     from robustgen.lab.related.cleaned_sets import plan_cleaning
 
     own = {"source": places.source, "output": places.destination}
-    return WrittenSet(plan_cleaning(choices.model_copy(update=own)), running)
+    return PlannedSet(plan_cleaning(choices.model_copy(update=own)), running)
 
 
 @preprocess.command(cls=Command)
 @_takes(ClaheChoices)
-def clahe(places: CleaningCommand, choices: ClaheChoices, running: Running) -> WrittenSet:
+def clahe(places: CleaningCommand, choices: ClaheChoices, running: Running) -> PlannedSet:
     """Apply CLAHE to all images of SRC and write them to DST, under the same names.
 
     Examples
@@ -55,7 +55,7 @@ def clahe(places: CleaningCommand, choices: ClaheChoices, running: Running) -> W
 
 @preprocess.command(cls=Command)
 @_takes(DenoiseChoices)
-def denoise(places: CleaningCommand, choices: DenoiseChoices, running: Running) -> WrittenSet:
+def denoise(places: CleaningCommand, choices: DenoiseChoices, running: Running) -> PlannedSet:
     """Denoise all images of SRC by non-local means and write them to DST, under the same names.
 
     Examples
@@ -68,7 +68,7 @@ def denoise(places: CleaningCommand, choices: DenoiseChoices, running: Running) 
 
 @preprocess.command(cls=Command)
 @_takes(MedianChoices)
-def median(places: CleaningCommand, choices: MedianChoices, running: Running) -> WrittenSet:
+def median(places: CleaningCommand, choices: MedianChoices, running: Running) -> PlannedSet:
     """Apply a median filter to all images of SRC and write them to DST, under the same names.
 
     Examples

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from robustgen.cli.app import command, echo, echo_failures
-from robustgen.cli.execution import WrittenSet, stop_in_order
+from robustgen.cli.execution import PlannedSet, stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.errors import ConfigError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from robustgen.lab.related.filtration.filtering import FilterResult
     from robustgen.lab.related.filtration.rules import Rule
     from robustgen.lab.related.icons.icon_set import IconPlan
-    from robustgen.lab.related.subtypes.splitting import Summary
+    from robustgen.lab.related.subtypes.splitting import SplitSummary
 
 # What --accept alone needs.
 _OF_ACCEPTING = frozenset({"candidates", "output", "accept", "overwrite"})
@@ -121,7 +121,7 @@ def _accept(rule: "Rule", options: Filtering) -> None:
     choices=IconChoices,
     running=Running,
 )
-def make_icons(choices: IconChoices, running: Running) -> WrittenSet | None:
+def make_icons(choices: IconChoices, running: Running) -> PlannedSet | None:
     """Write icons of several styles, as in Icons-50.
 
     Examples
@@ -136,7 +136,7 @@ def make_icons(choices: IconChoices, running: Running) -> WrittenSet | None:
         _show_styles(planned)
         _show_classes(planned)
         return None
-    return WrittenSet(planned, running, partial(_show_styles, planned))
+    return PlannedSet(planned, running, partial(_show_styles, planned))
 
 
 def _show_styles(plan: "IconPlan") -> None:
@@ -191,7 +191,7 @@ def make_subtypes(options: SubtypeChoices) -> None:
     sys.exit(1 if summary.refused else 0)
 
 
-def _show_split(summary: "Summary", split: str) -> None:
+def _show_split(summary: "SplitSummary", split: str) -> None:
     shares, missing = summary.shares[split], summary.missing(split)
     subtypes, images = sum(len(share.images) for share in shares), sum(share.total for share in shares)
     echo(f"{split:6} {format_count(images, 'image')} of {format_count(subtypes, 'subtype')}")
@@ -202,7 +202,7 @@ def _show_split(summary: "Summary", split: str) -> None:
         echo(f"       without images: the types {', '.join(lacking)}", err=True)
 
 
-def _show_left_out(summary: "Summary") -> None:
+def _show_left_out(summary: "SplitSummary") -> None:
     if summary.unknown:
         named = ", ".join(summary.unknown[:5]) + ", ..." * (len(summary.unknown) > 5)
         echo(f"unknown to WordNet: {format_count(len(summary.unknown), 'folder')} ({named})", err=True)

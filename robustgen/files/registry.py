@@ -148,7 +148,7 @@ def _name_package(entry: "EntryPoint") -> str:
 
 # --- names of formats, kinds of source and kinds of set, and where in their packages the rows stand ---
 
-FORMATS: Final[Mapping[str, str]] = MappingProxyType(
+FORMAT_ROWS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "jpeg": "encoders:JPEG",
         "png": "encoders:PNG",
@@ -164,7 +164,7 @@ FORMATS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Formats by their name for `--format`."""
 
-SOURCES: Final[Mapping[str, str]] = MappingProxyType(
+SOURCE_ROWS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "labelled": "folder:LABELLED",
         "table": "table:TABLES",

@@ -27,7 +27,7 @@ from robustgen.sets.dataset.recipes import CorruptionRecipe, Recipe
 from robustgen.sets.dataset.selection import match_keys
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import count_cores
-from robustgen.sets.sources.base import Options, Reusable, Source, name_source_in_errors
+from robustgen.sets.sources.base import Reusable, Source, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.classes import sample_key
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.places import ARCHIVES, Place, find_place
@@ -180,7 +180,7 @@ def open_tiles(spec: IngredientSpec) -> "SetTiles":
     source, keys, own = spec.source, spec.keys, spec.place is None
     try:
         if not own:
-            source = open_source(spec.place, options=Options(libjpeg=spec.libjpeg))
+            source = open_source(spec.place, options=SourceOptions(libjpeg=spec.libjpeg))
             keys = source.keys()
     except SourceError as error:
         raise ConfigError(f"tiles: {error}") from error

@@ -69,19 +69,19 @@ def find_edition(name: str) -> "Edition | None":
 
 def source_kinds() -> Collection[str]:
     """Return the kinds of sources."""
-    return ["auto", *Registry("kind of source", "robustgen.sources", object, registry.SOURCES), "demo"]
+    return ["auto", *Registry("kind of source", "robustgen.sources", object, registry.SOURCE_ROWS), "demo"]
 
 
 def formats() -> Collection[str]:
     """Return the names of the formats."""
-    return [*Registry("format", "robustgen.formats", object, registry.FORMATS)]
+    return [*Registry("format", "robustgen.formats", object, registry.FORMAT_ROWS)]
 
 
 def video_presets() -> Collection[str]:
     """Return the presets of x264."""
-    from robustgen.pixels.imaging.video import PRESETS
+    from robustgen.pixels.imaging.video import X264_PRESETS
 
-    return PRESETS
+    return X264_PRESETS
 
 
 def pixel_formats() -> Collection[str]:

@@ -24,10 +24,10 @@ from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
     Ends,
+    ExpandedLocation,
     Flag,
     Group,
     Jobs,
-    Location,
     Options,
     Seed,
     SetName,
@@ -202,21 +202,21 @@ class Choices(Options):
 
     dataset: SetName | None = None
     """name of the data set, for the default output; default that of the source"""
-    source: Annotated[Location | None, Flag(SOURCE, "PATH", usual=True)] = None
+    source: Annotated[ExpandedLocation | None, Flag(SOURCE, "PATH", usual=True)] = None
     """folder, archive, shards or URL of the source images"""
     source_kind: Annotated[str, known("kind of source", catalogue.source_kinds)] = "auto"
     """layout of the source; auto recognises it"""
     split: Annotated[str | None, Flag(SOURCE, "NAME")] = None
     """split of the source, such as train; default the published one, or all"""
-    labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
+    labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE")] = None
     """file of labels for a flat source or an array, or the archive of ImageNet's devkit"""
     labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
-    image_root: Location | None = None
+    image_root: ExpandedLocation | None = None
     """folder of the image paths in a table; default that of the table"""
-    follow_links: Annotated[tuple[Location, ...], BeforeValidator(split_list)] = ()
+    follow_links: Annotated[tuple[ExpandedLocation, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
     """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
@@ -228,7 +228,7 @@ class Choices(Options):
     """use only images whose keys match, such as 'val/*', or that the file lists"""
     seed: Annotated[Seed, Flag(CONTENT, "N", usual=True)] = 0
     """seed, a non-negative whole number"""
-    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = "out/{dataset}-{kind}"
+    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", usual=True)] = "out/{dataset}-{kind}"
     """output folder or URL; {kind} is c or p"""
     jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = None
     """worker processes; default all: one per core"""

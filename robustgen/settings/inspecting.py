@@ -10,10 +10,10 @@ from robustgen.settings import catalogue
 from robustgen.settings.config import Severities
 from robustgen.settings.fields import (
     Count,
+    ExpandedLocation,
     Flag,
     Group,
     Jobs,
-    Location,
     NewFile,
     Options,
     Seed,
@@ -34,7 +34,7 @@ class Verifying(Options):
     """threads; default all: one per core, 32 for object stores"""
     deep: Annotated[str | None, Flag(CONTENT, "N|all", usual=True)] = None
     """regenerate N images from the source and compare the bytes"""
-    source: Annotated[Location | None, Flag(SOURCE, "PATH", usual=True)] = None
+    source: Annotated[ExpandedLocation | None, Flag(SOURCE, "PATH", usual=True)] = None
     """path or URL of the source, for --deep, if it or the set has moved"""
     against: Annotated[str | None, Flag(CONTENT, "OTHER", usual=True)] = None
     """compare with another output, or with a dataset digest"""
@@ -51,9 +51,9 @@ class Listing(Options):
     """operation, group, family, edition, format or data set; or formats, editions, ..."""
     format: Annotated[Literal["table", "json"], Flag(OUTPUT, usual=True)] = "table"
     """form of the list"""
-    keys: Annotated[Location | None, Flag(SOURCE, "SOURCE", usual=True)] = None
+    keys: Annotated[ExpandedLocation | None, Flag(SOURCE, "SOURCE", usual=True)] = None
     """list the image keys of a source, for --subset"""
-    labels: Annotated[Location | None, Flag(SOURCE, "FILE")] = None
+    labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE")] = None
     """file of labels, if the source has no class folders"""
     labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers in --labels as names of your own classes"""

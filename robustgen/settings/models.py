@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_v
 
 from robustgen.errors import ArgumentError, quote
 from robustgen.settings.class_lists import read_classes
-from robustgen.settings.fields import Count, Flag, Group, Location, Options, SetName, split_list
+from robustgen.settings.fields import Count, ExpandedLocation, Flag, Group, Options, SetName, split_list
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,7 +53,7 @@ def _read_whole(value: Any) -> Any:
 
 Colour = tuple[float, float, float]
 ClipLimit = Annotated[float, Field(gt=0, le=256, allow_inf_nan=False)]
-Tiles = Annotated[Count, Field(le=64)]
+TileCount = Annotated[Count, Field(le=64)]
 
 
 def _check_odd(value: int) -> int:
@@ -62,7 +62,7 @@ def _check_odd(value: int) -> int:
     return value
 
 
-Side = Annotated[Count, Field(ge=3, le=31), AfterValidator(_check_odd)]
+OddSide = Annotated[Count, Field(ge=3, le=31), AfterValidator(_check_odd)]
 
 
 class ClaheKeys(Options):
@@ -70,14 +70,14 @@ class ClaheKeys(Options):
 
     clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X")] = 2.0
     """limit of the contrast"""
-    tiles: Annotated[Tiles, Flag(CONTENT, "N")] = 8
+    tiles: Annotated[TileCount, Flag(CONTENT, "N")] = 8
     """tiles along each side"""
 
 
 class DenoiseKeys(Options):
     """Parameters of non-local means."""
 
-    patch: Annotated[Side, Flag(CONTENT, "N")] = 5
+    patch: Annotated[OddSide, Flag(CONTENT, "N")] = 5
     """side of the patches that are compared, odd"""
     distance: Annotated[Count, Field(le=31), Flag(CONTENT, "N")] = 6
     """largest distance of patches along each axis"""
@@ -88,7 +88,7 @@ class DenoiseKeys(Options):
 class MedianKeys(Options):
     """Parameters of the median filter."""
 
-    size: Annotated[Side, Flag(CONTENT, "N")] = 3
+    size: Annotated[OddSide, Flag(CONTENT, "N")] = 3
     """side of the square in pixels, odd"""
 
 
@@ -164,7 +164,7 @@ class InputKeys(Options):
 class ModelInput(InputKeys):
     """From pixels to the input of a model, as given on the command line."""
 
-    preprocessing: Annotated[Location | None, Flag(INPUT, "NAME|FILE", usual=True)] = None
+    preprocessing: Annotated[ExpandedLocation | None, Flag(INPUT, "NAME|FILE", usual=True)] = None
     """a preset (imagenet, cifar-10, cifar-100) or a YAML file; default the model's own"""
 
     def overrides(self) -> dict[str, Any]:
@@ -205,10 +205,10 @@ class Outputs(Options):
 class Predicting(Outputs):
     """A model on a set."""
 
-    dataset: Annotated[Location, Flag(MODEL, argument=True)]
+    dataset: Annotated[ExpandedLocation, Flag(MODEL, argument=True)]
     """the set"""
     model: Annotated[str, Flag(MODEL, "NAME", usual=True)] = Field(description=_NAMES)
-    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)]
+    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", usual=True)]
     """folder or URL; one subfolder per model"""
 
 
@@ -227,18 +227,18 @@ class Evaluating(OnTheFly):
     )
     annotations: Annotated[Path | None, Flag(MODEL, "FILE")] = None
     """COCO annotations of the source, to run detectors"""
-    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)]
+    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", usual=True)]
     """folder or URL; one subfolder per model"""
-    baseline: Annotated[Location | None, Flag(OUTPUT, "NAME|FILE|DIR")] = None
+    baseline: Annotated[ExpandedLocation | None, Flag(OUTPUT, "NAME|FILE|DIR")] = None
     """baseline of the tables: alexnet, none, a file, or a folder of predictions"""
 
 
 class Results(Options):
     """Place and name of the predictions of a model, in Python."""
 
-    output: Location | None = None
+    output: ExpandedLocation | None = None
     """folder or URL; a subfolder for the model"""
     name: SetName | None = None
     """name of the model"""
-    baseline: Location | None = None
+    baseline: ExpandedLocation | None = None
     """baseline of the scores"""

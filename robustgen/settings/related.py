@@ -13,9 +13,9 @@ from robustgen.settings.catalogue import edition_names
 from robustgen.settings.config import Choices, EditionName
 from robustgen.settings.fields import (
     Count,
+    ExpandedLocation,
     Flag,
     Group,
-    Location,
     Options,
     Probability,
     SetName,
@@ -165,10 +165,10 @@ class IconChoices(Choices):
 
     dataset: SetName | None = "icons"
     """name of the data set"""
-    output: Annotated[Location, Flag(OUTPUT, "DIR", usual=True)] = "out/icons"
+    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", usual=True)] = "out/icons"
     """output folder or URL"""
     style: Annotated[
-        dict[str, Location],
+        dict[str, ExpandedLocation],
         _pairs("NAME=DIR"),
         AfterValidator(_check_style_names),
         Flag(SOURCE, "NAME=DIR", usual=True),
@@ -181,7 +181,7 @@ class IconChoices(Choices):
     background: Annotated[str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR")] = "#ffffff"
     """white, black or #rrggbb"""
     classes: Annotated[
-        Location | None,
+        ExpandedLocation | None,
         AfterValidator(lambda path: path and make_absolute(path)),
         Flag(CONTENT, "FILE", name="code-points"),
     ] = None

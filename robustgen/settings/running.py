@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field, StrictBool
 
 from robustgen.errors import ArgumentError, quote
-from robustgen.settings.fields import Flag, Group, Jobs, Location, Options
+from robustgen.settings.fields import ExpandedLocation, Flag, Group, Jobs, Options
 
 # Environment of a job of a SLURM array.
 _SLURM: Final = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
@@ -75,9 +75,9 @@ class PlanRun(Running):
 
     plan_file: Annotated[str, Flag(RUNNING, argument=True, name="PLAN")]
     """the plan"""
-    source: Annotated[Location | None, Flag(RUNNING, "PATH", usual=True)] = None
+    source: Annotated[ExpandedLocation | None, Flag(RUNNING, "PATH", usual=True)] = None
     """path or URL of the source on this machine, if different"""
-    output: Annotated[Location | None, Flag(RUNNING, "DIR", usual=True)] = None
+    output: Annotated[ExpandedLocation | None, Flag(RUNNING, "DIR", usual=True)] = None
     """output folder or URL on this machine, if different"""
     jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = None
     """worker processes; default all: one per core"""

@@ -8,12 +8,22 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import BeforeValidator, Field, StrictBool
 
 from robustgen.errors import ArgumentError, quote
-from robustgen.settings.fields import Count, Flag, Group, Jobs, Location, NewFile, Options, Whole, split_list
+from robustgen.settings.fields import (
+    Count,
+    ExpandedLocation,
+    Flag,
+    Group,
+    Jobs,
+    NewFile,
+    Options,
+    Whole,
+    split_list,
+)
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 TextForm = Literal["table", "markdown", "csv", "json", "latex"]
 ScoreLayout = Literal["table", "markdown", "csv", "json", "latex", "model-index"]
-Columns = Literal["means", "noise", "blur", "weather", "digital", "extra"]
+ColumnGroup = Literal["means", "noise", "blur", "weather", "digital", "extra"]
 _COMPARISONS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
 
 
@@ -39,7 +49,7 @@ def _read_threshold(text: str) -> Threshold:
 Condition = Annotated[Threshold, BeforeValidator(_read_threshold)]
 
 
-class Tables(Options):
+class TableForm(Options):
     """Form of the tables."""
 
     format: Annotated[TextForm, Flag(OUTPUT, usual=True)] = "table"
@@ -62,9 +72,9 @@ class Scoring(CellScoring):
     """bootstrap samples of images for 95 % intervals; 0 for none"""
     format: Annotated[ScoreLayout, Flag(OUTPUT, usual=True)] = "table"
     """form of the tables; model-index is for a Hugging Face model card"""
-    predictions: Annotated[tuple[Location, ...], Flag(SOURCE, argument=True)]
+    predictions: Annotated[tuple[ExpandedLocation, ...], Flag(SOURCE, argument=True)]
     """folders of predictions, or folders of such folders"""
-    baseline: Annotated[Location | None, Flag(CONTENT, "NAME|FILE|DIR", usual=True)] = None
+    baseline: Annotated[ExpandedLocation | None, Flag(CONTENT, "NAME|FILE|DIR", usual=True)] = None
     """baseline: alexnet (default for ImageNet), none, a file, or a folder of predictions"""
     difficulty: Annotated[Whole, Field(ge=1, le=3), Flag(CONTENT, "N")] = 1
     """difficulty of perturbations"""
@@ -72,11 +82,11 @@ class Scoring(CellScoring):
     """print how many images a mean known to +- WIDTH needs, in the unit of the table"""
     compare_with: Annotated[Literal["published"] | None, Flag(CONTENT, usual=True)] = None
     """compare with published models"""
-    dataset: Annotated[Location | None, Flag(SOURCE, "DIR")] = None
+    dataset: Annotated[ExpandedLocation | None, Flag(SOURCE, "DIR")] = None
     """check the keys of the predictions against this set"""
     verbose: Annotated[StrictBool, Flag(OUTPUT)] = False
     """print all tables of the papers; default for tables in pipes"""
-    columns: Annotated[tuple[Columns, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = ()
+    columns: Annotated[tuple[ColumnGroup, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = ()
     """columns of a single table: means, noise, blur, weather, digital, extra"""
     fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = ()
     """condition that ends the command with status 1, such as 'mCE > 70'; repeatable"""
@@ -84,7 +94,7 @@ class Scoring(CellScoring):
     """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
 
 
-class UnknownClassScoring(Tables):
+class UnknownClassScoring(TableForm):
     """Scores of the detection of unknown classes."""
 
     known: Annotated[tuple[Path, ...], Flag(SOURCE, "FILE", usual=True, name="id")]
@@ -95,7 +105,7 @@ class UnknownClassScoring(Tables):
     """confidence; msp is the maximum softmax probability"""
 
 
-class DetectionScoring(CellScoring, Tables):
+class DetectionScoring(CellScoring, TableForm):
     """Scores of detectors."""
 
     annotations: Annotated[Path, Flag(SOURCE, "FILE", usual=True)]
@@ -114,7 +124,7 @@ class DetectionScoring(CellScoring, Tables):
     """processes; default all: one per core"""
 
 
-class SegmentationScoring(CellScoring, Tables):
+class SegmentationScoring(CellScoring, TableForm):
     """Scores of segmentation models."""
 
     truth: Annotated[Path, Flag(SOURCE, "DIR", usual=True)]

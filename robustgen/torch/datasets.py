@@ -17,7 +17,7 @@ from robustgen.pixels.imaging.decode import Levels, Location, as_rgb, as_rgb_pic
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
-from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.imagenet import check_classes
 from robustgen.sets.sources.opening import open_source
@@ -80,7 +80,7 @@ class SourceDataset:
         levels: Levels | None = None,
         convert: bool = True,
     ) -> None:
-        options = Options(labels=labels, libjpeg=check_libjpeg(libjpeg), levels=levels)
+        options = SourceOptions(labels=labels, libjpeg=check_libjpeg(libjpeg), levels=levels)
         self.source = source if isinstance(source, Source) else open_source(source, options=options)
         if classes:
             check_classes(self.source, "give classes=False")
@@ -280,7 +280,7 @@ class CorruptedDataset:
 # --- ImageNet-P on the fly: the sequences that `make-p` writes, without the files ------------------
 
 
-Video = bool | Literal["published"]
+VideoChoice = bool | Literal["published"]
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ class Perturber(Maker):
 
 
 def open_perturber(
-    edition: str, seed: int, video: Video, transform: Callable[[Any], Any] | None
+    edition: str, seed: int, video: VideoChoice, transform: Callable[[Any], Any] | None
 ) -> Perturber:
     """Return what creates the frames of the P set of `edition` and `seed`; errors as `open_corrupter`."""
     row = get_edition(edition)
@@ -366,7 +366,7 @@ class PerturbedDataset:
         seed: int = 0,
         edition: str,
         key: Key = None,
-        video: Video = "published",
+        video: VideoChoice = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
         self.base, self.key = base, resolve_keys(base, key)
@@ -420,7 +420,7 @@ class VariantsDataset:
         edition: str,
         key: Key = None,
         jpeg: Quality = "published",
-        video: Video = "published",
+        video: VideoChoice = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
         self.base, self.key, self.variants = base, resolve_keys(base, key), tuple(variants)

@@ -13,7 +13,7 @@ from robustgen.lab.related.streams.ccc import (
     AccuracyTable,
     CccRun,
     CccStep,
-    Cell,
+    StreamCell,
     draw_geometry,
     make_image,
 )
@@ -117,7 +117,7 @@ class CccPlayer:
             raise ArgumentError(f"{self._rows.name}, line {index + 1}: the data set has no image {key!r}")
         return self._places[key]
 
-    def variant(self, index: int) -> Cell:
+    def variant(self, index: int) -> StreamCell:
         """Return both corruptions with their severities."""
         return self._rows[index].cell
 
@@ -205,7 +205,7 @@ class CccDataset:
         # Checks now, not after a million images, that the table has all pairs.
         self.cells = self.run.cells
 
-    def cell(self, index: int) -> Cell:
+    def cell(self, index: int) -> StreamCell:
         """Return the two corruptions of an item, with their severities."""
         return self.run[operator.index(index)].cell
 

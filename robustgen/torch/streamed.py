@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import ArgumentError
-from robustgen.lab.related.streams.ccc import Cell
+from robustgen.lab.related.streams.ccc import StreamCell
 from robustgen.lab.related.streams.rows import CccFile, StreamRow, holds_ccc, read_rows
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import Variant
@@ -79,7 +79,7 @@ class StreamDataset:
         corrupter = open_corrupter(edition, seed, jpeg, transform)
         return DomainPlayer(self.base, rows, str(path or "stream"), self.key, corrupter)
 
-    def variant(self, index: int) -> Variant | Cell:
+    def variant(self, index: int) -> Variant | StreamCell:
         """Return corruption and severity of an item; for CCC both corruptions with their severities."""
         return self._player.variant(index)
 

@@ -7,13 +7,13 @@ from typing import Any
 from robustgen.display.charts import COLOURS, draw_chart
 from robustgen.display.text import Cell, Table, as_csv, escape, format_count, format_json, format_tables
 from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
-from robustgen.lab.inspection.strengths import Calibration, Strength
+from robustgen.lab.inspection.strengths import MeasuredStrengths, Strength
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
 
 
-def format_calibration(calibration: Calibration, layout: str, width: int = 0) -> str:
+def format_calibration(calibration: MeasuredStrengths, layout: str, width: int = 0) -> str:
     """Return `calibration` as ``table``, ``json`` or ``csv``; a table fits into `width`, 0 for any."""
     strengths = [_strength(each) for each in calibration.strengths]
     if layout == "json":
@@ -124,7 +124,7 @@ def _number(value: float) -> str:
 # --- chart ----------------------------------------------------------------------------------------
 
 
-def plot_strengths(calibration: Calibration, path: Path) -> None:
+def plot_strengths(calibration: MeasuredStrengths, path: Path) -> None:
     """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
 
     Raises
@@ -135,7 +135,7 @@ def plot_strengths(calibration: Calibration, path: Path) -> None:
     draw_chart(path, lambda figure: _draw_strengths(figure, calibration))
 
 
-def _draw_strengths(figure: Any, calibration: Calibration) -> None:
+def _draw_strengths(figure: Any, calibration: MeasuredStrengths) -> None:
     panels = figure.subplots(1, len(CATEGORIES), sharey=True)
     for axes, category in zip(panels, CATEGORIES, strict=True):
         members = [each for each in calibration.strengths if each.category == category]

@@ -36,7 +36,7 @@ from robustgen.pixels.imaging.similarity import Reference
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.ingredients import find_fitting
-from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import OneImage
 from robustgen.sets.sources.places import find_place
 from robustgen.settings.config import Config
@@ -138,7 +138,7 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
         raise ConfigError(f"--with {needed.name} needs --source: {needed.sentence}")
     nowhere = dict.fromkeys(("source", "labels", "subset", "sample", "limit")) | {"require_classes": False}
     own = f"{path.absolute().parent.name}/{path.name}"
-    image = OneImage(find_place(path), Options(libjpeg=config.libjpeg, levels=config.levels), own)
+    image = OneImage(find_place(path), SourceOptions(libjpeg=config.libjpeg, levels=config.levels), own)
     plan = _plan(config.model_copy(update=nowhere), kind, output, image)
     return _prepare(config, kind, plan)
 

@@ -42,7 +42,7 @@ class Strength:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class MeasuredStrengths:
     """The strengths of a set of corruptions.
 
     Attributes
@@ -61,7 +61,7 @@ class Calibration:
     failures: dict[str, str]
 
 
-def measure_strengths(config: Config, sample: int = 20) -> Calibration:
+def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     """Measure the strengths of the corruptions of `config` on `sample` of its images, chosen by its seed.
 
     Raises
@@ -90,7 +90,7 @@ def measure_strengths(config: Config, sample: int = 20) -> Calibration:
         for variant, each in pairs
     ]
     title = f"{config.name_dataset()}, edition {config.edition}"
-    return Calibration(title, len(values), tuple(strengths), failures)
+    return MeasuredStrengths(title, len(values), tuple(strengths), failures)
 
 
 def _strengths(plan: Plan, key: str) -> list[float]:

@@ -35,7 +35,7 @@ from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN_VARIANT, IMAGENE
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.sets.dataset.descriptions import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.sets.dataset.manifest import (
-    Summary,
+    RecordSummary,
     check_about,
     dataset_digest,
     describe,
@@ -105,13 +105,13 @@ def verify(
     problems, counts = check_contents(store, jobs, list_about(manifest))
     published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
     problems += check_manifest(store, manifest, digest, None if problems else counts)
-    detailed = {(each.problem, each.path) for each in problems}
+    detailed = {(each.kind, each.path) for each in problems}
     problems += (Finding(*each) for each in check_about(store, manifest) if each not in detailed)
     remade, differing = remake_images(store, manifest, str(deep), source) if deep is not None else (0, [])
     problems += differing
     if against:
         problems += compare_outputs(store, against, digest)
-    unfinished = any(finding.problem == "unfinished" for finding in problems)
+    unfinished = any(finding.kind == "unfinished" for finding in problems)
     failed = [] if unfinished else sorted({entry["key"] for entry in read_errors(store)[0]})
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
     checked = sum(files for files, _ in counts.values())
@@ -161,7 +161,7 @@ def check_manifest(
     if state.exists:
         plans = state.plans()
         expected |= hide_paths(describe(state, plans))
-        summary = Summary(state)
+        summary = RecordSummary(state)
         if not summary.damaged:
             lacking += summary.find_lacking(expected, plans)
         if not summary.damaged and not lacking and state.standing() < Standing.COPIED:

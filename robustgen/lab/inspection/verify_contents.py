@@ -24,14 +24,14 @@ class Finding:
 
     Attributes
     ----------
-    problem : {"missing", "extra", "changed", "truncated", "differs", "damaged", "unfinished"}
+    kind : {"missing", "extra", "changed", "truncated", "differs", "damaged", "unfinished"}
     path : str
         POSIX path below the output.
     detail : str
         Details of the problem, or empty.
     """
 
-    problem: str
+    kind: str
     path: str
     detail: str = ""
 
@@ -117,8 +117,8 @@ def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[lis
         found += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
         for path, what in irregular.items():
             if path.startswith(prefix) and not path.startswith(others):
-                problem = "changed" if path in listed else "extra"
-                found.append(Finding(problem, path, f": {what}"))
+                kind = "changed" if path in listed else "extra"
+                found.append(Finding(kind, path, f": {what}"))
         regular = [each for each in listed.items() if each[0] in there and each[0] not in irregular]
         total = 0
         for size, findings in prefetch(lambda each: _check_file(store, *each), regular, jobs):
@@ -151,7 +151,7 @@ def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Itera
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
     """Mark changed files as truncated if they are shorter than their records say."""
-    changed = {finding.path: index for index, finding in enumerate(findings) if finding.problem == "changed"}
+    changed = {finding.path: index for index, finding in enumerate(findings) if finding.kind == "changed"}
     if not changed:
         return
     for _, record in SetLedger(store).read_records():

@@ -25,7 +25,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Runtime
 
-FORMS: Final = "torchvision:NAME@FILE or module:function"
+DETECTOR_FORMS: Final = "torchvision:NAME@FILE or module:function"
 _MASK_THRESHOLD: Final = 0.5
 # Attribute in which torchvision's region-based detectors keep one output per class.
 _CLASS_BIASES: Final = "roi_heads.box_predictor.cls_score.bias"
@@ -129,7 +129,7 @@ class FunctionDetector(Detector):
 
 
 def open_detector(name: str, runtime: Runtime) -> Detector:
-    """Load the detector called `name`, one of `FORMS`.
+    """Load the detector called `name`, one of `DETECTOR_FORMS`.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def open_detector(name: str, runtime: Runtime) -> Detector:
         return _open_torchvision(rest, runtime)
     if rest and not Path(name).exists():
         return _open_function(name)
-    raise ConfigError(f"--model {name}: a detector is {FORMS}")
+    raise ConfigError(f"--model {name}: a detector is {DETECTOR_FORMS}")
 
 
 def _open_torchvision(name: str, runtime: Runtime) -> TorchvisionDetector:

@@ -26,7 +26,7 @@ from robustgen.sets.dataset.selection import select_keys
 from robustgen.sets.formats import open_writer
 from robustgen.sets.formats.base import EncoderChoices, SetContent, Writer, WrittenSet
 from robustgen.sets.formats.encoders import OriginalEncoder
-from robustgen.sets.formats.trees import SequenceFolder, Tree, TreeWriter
+from robustgen.sets.formats.trees import SequenceFolder, TreeSet, TreeWriter
 from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.related import CLEANING_CHOICES, CleaningChoices
@@ -120,7 +120,7 @@ class _SetImages(Items[VariantReader]):
 
     def size(self, key: str) -> int:
         """Return the bytes of the files of `key` in all variants; 0 if files contain many images."""
-        if not isinstance(self.written, Tree):
+        if not isinstance(self.written, TreeSet):
             return 0
         paths = [f"{folder}/{key}" for folder in self.written.places.values()]
         sizes = [*self.written.store.sizes(paths)]
@@ -171,7 +171,7 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
     variants = dataset.variants if dataset else (Variant(name, 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)
     # The sizes of files show changes; rows of arrays do not.
-    digest = None if dataset is None or isinstance(dataset, Tree) else manifest.get("digest")
+    digest = None if dataset is None or isinstance(dataset, TreeSet) else manifest.get("digest")
     recipe: Recipe[Any] = VariantsRecipe(cleaning, digest) if dataset else ImageRecipe(cleaning, digest)
     known = {key: manifest.get(key) for key in ("dataset", "edition") if manifest.get(key)}
     if dataset:
@@ -207,7 +207,7 @@ def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: s
             )
         return False
     # The folders of an unpacked archive may not be those that make-c uses.
-    return not isinstance(written, Tree) or all(
+    return not isinstance(written, TreeSet) or all(
         variant.folder == own for variant, own in written.places.items()
     )
 

@@ -26,7 +26,7 @@ from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.models.masks import import_pycocotools
 from robustgen.lab.scores.intervals import Interval
 from robustgen.lab.scores.result_grid import (
-    Cell,
+    GridCell,
     averaged_cells,
     check_cells,
     describe_averaged,
@@ -42,12 +42,12 @@ from robustgen.settings.scoring import DetectionScoring
 # --- COCO's evaluation ----------------------------------------------------------------------------
 
 IouType = Literal["bbox", "segm"]
-METRICS: Final = (
+AP_METRICS: Final = (
     *("AP", "AP50", "AP75", "APs", "APm", "APl"),
     *("AR1", "AR10", "AR100", "ARs", "ARm", "ARl"),
 )
 """The twelve numbers of COCO's summary, in order."""
-PRECISIONS: Final = METRICS[:6]
+PRECISIONS: Final = AP_METRICS[:6]
 """The numbers with intervals."""
 # Area range and threshold of each: all thresholds, or the one with that index (0.50, 0.75).
 _PRECISION_PARTS: Final = ((0, None), (0, 0), (0, 5), (1, None), (2, None), (3, None))
@@ -127,7 +127,7 @@ def stats_of(evaluation: Any) -> dict[str, float | None]:
     """Return the twelve numbers of COCO's summary; None if there are no such objects."""
     return {
         name: None if value < 0 else float(value)
-        for name, value in zip(METRICS, evaluation.stats, strict=True)
+        for name, value in zip(AP_METRICS, evaluation.stats, strict=True)
     }
 
 
@@ -212,7 +212,7 @@ def _average_precisions(each: Matches, weights: NDArray[np.int64], objects: Floa
 
 # --- scores ---------------------------------------------------------------------------------------
 
-TITLES: Final[Mapping[IouType, str]] = {"bbox": "Box", "segm": "Mask"}
+IOU_TITLES: Final[Mapping[IouType, str]] = {"bbox": "Box", "segm": "Mask"}
 _SUMMARY: Final = ("P", "mPC", "rPC")
 _MANY_BOXES: Final = 1_000_000
 
@@ -228,7 +228,7 @@ class DetectionScores:
     ----------
     iou_type : {"bbox", "segm"}
     clean : dict of str to float or None
-        `METRICS` on the clean images; None if there are no such objects.
+        `AP_METRICS` on the clean images; None if there are no such objects.
     cells : dict of (str, int) to the same
         The same for each corruption and severity.
     averaged : list of (str, int)
@@ -239,9 +239,9 @@ class DetectionScores:
 
     iou_type: IouType
     clean: Stats
-    cells: Mapping[Cell, Stats]
-    averaged: Sequence[Cell]
-    samples: Mapping[Cell | None, Floats] = field(default_factory=dict, repr=False)
+    cells: Mapping[GridCell, Stats]
+    averaged: Sequence[GridCell]
+    samples: Mapping[GridCell | None, Floats] = field(default_factory=dict, repr=False)
 
     def summary(self, metric: str) -> dict[str, float | None]:
         """Return P, mPC and rPC of a metric."""
@@ -305,7 +305,7 @@ class DetectionReport:
             key=lambda row: -(row[1]["mPC"] or 0),
         )
         rows = [[name, *(text.Cell(values[key], sense=1) for key in _SUMMARY)] for name, values in ranked]
-        title = f"{TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
+        title = f"{IOU_TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
         return text.Table(title, ["Model", *_SUMMARY], rows)
 
     def _list_records(self) -> list[dict[str, object]]:
@@ -317,7 +317,7 @@ class DetectionReport:
             for (name, level), stats in each.cells.items():
                 records.append({**start, "corruption": name, "severity": level, **stats})
             for name in _SUMMARY:
-                values = {metric: each.summary(metric)[name] for metric in METRICS}
+                values = {metric: each.summary(metric)[name] for metric in AP_METRICS}
                 records.append({**start, "corruption": name, "severity": None, **values})
         return records
 
@@ -339,7 +339,7 @@ class DetectionReport:
             "clean": scores.clean,
             "corruptions": by_name,
             "mean_over": [f"{name}/{level}" for name, level in scores.averaged],
-            "summary": {metric: scores.summary(metric) for metric in METRICS},
+            "summary": {metric: scores.summary(metric) for metric in AP_METRICS},
             "intervals": {metric: scores.intervals(metric) for metric in PRECISIONS}
             if scores.samples
             else None,
@@ -349,16 +349,16 @@ class DetectionReport:
 def _tabulate(scores: DetectionScores) -> list[text.Table]:
     """Return P, mPC and rPC of all metrics, and AP by corruption and severity."""
     rows = []
-    for metric in METRICS:
+    for metric in AP_METRICS:
         found, ends = scores.summary(metric), scores.intervals(metric)
         rows.append([metric, *(text.Cell(found[name], ends[name]) for name in _SUMMARY)])
-    title = TITLES[scores.iou_type]
+    shape = IOU_TITLES[scores.iou_type]
     over = describe_averaged(scores.averaged)
-    title = f"{title}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
+    title = f"{shape}: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %{over}"
     cells = {cell: stats["AP"] for cell, stats in scores.cells.items()}
     return [
         text.Table(title, ["", *_SUMMARY], rows),
-        tabulate_severities(f"{title} AP in % by severity", cells),
+        tabulate_severities(f"{shape} AP in % by severity", cells),
     ]
 
 
@@ -380,8 +380,8 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     scorer = _Scorer(truth, chosen, draw_weights(len(truth.sizes), options.replicates))
     for iou_type in chosen:
         _check_has(iou_type, clean, found)
-    stats: list[dict[Cell | None, Stats]] = [{} for _ in chosen]
-    samples: list[dict[Cell | None, Floats]] = [{} for _ in chosen]
+    stats: list[dict[GridCell | None, Stats]] = [{} for _ in chosen]
+    samples: list[dict[GridCell | None, Floats]] = [{} for _ in chosen]
     paths = [clean, *cells.values()]
     scored = map_files(scorer, paths, options.jobs or 1)
     for cell, (told, values) in zip([None, *cells], scored, strict=True):
@@ -399,7 +399,7 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     ]
     for each in scores:
         if not each.clean["AP"]:
-            noun = TITLES[each.iou_type].lower()
+            noun = IOU_TITLES[each.iou_type].lower()
             notes.append(f"{clean}: {noun} AP is 0 on clean images, so there is no rPC")
     published = read_published("mmdetection") if options.compare_with else None
     if published:

@@ -18,7 +18,7 @@ from robustgen.lab.scores.score_page import write_page
 from robustgen.lab.scores.scoreboard import Report
 from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.text_forms import format_report, list_tables
-from robustgen.settings.scoring import Columns
+from robustgen.settings.scoring import ColumnGroup
 
 _WIDTH: Final = 110
 
@@ -236,8 +236,8 @@ class Scores:
     # --- parts
 
     def _format(self, layout: str, columns: Sequence[str] = (), verbose: bool = False) -> str:
-        if unknown := {*columns} - {*get_args(Columns)}:
-            raise UnknownNameError("group of columns", min(unknown), get_args(Columns))
+        if unknown := {*columns} - {*get_args(ColumnGroup)}:
+            raise UnknownNameError("group of columns", min(unknown), get_args(ColumnGroup))
         return format_report(self._report, layout, columns=columns, verbose=verbose)
 
     def _find_model(self, name: str | None) -> int:

@@ -12,11 +12,11 @@ from robustgen.errors import ConfigError, SourceError
 from robustgen.files.text_files import read_json
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 
-Cell = tuple[str, int]
+GridCell = tuple[str, int]
 """A corruption and a severity."""
 
 
-def find_cells(pattern: str, option: str) -> dict[Cell, Path]:
+def find_cells(pattern: str, option: str) -> dict[GridCell, Path]:
     """Return the files that match `pattern`, in the order of the benchmark.
 
     Raises
@@ -41,7 +41,7 @@ def find_cells(pattern: str, option: str) -> dict[Cell, Path]:
     return dict(sorted(cells.items(), key=lambda pair: (known.get(pair[0][0], len(known)), pair[0])))
 
 
-def check_cells(cells: Mapping[Cell, object], option: str, partial: bool) -> list[str]:
+def check_cells(cells: Mapping[GridCell, object], option: str, partial: bool) -> list[str]:
     """Return notes on missing files of the common corruptions at five severities.
 
     Raises
@@ -64,7 +64,7 @@ def check_cells(cells: Mapping[Cell, object], option: str, partial: bool) -> lis
     return [f"incomplete: {listed} missing; means are over the rest"] * bool(missing)
 
 
-def averaged_cells(cells: Mapping[Cell, object]) -> list[Cell]:
+def averaged_cells(cells: Mapping[GridCell, object]) -> list[GridCell]:
     """Return the cells of the common corruptions, or all if there are none of these.
 
     Severities that one of these corruptions lacks are omitted from all.
@@ -75,13 +75,13 @@ def averaged_cells(cells: Mapping[Cell, object]) -> list[Cell]:
     return [(name, level) for name in chosen for level in levels]
 
 
-def describe_averaged(averaged: Sequence[Cell]) -> str:
+def describe_averaged(averaged: Sequence[GridCell]) -> str:
     """Return the end of a title: how many results are in the means, unless all are."""
     whole = len(IMAGENET_C.common) * len(IMAGENET_C.levels)
     return "" if len(averaged) == whole else f" (incomplete: over {len(averaged)} of {whole} results)"
 
 
-def tabulate_severities(title: str, values: Mapping[Cell, float | None]) -> text.Table:
+def tabulate_severities(title: str, values: Mapping[GridCell, float | None]) -> text.Table:
     """Return a table with a row for each corruption: a fraction for each severity, and their mean."""
     levels = sorted({level for _, level in values})
     rows = []
@@ -93,7 +93,7 @@ def tabulate_severities(title: str, values: Mapping[Cell, float | None]) -> text
     return text.Table(title, ["", *map(str, levels), "Mean"], rows)
 
 
-def read_reference(path: Path, cells: Sequence[Cell]) -> dict[str, Any]:
+def read_reference(path: Path, cells: Sequence[GridCell]) -> dict[str, Any]:
     """Return the reference model's values, as printed by ``score-segmentation --format json``.
 
     Raises
@@ -107,7 +107,7 @@ def read_reference(path: Path, cells: Sequence[Cell]) -> dict[str, Any]:
         raise ConfigError(f"--reference {path}: cannot be read as JSON ({error})") from error
     if not isinstance(content, dict) or not content.keys() >= {"model", "clean", "corruptions"}:
         raise ConfigError(f"--reference {path}: must contain model, clean and corruptions")
-    values: dict[Cell | None, Any] = {None: content["clean"]}
+    values: dict[GridCell | None, Any] = {None: content["clean"]}
     for name, level in cells:
         by_level = content["corruptions"].get(name) if isinstance(content["corruptions"], dict) else None
         if not isinstance(by_level, dict) or str(level) not in by_level:

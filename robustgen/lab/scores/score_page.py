@@ -34,7 +34,7 @@ BINS: Final = 15
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ModelCalibration:
     """Calibration of a model's confidence on some images.
 
     Attributes
@@ -50,7 +50,7 @@ class Calibration:
     bins: Floats
 
 
-def read_calibration(predictions: Predictions) -> dict[str, Calibration]:
+def read_calibration(predictions: Predictions) -> dict[str, ModelCalibration]:
     """Return the calibration on the clean images and on each corruption, over its severities.
 
     Errors and scores are means over severities, bins are sums. Empty if the files have no logits.
@@ -58,20 +58,20 @@ def read_calibration(predictions: Predictions) -> dict[str, Calibration]:
     files = predictions.files
     if predictions.kind == "p" or not all(file.has_logits for file in files.values()):
         return {}
-    by_name: dict[str, list[Calibration]] = {}
+    by_name: dict[str, list[ModelCalibration]] = {}
     for folder, file in files.items():
         by_name.setdefault(CLEAN if folder == CLEAN else file.variant.name, []).append(_measure(file))
     return {name: _join(parts) for name, parts in by_name.items()}
 
 
-def _measure(file: PredictionFile) -> Calibration:
+def _measure(file: PredictionFile) -> ModelCalibration:
     with prefix_errors(file.path):
         parts = [*_read(file)]
     confidence, right, brier = (np.concatenate(each) for each in zip(*parts, strict=True))
     index = np.minimum((confidence * BINS).astype(int), BINS - 1)
     columns = (np.ones_like(confidence), confidence, right.astype(float))
     bins = np.stack([np.bincount(index, weights, BINS).astype(np.float64) for weights in columns], axis=1)
-    return Calibration(rms_calibration_error(confidence, right), float(brier.mean()), bins)
+    return ModelCalibration(rms_calibration_error(confidence, right), float(brier.mean()), bins)
 
 
 def _read(file: PredictionFile) -> Iterator[tuple[Floats, Floats, Floats]]:
@@ -85,15 +85,15 @@ def _read(file: PredictionFile) -> Iterator[tuple[Floats, Floats, Floats]]:
         start += len(rows)
 
 
-def _join(parts: list[Calibration]) -> Calibration:
-    return Calibration(
+def _join(parts: list[ModelCalibration]) -> ModelCalibration:
+    return ModelCalibration(
         float(np.mean([each.rms for each in parts])),
         float(np.mean([each.brier for each in parts])),
         np.sum([each.bins for each in parts], axis=0),
     )
 
 
-def describe_calibration(found: Mapping[str, Calibration]) -> dict[str, object]:
+def describe_calibration(found: Mapping[str, ModelCalibration]) -> dict[str, object]:
     """Return calibrations as lists, for JSON: for each bin its count, mean confidence and accuracy."""
     described: dict[str, object] = {}
     for name, each in found.items():

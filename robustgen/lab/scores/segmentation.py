@@ -18,7 +18,7 @@ from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.scores.intervals import Interval
 from robustgen.lab.scores.result_grid import (
-    Cell,
+    GridCell,
     averaged_cells,
     check_cells,
     describe_averaged,
@@ -128,13 +128,13 @@ class SegmentationReport:
 
     model: str
     images: int
-    counts: Mapping[Cell | None, NDArray[np.int64]]
-    averaged: Sequence[Cell]
+    counts: Mapping[GridCell | None, NDArray[np.int64]]
+    averaged: Sequence[GridCell]
     reference: Mapping[str, Any] | None
     notes: list[str]
-    samples: Mapping[Cell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    samples: Mapping[GridCell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
-    def miou(self, cell: Cell | None) -> float:
+    def miou(self, cell: GridCell | None) -> float:
         """Return the mean intersection over union of a cell; for None, on the clean images."""
         return float(mean_intersection_over_union(self.counts[cell]))
 

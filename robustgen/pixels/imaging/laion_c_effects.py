@@ -24,7 +24,7 @@ from robustgen.pixels.imaging.rng import Rng, integers
 
 
 @dataclass(frozen=True)
-class Glitch:
+class GlitchShifts:
     """Shifts of a glitch, in pixels.
 
     Attributes
@@ -42,7 +42,7 @@ class Glitch:
 
 
 @lru_cache(maxsize=64)
-def plan_glitch(height: int, width: int, amount: float, seed: int) -> Glitch:
+def plan_glitch(height: int, width: int, amount: float, seed: int) -> GlitchShifts:
     """Draw a glitch for an image of `height` x `width` pixels; `amount` is 0.1 to 10."""
     reach, count, shifts = int(amount**2 / 100 * width), int(2 * amount), []
     for number in range(count):
@@ -54,10 +54,10 @@ def plan_glitch(height: int, width: int, amount: float, seed: int) -> Glitch:
     draws = random.Random(seed)
     channel = draws.randint(0, 2)
     right, down = draws.randint(-count, count), draws.randint(-count, count)
-    return Glitch(tuple(shifts), channel, right % width, down % height)
+    return GlitchShifts(tuple(shifts), channel, right % width, down % height)
 
 
-def apply_glitch(image: Rgb, glitch: Glitch) -> Rgb:
+def apply_glitch(image: Rgb, glitch: GlitchShifts) -> Rgb:
     """Return `image` with the shifts of `glitch`, and every second row black."""
     out = image.copy()
     for offset, top, rows in glitch.shifts:

@@ -158,7 +158,7 @@ def resample(image: Rgb, table: AliasTable, rng: np.random.Generator) -> Rgb:
 # tables were read from NumPy by feeding it chosen words (scripts/read_ziggurat.py), so that the deviates do
 # not depend on its release; own exponentials and logarithms make them independent of the processor.
 
-Tables = tuple[Doubles, npt.NDArray[np.int64], Doubles]
+ZigguratTables = tuple[Doubles, npt.NDArray[np.int64], Doubles]
 
 
 def normal(rng: Rng, mean: float, deviation: float, shape: tuple[int, ...]) -> Doubles:
@@ -173,7 +173,7 @@ def normal(rng: Rng, mean: float, deviation: float, shape: tuple[int, ...]) -> D
 
 
 @lru_cache(maxsize=1)
-def _read_normal_tables() -> Tables:
+def _read_normal_tables() -> ZigguratTables:
     """Return the width / 2**52, the smallest size outside the core, and the density of each strip."""
     widths, limits = np.load(Path(__file__).with_name("ziggurat.npy"))
     edges = widths.view(np.float64) * 2.0**52

@@ -35,7 +35,7 @@ from robustgen.pixels.imaging.third_party import cv2
 
 Frames = NDArray[np.uint8]
 
-PRESETS = (
+X264_PRESETS = (
     *("ultrafast", "superfast", "veryfast", "faster", "fast"),
     *("medium", "slow", "slower", "veryslow", "placebo"),
 )
@@ -67,7 +67,7 @@ class Encoding:
     Parameters
     ----------
     preset : str
-        x264's preset, which trades time for size, one of `PRESETS`.
+        x264's preset, which trades time for size, one of `X264_PRESETS`.
     crf : float or None
         Constant rate factor, 0 (lossless) to 51; None for x264's default, 23.
     tune : str or None

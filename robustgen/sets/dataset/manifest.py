@@ -69,7 +69,7 @@ def _sha256(data: bytes) -> str:
 # --- the manifest --------------------------------------------------------------------------------
 
 
-class Summary:
+class RecordSummary:
     """Content of the records of an output, from one pass over them.
 
     Attributes
@@ -187,7 +187,7 @@ def finish(state: SetLedger) -> list[Failure]:
     try:
         with closing(sqlite3.connect("")) as files:
             files.execute("CREATE TABLE files (folder, path, size, sha256, frames)")
-            summary = Summary(state, files)
+            summary = RecordSummary(state, files)
             with store.open_flight() as flight:
                 digests, count, size, disputed = _write_checksums(flight, files)
     except sqlite3.Error as error:

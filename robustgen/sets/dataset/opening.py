@@ -14,10 +14,10 @@ from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_manifest
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import FORMATS
-from robustgen.sets.formats.arrays import ARCHIVE, Archives, Arrays, file_of, open_array
+from robustgen.sets.formats.arrays import ARCHIVE, Archives, ArraySet, file_of, open_array
 from robustgen.sets.formats.base import WrittenSet
-from robustgen.sets.formats.shards import FOLDER, ParquetShards, Shards, WebDatasetShards
-from robustgen.sets.formats.trees import Tree
+from robustgen.sets.formats.shards import FOLDER, ParquetShards, ShardSet, WebDatasetShards
+from robustgen.sets.formats.trees import TreeSet
 
 CLEANED = "cleaned"
 """Key of the cleaning in the manifest of a set that `robustgen preprocess` created from another set."""
@@ -51,21 +51,23 @@ def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> 
     named = {parse_variant(folder, kind): place for folder, place in folders.items()}
     places = dict(sorted(named.items(), key=lambda each: ranks.get(each[0].name, len(ranks))))
     first = next(iter(folders.values()))
-    layout: type[WrittenSet] = Tree
+    layout: type[WrittenSet] = TreeSet
     if manifest:
         row = FORMATS.get(manifest["settings"]["output"].get("format"))
-        layout = (row and row.reader) or Tree
+        layout = (row and row.reader) or TreeSet
     elif first.endswith(ARCHIVE):
         # The folder of published archives has the name of the data set.
         name = store.location.rpartition("/")[2]
         layout, manifest = Archives, {"edition": name} if name in MEDMNIST else {}
     elif first.endswith(".npy"):
-        layout = Arrays
+        layout = ArraySet
     else:
         folder = next(iter(places.values()))
         inside = {entry.path for entry in store.list(folder) if entry.path.rpartition("/")[0] == folder}
-        shards: tuple[type[Shards], ...] = (WebDatasetShards, ParquetShards)
-        layout = next((each for each in shards if any(path.endswith(each.suffix) for path in inside)), Tree)
+        shards: tuple[type[ShardSet], ...] = (WebDatasetShards, ParquetShards)
+        layout = next(
+            (each for each in shards if any(path.endswith(each.suffix) for path in inside)), TreeSet
+        )
     return layout(store, kind, manifest, places, classes)
 
 

@@ -52,7 +52,7 @@ from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Wor
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
 from robustgen.sets.sources.folder import FileSource
-from robustgen.sets.sources.table import Table
+from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 
@@ -197,7 +197,7 @@ def plan_benchmark(
     config, remarks = _select_pictures(config, source)
     keys = select_keys(source, config)
     usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
-    usual = "table" if kind == "c" and isinstance(source, Table) else usual
+    usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
     file_per = FORMATS[name].file_per
     if file_per == "operation":

@@ -27,7 +27,7 @@ from robustgen.files.storage import Store, open_log
 from robustgen.files.text_files import read_sums
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints
 from robustgen.sets.dataset.estimate import check_space
-from robustgen.sets.dataset.manifest import Summary, finish, is_finished, list_sums, source_digest
+from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
@@ -431,9 +431,9 @@ class _SetRun:
         )
 
     @cached_property
-    def _summary(self) -> Summary:
+    def _summary(self) -> RecordSummary:
         """Return the content of all records after the work, which other runs may have done."""
-        return Summary(self._state)
+        return RecordSummary(self._state)
 
     def _put_files(self, name: str, record: Record, write: Callable[[Store, str], None]) -> None:
         """Write a `record` of files about the whole set, and its files, unless they exist."""

@@ -13,7 +13,7 @@ from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.sources import imagenet
-from robustgen.sets.sources.base import Items, Options, Source
+from robustgen.sets.sources.base import Items, Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.published import MedMnist
@@ -43,7 +43,7 @@ def open_chosen_source(
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
     named = config.follow_links, index, config.split, config.labels_are_classes
-    options = Options(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
+    options = SourceOptions(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
     return open_source(located, config.source_kind, options)
 
 

@@ -50,7 +50,7 @@ FORMATS: Final[Registry[Format]] = Registry(
     "format",
     "robustgen.formats",
     Format,
-    {name: f"{__name__}.{row}" for name, row in registry.FORMATS.items()},
+    {name: f"{__name__}.{row}" for name, row in registry.FORMAT_ROWS.items()},
 )
 """Formats by their name for `--format`."""
 

@@ -238,7 +238,7 @@ def _shrink(labels: NDArray[Any]) -> NDArray[Any]:
 # --- reading -------------------------------------------------------------------------------------
 
 
-class Arrays(WrittenSet):
+class ArraySet(WrittenSet):
     """A set of arrays with rows of the same images, and of labels, in the same order.
 
     Attributes
@@ -321,7 +321,7 @@ class VariantRows(Source):
     classes = ()
     class_count = None
 
-    def __init__(self, written: Arrays, variant: Variant) -> None:
+    def __init__(self, written: ArraySet, variant: Variant) -> None:
         self._set, self._variant = written, variant
         super().__init__(f"{written.root}/{written.places[variant]}")
 
@@ -364,7 +364,7 @@ class VariantRows(Source):
         return self.load(key).nbytes
 
 
-class Archives(Arrays):
+class Archives(ArraySet):
     """Set in the layout of MedMNIST-C: an archive for each corruption, unpacked for reading."""
 
     format = "npz"
@@ -407,7 +407,7 @@ NPY: Final = Format(
     "NumPy arrays",
     dict.fromkeys(BENCHMARKS, lambda choices: RowEncoder("npy", (1,) if choices.grey else None)),
     ArrayWriter,
-    Arrays,
+    ArraySet,
 )
 NPZ: Final = Format(
     "NumPy archives of MedMNIST-C",

@@ -153,7 +153,7 @@ class ShardWriter(SampleWriter):
 # --- reading -------------------------------------------------------------------------------------
 
 
-class Shards(WrittenSet):
+class ShardSet(WrittenSet):
     """Set with a folder of shards per variant."""
 
     suffix: ClassVar[str]
@@ -229,7 +229,7 @@ def _pack(sample: Encoded, label: int) -> bytes:
     return image + member_bytes(f"{stem}.cls", b"%d" % label)
 
 
-class WebDatasetShards(Shards):
+class WebDatasetShards(ShardSet):
     """Set of tar archives of samples: `<key>.jpg` (or another image, or `.mp4`) and `<key>.cls`."""
 
     format = "webdataset"
@@ -345,7 +345,7 @@ def _as_text(name: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
-class ParquetShards(Shards):
+class ParquetShards(ShardSet):
     """Set of Parquet files with a column of images or videos and one of labels."""
 
     format = "parquet"

@@ -17,10 +17,10 @@ from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, WorkUnit, Writer, WrittenSet
 from robustgen.sets.formats.shards import AddSample, SampleWriter
 from robustgen.sets.formats.trees import TreeWriter
-from robustgen.sets.sources.base import Options
-from robustgen.sets.sources.table import Result, Table, find_layout, name_images, replace_images
+from robustgen.sets.sources.base import SourceOptions
+from robustgen.sets.sources.table import EncodedCell, TableSource, find_layout, name_images, replace_images
 
-FindResult = Callable[[str], Result | None]
+FindResult = Callable[[str], EncodedCell | None]
 """Function from the key of an image to its result; None if it failed."""
 
 
@@ -28,13 +28,13 @@ FindResult = Callable[[str], Result | None]
 
 
 def _copy_table(
-    source: Table, number: int, chosen: frozenset[str] | None, find: FindResult, file: BinaryIO
+    source: TableSource, number: int, chosen: frozenset[str] | None, find: FindResult, file: BinaryIO
 ) -> Generator[RowPlace, None, None]:
     """Copy a table with results in place of images; before each chunk of rows, yield the last of them.
 
     Parameters
     ----------
-    source : Table
+    source : TableSource
     number : int
         Number of the table.
     chosen : frozenset of str or None
@@ -70,7 +70,7 @@ def _replace(table: str, row: int, column: str, cell: Any, find: FindResult) -> 
     return keys, replace_images(cell, lambda image: find(next(left)))
 
 
-def _is_kept(source: Table, chosen: frozenset[str], keys: Sequence[str], cells: Sequence[Any]) -> bool:
+def _is_kept(source: TableSource, chosen: frozenset[str], keys: Sequence[str], cells: Sequence[Any]) -> bool:
     """Return True for a row with a chosen image, and for one that needs no image, not even of another row."""
     if known := [key for key in keys if key in source.listing.places]:
         return any(key in chosen for key in known)
@@ -84,7 +84,7 @@ class TableWriter(SampleWriter):
     ----------
     encoder : Encoder
         Encodes each image as one file.
-    source : Table
+    source : TableSource
     chosen : sequence of str
         Keys of all images to create.
 
@@ -94,7 +94,7 @@ class TableWriter(SampleWriter):
         The same; None if these are all images of the source.
     """
 
-    def __init__(self, encoder: Encoder, source: Table, chosen: Sequence[str]) -> None:
+    def __init__(self, encoder: Encoder, source: TableSource, chosen: Sequence[str]) -> None:
         super().__init__(encoder)
         self.source = source
         # Workers receive this with each task.
@@ -110,7 +110,7 @@ class TableWriter(SampleWriter):
             The source is not a table.
         """
         source = content.source
-        if not isinstance(source, Table):
+        if not isinstance(source, TableSource):
             raise ConfigError("format: table is for sources of the kind table (--dataset table)")
         if source.names_files:
             return FileTableWriter(encoder, source)
@@ -155,7 +155,7 @@ class TableWriter(SampleWriter):
     @contextmanager
     def start_shard(self, file: BinaryIO, variant: Variant, number: int) -> Iterator[AddSample]:
         """Begin a table; rows are written as soon as a later row has a result."""
-        results = dict[str, Result]()
+        results = dict[str, EncodedCell]()
         with closing(_copy_table(self.source, number, self.chosen, results.get, file)) as copied:
             last = next(copied)
 
@@ -164,7 +164,7 @@ class TableWriter(SampleWriter):
                 while last < self.source.row_of(key)[1]:
                     last = next(copied)
                     results.clear()
-                results[key] = Result(sample.data, PurePosixPath(sample.name).suffix)
+                results[key] = EncodedCell(sample.data, PurePosixPath(sample.name).suffix)
 
             yield add
             for _ in copied:
@@ -185,14 +185,14 @@ class TableWriter(SampleWriter):
         return path, hashlib.sha256(encoded.data).hexdigest() in _digest_images(self.source, root, path)
 
 
-def _describe(name: str, source: Table, encoder: Encoder) -> dict[str, Any]:
+def _describe(name: str, source: TableSource, encoder: Encoder) -> dict[str, Any]:
     return {"format": name, "columns": list(source.columns), "sample": encoder.settings()}
 
 
 @lru_cache(maxsize=4)
-def _digest_images(source: Table, root: Store, path: str) -> frozenset[str]:
+def _digest_images(source: TableSource, root: Store, path: str) -> frozenset[str]:
     """Return the SHA-256 of each image in the table at `path`, which has the columns of `source`."""
-    table = Table(f"{root.location}/{path}", Options(columns=source.columns))
+    table = TableSource(f"{root.location}/{path}", SourceOptions(columns=source.columns))
     return frozenset(hashlib.sha256(table.read_bytes(key)).hexdigest() for key in table.listing.places)
 
 
@@ -203,12 +203,12 @@ class FileTableWriter(TreeWriter):
     ----------
     encoder : Encoder
         Encodes each image as one file.
-    source : Table
+    source : TableSource
     """
 
     format: ClassVar[str] = "table of files"
 
-    def __init__(self, encoder: Encoder, source: Table) -> None:
+    def __init__(self, encoder: Encoder, source: TableSource) -> None:
         super().__init__(encoder)
         self.source = source
 
@@ -219,8 +219,8 @@ class FileTableWriter(TreeWriter):
     def list_companions(self, listing: SetListing, folders: Sequence[str]) -> Mapping[str, bytes]:
         """Return the tables with the rows whose images are created, and the rows without images."""
 
-        def name_result(key: str) -> Result:
-            return Result(b"", PurePosixPath(self.encoder.output_name(key) or key).suffix)
+        def name_result(key: str) -> EncodedCell:
+            return EncodedCell(b"", PurePosixPath(self.encoder.output_name(key) or key).suffix)
 
         made_all = {*self.source.keys()} <= {*listing.keys}
         chosen, content = None if made_all else frozenset(listing.keys), dict[str, bytes]()
@@ -241,10 +241,10 @@ class TableSet(WrittenSet):
 
     format: ClassVar[str] = "table"
 
-    def open(self, variant: Variant) -> Table:
+    def open(self, variant: Variant) -> TableSource:
         """Open the tables of a variant."""
         columns = self.manifest["settings"]["output"]["columns"]
-        return Table(f"{self.root}/{self.places[variant]}", Options(columns=columns), self.kind)
+        return TableSource(f"{self.root}/{self.places[variant]}", SourceOptions(columns=columns), self.kind)
 
 
 TABLE: Final = Format("tables as in the source", {"c": "original"}, TableWriter, TableSet)

@@ -16,7 +16,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
 from robustgen.sets.sources.arrays import NumberedSource
-from robustgen.sets.sources.base import Items, Options
+from robustgen.sets.sources.base import Items, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder, Named
 from robustgen.sets.sources.places import Place
 
@@ -110,7 +110,7 @@ def find_pattern(manifest: Mapping[str, Any]) -> str | None:
     return pattern if isinstance(pattern, str) and not pattern.startswith("@") else None
 
 
-class Tree(WrittenSet):
+class TreeSet(WrittenSet):
     """Set with a folder per variant: image files, MP4 files or folders of frames, in class folders."""
 
     format = "original"
@@ -136,7 +136,7 @@ class VariantFolder(ImageFolder):
         self._recorded: Sequence[str] = manifest.get("classes", ())
         self._store, self._pattern = place.folder, find_pattern(manifest)
         # The files of a set may be links to any place.
-        super().__init__(place, Options(follow=(Path(location).anchor,)))
+        super().__init__(place, SourceOptions(follow=(Path(location).anchor,)))
 
     def _scan(self) -> Iterator[Named]:
         # Mirrored files may be pictures too.

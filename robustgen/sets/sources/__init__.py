@@ -13,7 +13,7 @@ from robustgen.files import registry
 from robustgen.files.registry import Registry
 
 if TYPE_CHECKING:
-    from robustgen.sets.sources.base import Options, Source
+    from robustgen.sets.sources.base import Source, SourceOptions
     from robustgen.sets.sources.places import Place
 
 
@@ -32,7 +32,7 @@ class SourceKind:
     """
 
     recognise: "Callable[[Place], bool]"
-    open: "Callable[[Place, Options], Source]"
+    open: "Callable[[Place, SourceOptions], Source]"
     has_split_folders: bool = False
 
 
@@ -40,7 +40,7 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
     "kind of source",
     "robustgen.sources",
     SourceKind,
-    {name: f"{__name__}.{row}" for name, row in registry.SOURCES.items()},
+    {name: f"{__name__}.{row}" for name, row in registry.SOURCE_ROWS.items()},
     reserved=("auto", "demo"),
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""

@@ -27,8 +27,8 @@ from robustgen.pixels.imaging.decode import Location, as_rgb
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import (
     DEFAULTS,
-    Options,
     Source,
+    SourceOptions,
     check_split,
     class_of,
     name_source_in_errors,
@@ -42,7 +42,7 @@ from robustgen.sets.sources.trees import is_image
 _FEWEST_DIGITS = 5
 
 
-class Rows(NamedTuple):
+class ArrayRows(NamedTuple):
     """Images of a source.
 
     Attributes
@@ -70,23 +70,23 @@ class NumberedSource(Source):
     Parameters
     ----------
     path : path or URL
-    options : Options
+    options : SourceOptions
     """
 
     splits: tuple[str, ...] = ("test", "train")
     """Names of the splits; the first is the default."""
 
-    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         self._place = find_place(path)
         super().__init__(self._place.location)
         self._split = check_split(self.location, options.split or self.splits[0], self.splits)
 
     @abstractmethod
-    def _read(self) -> Rows:
+    def _read(self) -> ArrayRows:
         """Read the images and their labels."""
 
     @cached_property
-    def _rows(self) -> Rows:
+    def _rows(self) -> ArrayRows:
         with name_source_in_errors(self.location):
             rows = self._read()
             return rows._replace(classes=tuple(name_folders(rows.classes)))
@@ -168,7 +168,7 @@ class UnpackedSource(NumberedSource):
     Parameters are those of `NumberedSource`.
     """
 
-    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(path, options)
         self._copies = Copies()
 
@@ -407,7 +407,7 @@ _MOST_CLASSES: Final = 100_000
 _SVHN: Final = re.compile(r"(train|test|extra)_32x32\.mat", re.IGNORECASE)
 
 
-class Arrays(UnpackedSource):
+class ArraySource(UnpackedSource):
     """Images in an array, uint8 (N, H, W) or (N, H, W, 3), and their labels in another array.
 
     Keys are "00000", "00001", ..., or the lines of a ``keys.txt`` next to the array, as in a set of arrays.
@@ -418,7 +418,7 @@ class Arrays(UnpackedSource):
     path : path or URL
         An `.npy` file of images; an `.npz` or `.mat` file of images and labels; or a folder of `.npy` files,
         or with an `.npz` or `.mat` file for each split.
-    options : Options
+    options : SourceOptions
         `labels` is an `.npy` file or a text with the labels. Default: the array next to the images. The split
         is "test", the default, "train", "val" or "extra", if names of arrays or files tell the split.
 
@@ -430,7 +430,7 @@ class Arrays(UnpackedSource):
 
     splits = ("test", "train", "val", "extra")
 
-    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(path, options)
         self._asked = options.split
         self._labels_file = None if options.labels is None else find_place(options.labels)
@@ -467,7 +467,7 @@ class Arrays(UnpackedSource):
         there = ", ".join(sorted(file.list_names())[:10]) or "none"
         raise ValueError(f"contains no arrays called {wanted} (arrays: {there})")
 
-    def _read(self) -> Rows:
+    def _read(self) -> ArrayRows:
         file, (name, labelled) = self._file, self._names
         shape, dtype = file.describe(name)
         if len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape:
@@ -491,7 +491,7 @@ class Arrays(UnpackedSource):
             raise ValueError(f"has {len(names)} names of classes for labels up to {labels.max()}")
         # The images need no memory until the first is loaded.
         images = np.broadcast_to(np.uint8(0), shape[:3] if shape[3:] == (1,) else shape)
-        return Rows(images, labels, names, are_numbers, keys)
+        return ArrayRows(images, labels, names, are_numbers, keys)
 
     @cached_property
     def images(self) -> Rgb:
@@ -543,7 +543,7 @@ def is_arrays(place: Place) -> bool:
     )
 
 
-ARRAY_FILES: Final = SourceKind(is_arrays, Arrays)
+ARRAY_FILES: Final = SourceKind(is_arrays, ArraySource)
 
 
 def _list_words(name: str) -> list[str]:

@@ -22,7 +22,7 @@ Cache = tuple[Store, str] | None
 """Location of a cached index: a store and the name of a file in it."""
 
 
-class Options(NamedTuple):
+class SourceOptions(NamedTuple):
     """Options of sources; each kind uses those that apply to it.
 
     Attributes
@@ -59,7 +59,7 @@ class Options(NamedTuple):
     levels: Levels | None = None
 
 
-DEFAULTS: Final = Options()
+DEFAULTS: Final = SourceOptions()
 
 Loaded = TypeVar("Loaded")
 """Type of one item: pixels, for nearly all sources."""

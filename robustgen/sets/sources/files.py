@@ -34,9 +34,9 @@ from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.sets.sources.base import (
     DEFAULTS,
     Cache,
-    Options,
     Reusable,
     Source,
+    SourceOptions,
     class_of,
     name_source_in_errors,
 )
@@ -388,7 +388,7 @@ class IndexedSource(Index, EncodedSource):
     ----------
     files : path or URL
         A file, a folder of files, or a pattern: ``val-{000000..000063}.tar``, ``val-*.parquet``.
-    options : Options
+    options : SourceOptions
         With a `split`, only the files whose names contain it are used.
     kind : {"c", "p"}, optional
         Kind of the set, if the files are one of its variants: keys are the names of the samples (without
@@ -400,7 +400,9 @@ class IndexedSource(Index, EncodedSource):
         The file does not exist. From all other methods: the files contain no images.
     """
 
-    def __init__(self, files: Location | Place, options: Options = DEFAULTS, kind: str | None = None) -> None:
+    def __init__(
+        self, files: Location | Place, options: SourceOptions = DEFAULTS, kind: str | None = None
+    ) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
         self.kind, self.libjpeg, self.levels = kind, options.libjpeg, options.levels
 

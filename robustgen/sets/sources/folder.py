@@ -13,7 +13,7 @@ from robustgen.errors import SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, Options, class_of
+from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
 from robustgen.sets.sources.files import EncodedSource, SourceListing
 from robustgen.sets.sources.labels import read_labels
 from robustgen.sets.sources.places import PARQUET, Place, find_place
@@ -33,7 +33,7 @@ class FileSource(EncodedSource):
     ----------
     root : path or URL
         A folder, or one of the archives in `places.ARCHIVES`.
-    options : Options
+    options : SourceOptions
 
     Raises
     ------
@@ -43,7 +43,7 @@ class FileSource(EncodedSource):
 
     has_class_folders: ClassVar[bool] = True
 
-    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         self._tree, self.libjpeg, self.levels = open_tree(root, options), options.libjpeg, options.levels
         super().__init__(self._tree.location)
         folder = self._find_folder()
@@ -101,7 +101,7 @@ class ImageFolder(FileSource):
     folders: keys omit the folders that all images share, and the split. Parameters are those of `FileSource`.
     """
 
-    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         self._split = options.split
         super().__init__(root, options)
 
@@ -156,7 +156,7 @@ class ImageFolder(FileSource):
 class OneImage(FileSource):
     """A single image, whose key is `key`, or the name of its file; other parameters as for `FileSource`."""
 
-    def __init__(self, image: Place, options: Options = DEFAULTS, key: str | None = None) -> None:
+    def __init__(self, image: Place, options: SourceOptions = DEFAULTS, key: str | None = None) -> None:
         super().__init__(Place(image.store.location), options)
         self.location, self._name, self._key = image.location, image.name, key or image.name
 
@@ -192,7 +192,7 @@ class LabelledFolder(FileSource):
 
     has_class_folders = False
 
-    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(root, options)
         self._labels, self._are_classes = find_place(options.labels or ""), options.labels_are_classes
 
@@ -226,7 +226,7 @@ def is_img2dataset(place: Place) -> bool:
     return any(is_folder and f"{name}{PARQUET}" in found for name, is_folder in found.items())
 
 
-def _open_images(place: Place, options: Options) -> FileSource:
+def _open_images(place: Place, options: SourceOptions) -> FileSource:
     return OneImage(place, options) if place.is_image else ImageFolder(place, options)
 
 
@@ -257,7 +257,7 @@ class Photographs(FileSource):
         "rocket.jpg",
     )
 
-    def __init__(self, options: Options = DEFAULTS) -> None:
+    def __init__(self, options: SourceOptions = DEFAULTS) -> None:
         # Look up the package without importing it, which takes a second.
         spec = importlib.util.find_spec("skimage")
         folder = Path(spec.origin).parent / "data" if spec and spec.origin else Path()

@@ -8,7 +8,7 @@ from typing import Final
 from robustgen.errors import SourceError
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, Options, Source, check_split
+from robustgen.sets.sources.base import DEFAULTS, Source, SourceOptions, check_split
 from robustgen.sets.sources.folder import FileSource, ImageFolder, Named, Photographs, put_into_classes
 from robustgen.sets.sources.labels import parse_labels
 from robustgen.sets.sources.places import ARCHIVES, Place
@@ -86,7 +86,7 @@ class TinyImageNet(FileSource):
     ----------
     root : path or URL
         The folder tiny-imagenet-200, its folder val, or its zip.
-    options : Options
+    options : SourceOptions
         The split is "val", the default, or "train".
 
     Raises
@@ -95,7 +95,7 @@ class TinyImageNet(FileSource):
         `root` is not one of these.
     """
 
-    def __init__(self, root: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         self.split = check_split(root, options.split or "val", ("val", "train"))
         super().__init__(root, options)
 

@@ -6,7 +6,7 @@ from typing import Final
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SOURCES, list_kinds
-from robustgen.sets.sources.base import DEFAULTS, Options, Source, name_source_in_errors
+from robustgen.sets.sources.base import DEFAULTS, Source, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.folder import Photographs
 from robustgen.sets.sources.places import ARRAYS, Place, find_place
 
@@ -14,7 +14,9 @@ from robustgen.sets.sources.places import ARRAYS, Place, find_place
 _LAST: Final = ("arrays", "folder")
 
 
-def open_source(location: Location | None, source_kind: str = "auto", options: Options = DEFAULTS) -> Source:
+def open_source(
+    location: Location | None, source_kind: str = "auto", options: SourceOptions = DEFAULTS
+) -> Source:
     """Open a source of images.
 
     Parameters
@@ -24,7 +26,7 @@ def open_source(location: Location | None, source_kind: str = "auto", options: O
     source_kind : str
         One of `list_kinds()`. "auto" detects the kind from the content of `location`; it selects "labelled"
         if the options name labels, and "table" if they name columns or the folder of their images.
-    options : Options
+    options : SourceOptions
 
     Returns
     -------
@@ -44,7 +46,7 @@ def open_source(location: Location | None, source_kind: str = "auto", options: O
     if source_kind == "demo":
         if split:
             raise SourceError(f"the demo has no splits; omit {split!r}")
-        return Photographs(Options(libjpeg=options.libjpeg))
+        return Photographs(SourceOptions(libjpeg=options.libjpeg))
     if location is None:
         raise SourceError(f"a source of kind {source_kind!r} needs a path")
     for folder in options.follow:

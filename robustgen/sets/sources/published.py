@@ -21,8 +21,8 @@ from robustgen.files.storage import Store
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.arrays import NumberedSource, Rows, UnpackedSource
-from robustgen.sets.sources.base import DEFAULTS, Options, name_source_in_errors
+from robustgen.sets.sources.arrays import ArrayRows, NumberedSource, UnpackedSource
+from robustgen.sets.sources.base import DEFAULTS, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.places import Place, find_place, read_named_files
 
 
@@ -58,7 +58,7 @@ class Cifar(NumberedSource):
     path : path or URL
         The folder cifar-10-batches-py or cifar-100-python, its parent, or the .tar.gz, which is read in
         place.
-    options : Options
+    options : SourceOptions
         The split is "test", the default, or "train": of CIFAR-10, data_batch_1 to data_batch_5 in order.
 
     Raises
@@ -67,7 +67,7 @@ class Cifar(NumberedSource):
         `path` does not exist. From all other methods: it contains no valid batch.
     """
 
-    def _read(self) -> Rows:
+    def _read(self) -> ArrayRows:
         names = [name for each in _EDITIONS for name in (*each.batches[self._split], each.meta)]
         files = read_named_files(self._place, names, _FOLDERS, _MOST_CIFAR_BYTES)
         present = [edition for edition in _EDITIONS if edition.batches[self._split][0] in files]
@@ -89,7 +89,7 @@ class Cifar(NumberedSource):
                 labels.append(
                     _check_labels(_entry(batch, edition.labels, list), len(images[-1]), len(classes))
                 )
-        return Rows(np.concatenate(images), np.concatenate(labels), classes)
+        return ArrayRows(np.concatenate(images), np.concatenate(labels), classes)
 
 
 def is_cifar(place: Place) -> bool:
@@ -152,7 +152,7 @@ class Idx(NumberedSource):
     ----------
     path : path or URL
         A file of images, or its folder.
-    options : Options
+    options : SourceOptions
         The split is "test" or "train". Default: the split of the file, or the test images of a folder.
 
     Raises
@@ -161,13 +161,13 @@ class Idx(NumberedSource):
         `path` does not exist. From all other methods: the split is missing, or a file is damaged.
     """
 
-    def __init__(self, path: Location | Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         place = find_place(path)
         if own := None if place.is_folder else _split_of(place.name):
             self.splits = (own,)
         super().__init__(place, options)
 
-    def _read(self) -> Rows:
+    def _read(self) -> ArrayRows:
         store = self._place.folder if self._place.is_folder else self._place.store
         found = find_images(self._place, self._split)
         if len(found) != 1:
@@ -181,7 +181,7 @@ class Idx(NumberedSource):
         if len(images) != len(labels):
             raise ValueError(f"{labelled}: {len(labels)} labels for {len(images)} images")
         classes = tuple(map(str, range(max(10, int(labels.max()) + 1))))
-        return Rows(images, labels.astype(np.int64), classes, are_numbers=True)
+        return ArrayRows(images, labels.astype(np.int64), classes, are_numbers=True)
 
 
 MNIST: Final = SourceKind(lambda place: any(find_images(place, split) for split in Idx.splits), Idx)
@@ -232,7 +232,7 @@ class MedMnist(UnpackedSource):
     Parameters
     ----------
     path : path or URL
-    options : Options
+    options : SourceOptions
         The split is "test", the default, "train" or "val".
 
     Raises
@@ -243,7 +243,7 @@ class MedMnist(UnpackedSource):
 
     splits = ("test", "train", "val")
 
-    def _read(self) -> Rows:
+    def _read(self) -> ArrayRows:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:
             name = f"{self._split}_images"
             _, shape, dtype = array_files.find_array(archive, name)
@@ -251,7 +251,7 @@ class MedMnist(UnpackedSource):
                 raise ValueError(f"{name}.npy: {dtype} {shape} is not uint8 (N, H, W) or (N, H, W, 3)")
             labels = array_files.read_labels(archive, f"{self._split}_labels")
         # The images need no memory until the first is loaded.
-        return Rows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
+        return ArrayRows(np.broadcast_to(np.uint8(0), shape), *_read_classes(labels, shape[0]))
 
     def _unpack(self, target: BinaryIO) -> None:
         with self._place.store.open(self._place.name) as file, zipfile.ZipFile(file) as archive:

@@ -17,7 +17,7 @@ from robustgen.errors import SourceError
 from robustgen.files.containers.tables import JsonLines, ParquetTable, RowPlace, TabSeparated
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, Options, name_source_in_errors
+from robustgen.sets.sources.base import DEFAULTS, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.files import IndexedSource, SourceListing
 from robustgen.sets.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sets.sources.shards import read_rows
@@ -72,14 +72,14 @@ class CellImage(NamedTuple):
         return next((suffix for mark, suffix in _SIGNATURES.items() if head.startswith(mark)), _OTHER)
 
 
-class Result(NamedTuple):
+class EncodedCell(NamedTuple):
     """Result for an image: its encoded file, unused if the cell names a file, and its suffix."""
 
     data: bytes
     suffix: str
 
 
-Visit = Callable[[CellImage], Result | None]
+Visit = Callable[[CellImage], EncodedCell | None]
 
 
 def list_images(cell: Any) -> list[CellImage]:
@@ -208,7 +208,7 @@ class _Found:
         return False
 
 
-class Table(IndexedSource):
+class TableSource(IndexedSource):
     """Images in columns of tables.
 
     Keys are ``<table>/<row>/<column>.<suffix>``, in lists ``<table>/<row>/<column>/<number>.<suffix>``. If
@@ -218,7 +218,7 @@ class Table(IndexedSource):
     ----------
     files : path or URL
         A table, a folder of tables, or a pattern: ``data/test-*.parquet``.
-    options : Options
+    options : SourceOptions
 
     Raises
     ------
@@ -228,7 +228,9 @@ class Table(IndexedSource):
 
     suffixes = tuple(LAYOUTS)
 
-    def __init__(self, files: Location | Place, options: Options = DEFAULTS, kind: str | None = None) -> None:
+    def __init__(
+        self, files: Location | Place, options: SourceOptions = DEFAULTS, kind: str | None = None
+    ) -> None:
         super().__init__(files, options, kind)
         self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
 
@@ -344,4 +346,4 @@ def find_layout(name: str) -> Layout:
     return LAYOUTS[suffix]
 
 
-TABLES: Final = SourceKind(lambda place: not place.is_folder and place.has_suffix(*TEXT_TABLES), Table)
+TABLES: Final = SourceKind(lambda place: not place.is_folder and place.has_suffix(*TEXT_TABLES), TableSource)

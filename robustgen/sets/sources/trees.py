@@ -13,7 +13,7 @@ from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.files.containers import archives
 from robustgen.pixels.imaging.decode import EXTENSIONS, Complaint, Location, reason_of
-from robustgen.sets.sources.base import DEFAULTS, Options, Reusable, name_source_in_errors
+from robustgen.sets.sources.base import DEFAULTS, Reusable, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.files import Index, SourceListing
 from robustgen.sets.sources.places import ARCHIVES, Place, explain_foreign, find_place
 
@@ -137,11 +137,11 @@ class FolderTree(Reusable):
     Parameters
     ----------
     place : Place
-    options : Options
+    options : SourceOptions
         `follow` names folders outside the folder to which links may lead.
     """
 
-    def __init__(self, place: Place, options: Options = DEFAULTS) -> None:
+    def __init__(self, place: Place, options: SourceOptions = DEFAULTS) -> None:
         self.location, self._store = place.location, place.folder
         self._follow = tuple(map(Path, options.follow))
 
@@ -229,7 +229,7 @@ class ArchiveTree(Index):
 FileTree = FolderTree | ArchiveTree
 
 
-def open_tree(location: Location | Place, options: Options = DEFAULTS) -> FileTree:
+def open_tree(location: Location | Place, options: SourceOptions = DEFAULTS) -> FileTree:
     """Open a folder or an archive; raise a SourceError if it is neither."""
     place = find_place(location)
     if place.has_suffix(*ARCHIVES) and not place.is_folder:

@@ -20,7 +20,7 @@ from robustgen.lab.evaluation.predictions import write
 from robustgen.lab.scores.scoring import score
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.sets.dataset import open_set
-from robustgen.sets.sources.base import Options
+from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.classes import name_folders
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import cli, cli_error, published, slow_after
@@ -207,7 +207,7 @@ def case(request, tmp_path):
 
 def test_labels_are_those_of_the_source(case):
     location, keys, count, outputs = case
-    source = open_source(location, options=Options(**keys))
+    source = open_source(location, options=SourceOptions(**keys))
     assert source.class_count == count and len(source.classes) <= outputs
     for key in source.keys():  # noqa: SIM118
         assert source.label(key) == level(source.load(key)), key

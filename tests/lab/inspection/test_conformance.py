@@ -16,9 +16,9 @@ from robustgen.lab.inspection.conformance import check_executor, check_format, c
 from robustgen.sets.executors.base import Launcher, WorkersLostError, run_job
 from robustgen.sets.executors.jobs import Processes
 from robustgen.sets.formats import FORMATS, Format
-from robustgen.sets.formats.arrays import NPY, Arrays, ArrayWriter
+from robustgen.sets.formats.arrays import NPY, ArraySet, ArrayWriter
 from robustgen.sets.formats.encoders import LosslessEncoder
-from robustgen.sets.formats.trees import Tree, TreeWriter
+from robustgen.sets.formats.trees import TreeSet, TreeWriter
 from robustgen.sets.sources.folder import ImageFolder
 
 # --- formats -------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Credulous(TreeWriter):
         return variant.path(encoded.name), True
 
 
-class OtherLabels(Tree):
+class OtherLabels(TreeSet):
     def labels(self, variant):
         return 1 - super().labels(variant)
 
@@ -85,12 +85,12 @@ def trial(encoder=Trial, writer=TreeWriter, reader=None):
     return Format("Trial", {"c": lambda choices: encoder()}, writer, reader)
 
 
-ARRAYS = Format("Trial", NPY.encoders, Careless, Arrays)
+ARRAYS = Format("Trial", NPY.encoders, Careless, ArraySet)
 
 
 def check_row(monkeypatch, row):
     monkeypatch.setitem(FORMATS._rows, "trial", row)
-    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMATS, "trial": "trial"})
+    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMAT_ROWS, "trial": "trial"})
     check_format("trial")
 
 
@@ -104,7 +104,7 @@ def test_a_format_that_meets_all_requirements_conforms(monkeypatch):
         (trial(OtherPixels), "clean, 10/0.a.png: the pixels are not those of `Encoder.as_read`"),
         (trial(Inverted), "clean, 10/0.a.png: the pixels are not those of the image"),
         (trial(OtherNames), "names are ("),
-        (trial(Numbered), "verify found [Finding(problem='differs'"),
+        (trial(Numbered), "verify found [Finding(kind='differs'"),
         (trial(Numbered, Credulous), "files written by several workers have other bytes: "),
         (trial(reader=OtherLabels), "clean, 10/0.a.png: label is 0, not 1"),
         (ARRAYS, "written without a failed image: "),

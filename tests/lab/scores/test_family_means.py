@@ -16,7 +16,7 @@ from robustgen.lab.scores.results import read_scores
 from robustgen.metrics import ALEXNET_ERROR
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from tests.helpers import cli, cli_error
-from tests.lab.scores.test_score import put_c, scored
+from tests.lab.scores.test_scoring import put_c, scored
 
 
 def score_family(root, family):

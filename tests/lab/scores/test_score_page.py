@@ -20,7 +20,7 @@ from robustgen.sets.dataset import open_set
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
 from tests.lab.inspection.test_pages import LETTERS, OPEN, page_data, resize
-from tests.lab.scores.test_score import put_c, put_p, random_set
+from tests.lab.scores.test_scoring import put_c, put_p, random_set
 
 ROWS = "[...document.querySelectorAll('#means tbody tr')].map((row) => row.querySelector('bdi').textContent)"
 

@@ -15,7 +15,7 @@ from robustgen.pixels.benchmarks.kinds import parse_variant
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.sets.formats.encoders import OriginalEncoder
-from robustgen.sets.sources.table import Result, list_images, replace_images
+from robustgen.sets.sources.table import EncodedCell, list_images, replace_images
 from tests.helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree
 
 pandas = pytest.importorskip("pandas")
@@ -347,7 +347,7 @@ def test_tab_separated_values_are_those_of_the_csv_module():
 
 
 def test_cells_of_all_kinds():
-    data, other = encoded(1), Result(b"new", ".png")
+    data, other = encoded(1), EncodedCell(b"new", ".png")
     cases = {
         b"": b"",
         "": "",

@@ -5,7 +5,7 @@ import pytest
 from scipy.io import savemat
 
 from robustgen.errors import SourceError
-from robustgen.sets.sources.base import Options
+from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import make_c, photo, put_photo
 
@@ -31,7 +31,7 @@ def mat(folder, **arrays):
 
 
 def read(place, **options):
-    source = open_source(place, options=Options(**options))
+    source = open_source(place, options=SourceOptions(**options))
     return np.stack([*map(source.load, source.keys())]), [*map(source.label, source.keys())], source
 
 
@@ -128,7 +128,7 @@ def test_what_is_no_source_of_arrays_is_refused(tmp_path, write, arrays, message
 def test_splits_that_arrays_lack_are_refused(tmp_path):
     for place in (npz(tmp_path, images=IMAGES, labels=LABELS), npy(tmp_path, images=IMAGES, labels=LABELS)):
         with pytest.raises(SourceError, match=r"x_train and y_train|not the array of the split 'train'"):
-            open_source(place, options=Options(split="train")).keys()
+            open_source(place, options=SourceOptions(split="train")).keys()
     (tmp_path / "old.mat").write_bytes(
         b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(124) + b"\x00\x02IM" + bytes(64)
     )

@@ -14,7 +14,7 @@ import pytest
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import open_store
 from robustgen.files.storage.host import HOST_ID
-from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from tests.sets.sources.test_shards import CLASSES, as_rows, labelled, put_parquet, put_shards
@@ -41,7 +41,7 @@ def put_source(root: Path, kind: str) -> Path:
 
 def opened(path: Path, root: Path | str) -> Source:
     """The source at `path`, whose index is cached below `root`."""
-    return open_source(path, options=Options(cache=(open_store(root), "source-index")))
+    return open_source(path, options=SourceOptions(cache=(open_store(root), "source-index")))
 
 
 def ready(path: Path, root: Path) -> Path:

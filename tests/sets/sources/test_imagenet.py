@@ -6,14 +6,19 @@ import pytest
 from PIL import Image
 
 from robustgen.errors import ArgumentError, SourceError
+from robustgen.sets.sources.folder import ImageFolder
+from robustgen.sets.sources.imagenet import TinyImageNet
+from robustgen.sets.sources.opening import open_source
 from robustgen.torch import CorruptedDataset, SourceDataset
 from tests.helpers import cli, cli_error, put_photo
+from tests.sets.sources.test_folder import every_image_is_there, labels_of, put, put_all, write
+from tests.sets.sources.test_trees import assert_alike, files_of, put_zip
 
 FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
 VAL = ("n01440764/ILSVRC2012_val_00000293.JPEG", "n01751748/ILSVRC2012_val_00000001.JPEG")
 
 
-def put(root: Path, *names: str) -> Path:
+def put_photos(root: Path, *names: str) -> Path:
     for name in names:
         put_photo(root / name)
     return root
@@ -23,7 +28,7 @@ def put(root: Path, *names: str) -> Path:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ImageNet as it is often unpacked: train and val, with class folders in each."""
     names = [f"{split}/{name}" for split in ("train", "val") for name in VAL]
-    return put(tmp_path_factory.mktemp("imagenet"), *names)
+    return put_photos(tmp_path_factory.mktemp("imagenet"), *names)
 
 
 @pytest.mark.parametrize("flags", [("--dataset", "imagenet-64"), ("--edition", "imagenet-64")])
@@ -43,7 +48,7 @@ def test_streams_and_torch_follow_the_same_rules(root: Path, tmp_path: Path) -> 
     assert f"did you mean --source {root}/val?" in line
     with pytest.raises(SourceError, match="did you mean"):
         SourceDataset(root)
-    flat = put(tmp_path / "flat", *(Path(name).name for name in VAL))
+    flat = put_photos(tmp_path / "flat", *(Path(name).name for name in VAL))
     with pytest.raises(SourceError, match=r"not in class folders.*classes=False"):
         SourceDataset(flat)
     assert [label for _, label in SourceDataset(flat, classes=False)] == [0, 0]
@@ -74,7 +79,7 @@ def test_folders_of_torchvision_one_level_too_high_are_recognised(root: Path) ->
 
 @pytest.mark.parametrize("stray", ["stray.JPEG", "thumbnails/a.JPEG"])
 def test_images_beside_the_class_folders_shift_no_label(tmp_path: Path, stray: str) -> None:
-    source = put(tmp_path / "val", *VAL, stray)
+    source = put_photos(tmp_path / "val", *VAL, stray)
     flags = ("--source", source, *FEW, "--output", tmp_path / "out", "--dry-run")
     line = cli_error("make-c", "--dataset", "imagenet-64", *flags)
     assert f"{stray!r} is not in a class folder" in line
@@ -82,6 +87,56 @@ def test_images_beside_the_class_folders_shift_no_label(tmp_path: Path, stray: s
 
 
 def test_own_photographs_are_prepared_as_imagenet_is(tmp_path: Path) -> None:
-    source = put(tmp_path / "photos", "cat/a.JPEG", "dog/b.JPEG")
+    source = put_photos(tmp_path / "photos", "cat/a.JPEG", "dog/b.JPEG")
     flags = ("--edition", "imagenet-64", "--source", source, *FEW, "--output", tmp_path / "out")
     assert "2 classes" in cli("make-c", *flags, "--dry-run").stdout
+
+
+# --- Tiny ImageNet -------------------------------------------------------------------------------
+
+TINY = {"val_0.JPEG": "n03444034", "val_1.JPEG": "n04067472", "val_10.JPEG": "n03444034"}
+
+
+TINY_KEYS = ("n03444034/val_0.JPEG", "n03444034/val_10.JPEG", "n04067472/val_1.JPEG")
+
+
+def tiny(root: Path, pattern: str) -> Path:
+    val = root / "tiny-imagenet-200" / "val"
+    put_all(val, *(pattern.format(name=name, wnid=wnid) for name, wnid in TINY.items()))
+    write(val / "val_annotations.txt", "".join(f"{n}\t{w}\t0\t32\t44\t62\n" for n, w in TINY.items()))
+    write(val.parent / "wnids.txt", "\n".join(TINY.values()))
+    put(val.parent / "train/n03444034/images/n03444034_0.JPEG")
+    return val
+
+
+def test_a_list_of_a_thousand_classes_beside_val_is_not_tiny_imagenet(tmp_path: Path) -> None:
+    put(tmp_path / "val" / "n01440764" / "a.JPEG")
+    put(tmp_path / "train" / "n01440764" / "b.JPEG")
+    write(tmp_path / "wnids.txt", "".join(f"n{number:08d}\n" for number in range(1000)))
+    assert type(open_source(tmp_path / "val")) is ImageFolder
+    assert len(open_source(tmp_path).keys()) == 2
+
+
+@pytest.mark.parametrize("pattern", ["images/{name}", "{wnid}/images/{name}", "{wnid}/{name}"])
+def test_tiny_imagenet_has_the_same_keys_in_every_layout(tmp_path: Path, pattern: str) -> None:
+    val = tiny(tmp_path, pattern)
+    (val / "images").mkdir(exist_ok=True)
+    for source in (TinyImageNet(val), TinyImageNet(val.parent), open_source(val), open_source(val.parent)):
+        assert isinstance(source, TinyImageNet)
+        assert source.keys() == TINY_KEYS
+        assert labels_of(source) == [0, 0, 1]
+        assert every_image_is_there(source)
+
+
+def test_a_sorted_tiny_imagenet_without_annotations_is_detected(tmp_path: Path) -> None:
+    val = tiny(tmp_path, "{wnid}/images/{name}")
+    (val / "val_annotations.txt").unlink()
+    assert open_source(val).keys() == open_source(val.parent).keys() == TINY_KEYS
+
+
+def test_the_zip_of_tiny_imagenet(tmp_path: Path) -> None:
+    val = tiny(tmp_path, "images/{name}")
+    put(val.parent / "test/images/test_0.JPEG")
+    source = open_source(put_zip(tmp_path / "tiny-imagenet-200.zip", files_of(tmp_path)))
+    assert isinstance(source, TinyImageNet) and source.keys() == TINY_KEYS
+    assert_alike(source, open_source(val.parent))

@@ -1,18 +1,21 @@
 """Every kind of source as it is recognised: conformance, splits, layouts of other tools, and refusals."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from robustgen.errors import SourceError
+from robustgen.errors import SourceError, UnknownNameError
 from robustgen.lab.inspection.conformance import check_source
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.sets.formats.encoders import encode_lossless
 from robustgen.sets.sources import SOURCES
-from robustgen.sets.sources.base import Options
+from robustgen.sets.sources.base import SourceOptions
+from robustgen.sets.sources.folder import ImageFolder, LabelledFolder
 from robustgen.sets.sources.opening import open_source
 from robustgen.torch import SourceDataset
 from tests.helpers import cli, cli_error, make_c, photo, pictures, put_photo
+from tests.sets.sources.test_folder import flat_imagenet, pairs, write
 from tests.sets.sources.test_published import put_medmnist
 from tests.sets.sources.test_trees import put_tar, put_zip
 from tests.source_writers import WRITERS, write_img2dataset, write_tar
@@ -27,7 +30,7 @@ def test_every_kind_is_checked():
 def open_layout(location, kind, layout):
     if kind == "labelled":
         labels = f"{str(location).rpartition('/')[0]}/labels.txt"
-        return open_source(location, options=Options(labels=labels))
+        return open_source(location, options=SourceOptions(labels=labels))
     # Parquet files are recognised as a source of their own.
     return open_source(location, "table" if layout == "table-parquet" else "auto")
 
@@ -87,11 +90,11 @@ def test_an_archive_has_splits_too(splits, tmp_path, put):
     suffix = "tar" if put is put_tar else "zip"
     archive = put(tmp_path / f"set.{suffix}", files)
     assert "choose one with --split valid" in cli_error("make-c", "--source", archive, *FEW, "--dry-run")
-    source = open_source(archive, options=Options(split="valid"))
+    source = open_source(archive, options=SourceOptions(split="valid"))
     assert source.keys() == ("cat/1.jpg", "owl/2.jpg") and source.classes == ("cat", "owl")
     assert source.read_bytes("owl/2.jpg") == files["set/valid/owl/2.jpg"]
     with pytest.raises(SourceError, match="contains no folder of the split 'test'"):
-        open_source(archive, options=Options(split="test"))
+        open_source(archive, options=SourceOptions(split="test"))
 
 
 # --- layouts of other tools, and formats that are refused -----------------------------------------
@@ -195,3 +198,26 @@ def test_files_of_another_set_of_medmnist_are_refused(tmp_path, name, edition, m
     path, _ = put_medmnist(tmp_path / f"{name}_224.npz", **more)
     flags = ("--dataset", edition, "--source", path, "--output", tmp_path / "out")
     assert message in cli_error("make-c", *flags) and not (tmp_path / "out").exists()
+
+
+def test_open_source_detects_or_refuses(tmp_path: Path) -> None:
+    flat = flat_imagenet(tmp_path)
+    labels = write(tmp_path / "labels.txt", pairs(" "))
+    assert type(open_source(flat)) is ImageFolder
+    assert type(open_source(str(flat), "folder")) is ImageFolder
+    assert type(open_source(flat, options=SourceOptions(labels=labels))) is LabelledFolder
+    assert type(open_source(flat, "labelled", SourceOptions(labels))) is LabelledFolder
+    with pytest.raises(UnknownNameError, match="did you mean 'cifar'"):
+        open_source(flat, "cifer")
+    for path in (tmp_path / "missing", tmp_path / "missing.tar.gz", "nul\0", "x" * 5000):
+        with pytest.raises(SourceError, match=r"missing(\.tar\.gz)?: No|null|too long"):
+            open_source(path)
+    wrong = (
+        (flat, "labelled"),
+        (flat, "folder", SourceOptions(labels)),
+        (None, "folder"),
+        (labels, "folder"),
+    )
+    for arguments in wrong:
+        with pytest.raises(SourceError):
+            open_source(*arguments)

@@ -1,9 +1,15 @@
 """Sources of arrays: IDX files, MedMNIST's archives, CIFAR's training batches; splits; and grey sets."""
 
 import gzip
+import os
 import pickle
 import struct
+import subprocess
+import sys
+import tarfile
 import zipfile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +17,18 @@ import pytest
 from PIL import Image
 
 import robustgen
-from robustgen.errors import SourceError
+from robustgen.errors import ImageError, SourceError
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import item_rng
-from robustgen.sets.sources.base import Options
+from robustgen.sets.sources import published
+from robustgen.sets.sources.base import Source, SourceOptions
+from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
+from robustgen.sets.sources.published import Cifar
 from tests.helpers import cifar_folder, cli, cli_error, errors_of, make_c, photo, put_photo
+from tests.sets.sources.test_folder import labels_of, put_all, write
 from tests.sets.sources.test_shards import put_parquet
+from tests.sets.sources.test_trees import put_tar
 
 QUICK = ("--jobs", "1", "--quiet")
 
@@ -76,15 +87,15 @@ def test_idx_files_plain_and_compressed(tmp_path, mnist):
 def test_the_training_split_of_idx_files(mnist):
     pictures, labels = digits(15, 100)
     for source in (
-        open_source(mnist, options=Options(split="train")),
+        open_source(mnist, options=SourceOptions(split="train")),
         open_source(mnist / "train-images-idx3-ubyte.gz"),
     ):
         assert len(source.keys()) == 15 and source.label("00014") == labels[14]
         assert (source.load("00014")[:, :, 1] == pictures[14]).all()
     with pytest.raises(SourceError, match=r"has no split 'train' \(known: test\)"):
-        open_source(mnist / "t10k-images-idx3-ubyte.gz", options=Options(split="train"))
+        open_source(mnist / "t10k-images-idx3-ubyte.gz", options=SourceOptions(split="train"))
     with pytest.raises(SourceError, match=r"has no split 'val'"):
-        open_source(mnist, options=Options(split="val"))
+        open_source(mnist, options=SourceOptions(split="val"))
 
 
 IMAGES, LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
@@ -204,7 +215,7 @@ def chest(tmp_path_factory):
 @pytest.mark.parametrize("split", ["test", "train", "val"])
 def test_splits_of_medmnist(blood, split):
     path, content = blood
-    source = open_source(path, options=Options(split=split))
+    source = open_source(path, options=SourceOptions(split=split))
     assert [*map(source.label, source.keys())] == content[f"{split}_labels"][:, 0].tolist()
     assert (source.load("00001") == content[f"{split}_images"][1]).all()
     assert source.dimensions("00000") == (224, 224) and source.size("00000") == 224 * 224 * 3
@@ -347,7 +358,7 @@ def put_training(folder):
 def test_the_training_split_of_cifar(tmp_path):
     folder, tests, _ = cifar_folder(tmp_path, images=3)
     pictures = put_training(folder)
-    source = open_source(folder, options=Options(split="train"))
+    source = open_source(folder, options=SourceOptions(split="train"))
     assert (source.images == pictures).all() and source.classes[0] == "class0"
     assert [*map(source.label, source.keys())] == [0, 5, 1, 6, 2, 7, 3, 8, 4, 9]
     assert (open_source(folder).images == tests).all()
@@ -359,7 +370,7 @@ def test_the_training_split_of_cifar(tmp_path):
     assert "another" in error
     (folder / "data_batch_4").unlink()
     with pytest.raises(SourceError, match="data_batch_4: missing"):
-        open_source(folder, options=Options(split="train")).keys()
+        open_source(folder, options=SourceOptions(split="train")).keys()
 
 
 def test_splits_of_parquet_files(tmp_path):
@@ -371,35 +382,312 @@ def test_splits_of_parquet_files(tmp_path):
     ):
         rows = [({"bytes": png, "path": f"{name}.png"}, "cat") for name in names]
         put_parquet(tmp_path / path, rows, pa.string())
-    assert open_source(tmp_path / "flat", options=Options(split="train")).keys() == ("cat/a.png", "cat/b.png")
-    assert open_source(tmp_path / "flat", options=Options(split="test")).keys() == ("cat/c.png",)
+    assert open_source(tmp_path / "flat", options=SourceOptions(split="train")).keys() == (
+        "cat/a.png",
+        "cat/b.png",
+    )
+    assert open_source(tmp_path / "flat", options=SourceOptions(split="test")).keys() == ("cat/c.png",)
     assert len(open_source(tmp_path / "flat").keys()) == 3
-    assert open_source(tmp_path / "deep", options=Options(split="train")).keys() == ("cat/d.png", "cat/e.png")
+    assert open_source(tmp_path / "deep", options=SourceOptions(split="train")).keys() == (
+        "cat/d.png",
+        "cat/e.png",
+    )
     with pytest.raises(SourceError, match="matches no file of the split 'validation'"):
-        open_source(tmp_path / "flat", options=Options(split="validation")).keys()
+        open_source(tmp_path / "flat", options=SourceOptions(split="validation")).keys()
 
 
 def test_splits_of_folders_and_tiny_imagenet(tmp_path):
     put_photo(tmp_path / "photos" / "train" / "cat" / "a.png")
-    assert open_source(tmp_path / "photos", options=Options(split="train")).keys() == ("cat/a.png",)
+    assert open_source(tmp_path / "photos", options=SourceOptions(split="train")).keys() == ("cat/a.png",)
     with pytest.raises(SourceError, match="contains no folder of the split 'val'"):
-        open_source(tmp_path / "photos", options=Options(split="val"))
+        open_source(tmp_path / "photos", options=SourceOptions(split="val"))
     tiny = tmp_path / "tiny-imagenet-200"
     put_photo(tiny / "val" / "images" / "val_0.JPEG")
     put_photo(tiny / "train" / "n01443537" / "images" / "n01443537_0.JPEG")
     (tiny / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn01443537\t0\t0\t9\t9\n")
     assert open_source(tiny).keys() == ("n01443537/val_0.JPEG",)
-    source = open_source(tiny, options=Options(split="train"))
+    source = open_source(tiny, options=SourceOptions(split="train"))
     assert source.keys() == ("n01443537/n01443537_0.JPEG",) and source.load(source.keys()[0]).shape
     with pytest.raises(SourceError, match=r"has no split 'test' \(known: val, train\)"):
-        open_source(tiny, options=Options(split="test"))
+        open_source(tiny, options=SourceOptions(split="test"))
 
 
 def test_sources_without_splits(tmp_path):
     put_photo(tmp_path / "photos" / "a.png")
     (tmp_path / "labels.txt").write_text("a.png cat\n")
     with pytest.raises(SourceError, match="contains no folder of the split 'train'"):
-        open_source(tmp_path / "photos", options=Options(labels=tmp_path / "labels.txt", split="train"))
+        open_source(tmp_path / "photos", options=SourceOptions(labels=tmp_path / "labels.txt", split="train"))
     assert "the demo has no splits" in cli_error(
         "make-c", "--dataset", "demo", "--split", "train", "--output", tmp_path / "out"
     )
+
+
+# --- CIFAR ---------------------------------------------------------------------------------------
+
+ROWS = np.random.default_rng(0).integers(0, 256, (6, 3072), np.uint8)
+
+
+NAMES = [f"class {i}".encode() for i in range(10)]
+
+
+def batch(**changes: Any) -> dict[bytes, Any]:
+    content = {b"data": ROWS, b"labels": [3, 1, 4, 1, 5, 9]}
+    return content | {name.encode(): value for name, value in changes.items()}
+
+
+def cifar10(root: Path, content: object = None, protocol: int = 2, meta: bool = True) -> Path:
+    folder = root / "cifar-10-batches-py"
+    write(folder / "test_batch", pickle.dumps(content or batch(), protocol))
+    if meta:
+        write(folder / "batches.meta", pickle.dumps({b"label_names": NAMES}, protocol))
+    return folder
+
+
+def cifar100(root: Path) -> Path:
+    folder = root / "cifar-100-python"
+    content = {b"data": ROWS, b"fine_labels": [99, 0, 1, 2, 3, 4], b"coarse_labels": [0] * 6}
+    write(folder / "test", pickle.dumps(content, 2))
+    return folder
+
+
+def members(folder: Path) -> dict[str, bytes]:
+    return {f"{folder.name}/{path.name}": path.read_bytes() for path in folder.iterdir()}
+
+
+def check_cifar10(source: Source) -> None:
+    assert isinstance(source, Cifar)
+    assert source.keys() == ("00000", "00001", "00002", "00003", "00004", "00005")
+    assert source.classes == tuple(name.decode() for name in NAMES)
+    assert source.label("00005") == 9 and labels_of(source) == [3, 1, 4, 1, 5, 9]
+    assert source.size("00005") == 3072
+    assert source.images.shape == (6, 32, 32, 3) and source.images.dtype == np.uint8
+    image = source.load("00004")
+    assert image.flags.c_contiguous and image.flags.writeable
+    assert (image[:, :, 2] == ROWS[4, 2048:].reshape(32, 32)).all()
+    assert source.refused() == {}
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4])
+def test_cifar10_folder_parent_and_archive(tmp_path: Path, protocol: int) -> None:
+    folder = cifar10(tmp_path / "data", protocol=protocol)
+    packed = put_tar(tmp_path / "cifar-10-python.tar.gz", members(folder), "w:gz")
+    for path in (folder, folder.parent, packed):
+        check_cifar10(open_source(path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cifar-10-python.tar.gz", "data"]
+
+
+def as_python_2(content: dict[bytes, Any]) -> bytes:
+    """The batch as Python 2 pickled it: strings of bytes, and NumPy by its old module name."""
+    data, labels = content[b"data"].tobytes(), content[b"labels"]
+
+    def string(value: bytes) -> bytes:
+        return b"T" + len(value).to_bytes(4, "little") + value
+
+    shape = b"".join(b"M" + n.to_bytes(2, "little") for n in content[b"data"].shape)
+    dtype = b"cnumpy\ndtype\n(" + string(b"u1") + b"K\x00K\x01tR(K\x03" + string(b"|")
+    dtype += b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    array = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00t" + string(b"b") + b"tR"
+    array += b"(K\x01(" + shape + b"t" + dtype + b"\x89" + string(data) + b"tb"
+    numbers = b"](" + b"".join(b"K" + bytes([label]) for label in labels) + b"e"
+    return b"\x80\x02}(" + string(b"data") + array + string(b"labels") + numbers + b"u."
+
+
+def test_batches_pickled_by_python_2_and_by_columns(tmp_path: Path) -> None:
+    folder = cifar10(tmp_path, batch(data=np.asfortranarray(ROWS)))
+    check_cifar10(Cifar(folder))
+    write(folder / "test_batch", as_python_2(batch()))
+    check_cifar10(Cifar(folder))
+
+
+def test_cifars_without_names(tmp_path: Path) -> None:
+    source = open_source(cifar100(tmp_path))
+    assert source.label("00000") == 99 and source.classes == tuple(map(str, range(100)))
+    assert Cifar(cifar10(tmp_path, meta=False)).classes == tuple("0123456789")
+
+
+def test_an_archive_with_folders_called_train_and_test_is_not_cifar(tmp_path: Path) -> None:
+    put_all(tmp_path / "photos", "train/a.png", "test/b.png")
+    # Unlike the other archives, it has entries for folders.
+    with tarfile.open(tmp_path / "photos.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "photos", "photos")
+    source = open_source(tmp_path / "photos.tar.gz")
+    assert type(source) is ImageFolder and source.keys() == ("test/b.png", "train/a.png")
+
+
+def test_both_cifars_in_one_place_or_none(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="neither test_batch nor test"):
+        Cifar(tmp_path).keys()
+    cifar10(tmp_path)
+    cifar100(tmp_path)
+    with pytest.raises(SourceError, match="both CIFARs"):
+        Cifar(tmp_path).keys()
+
+
+@pytest.mark.parametrize("key", ["6", "00006", "000001", "-0001", "a", "", "²", "0000\uff11"])
+def test_unknown_cifar_keys(tmp_path: Path, key: str) -> None:
+    source = Cifar(cifar10(tmp_path))
+    for ask in (source.load, source.label, source.size):
+        with pytest.raises(ImageError):
+            ask(key)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([1, 2], "b'data' is missing"),
+        ({"data": ROWS, "labels": [0] * 6}, "b'data' is missing"),
+        (batch(data=ROWS.tolist()), "b'data' is missing or of the wrong type"),
+        (batch(data=ROWS.astype(np.int16)), "uint8"),
+        (batch(data=ROWS[:, :3000]), "3072"),
+        (batch(data=ROWS[0]), "3072"),
+        (batch(data=ROWS[:0], labels=[]), "3072"),
+        (batch(labels=[0, 1]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, 10]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, -1]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, 5.0]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=[0, 1, 2, 3, 4, True]), "the labels are not 6 integers from 0 to 9"),
+        (batch(labels=None), "b'labels'"),
+    ],
+)
+def test_malformed_batches(tmp_path: Path, content: object, reason: str) -> None:
+    with pytest.raises(SourceError, match=r"cifar-10-batches-py: test_batch: ") as caught:
+        Cifar(cifar10(tmp_path, content, protocol=4)).keys()
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", ""),
+        (b"\x80\x02", ""),
+        (b"no pickle at all", ""),
+        (as_python_2(batch())[:-500], ""),
+        (b"cbuiltins\neval\n.", "global builtins.eval"),
+        (b"cnumpy\nload\n.", "global numpy.load"),
+        (b"cnumpy.core.multiarray\nscalar\n.", "global numpy.core.multiarray.scalar"),
+        (b"cos\nsystem\n.", "global os.system"),
+    ],
+)
+def test_broken_and_malicious_pickles_are_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+    folder = cifar10(tmp_path)
+    write(folder / "test_batch", content)
+    with pytest.raises(SourceError, match=f"test_batch: .*{reason}"):
+        Cifar(folder).keys()
+
+
+REFUSALS = """
+import resource, sys
+from robustgen.sets.sources.published import Cifar
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (40, 40))
+for path in sys.argv[1:]:
+    try:
+        print(Cifar(path).keys())
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+PICKLE_BOMBS = {
+    "a far place in the memo": (b"\x80\x02K\x01r\x00\x00\x00\x10.", "b'data' is missing"),
+    "one text encoded again and again": (
+        b"\x80\x02](c_codecs\nencode\nq\x00X\x00\x00\x10\x00" + b"a" * (1 << 20) + b"q\x01"
+        b"" + b"h\x00h\x01h\x01\x86R" * 2000 + b"e.",
+        "more than 536870912 bytes of text",
+    ),
+    "millions of lists": (b"\x80\x02(" + b"]" * 3_000_000 + b"l.", "more than 2000000 steps"),
+}
+
+
+def test_names_of_classes_that_are_none(tmp_path: Path) -> None:
+    folder = cifar10(tmp_path)
+    for names in (NAMES[:9], [*NAMES[:9], b"x" * 1000], [*NAMES[:9], 10]):
+        write(folder / "batches.meta", pickle.dumps({b"label_names": names}, 2))
+        with pytest.raises(SourceError, match=r"batches\.meta: these are not the names of 10 classes"):
+            Cifar(folder).keys()
+
+
+def tar_header(kind: bytes, size: int) -> bytes:
+    info = tarfile.TarInfo("x")
+    info.type = kind
+    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\x80" + size.to_bytes(11, "big") if size >= 0 else b"\xff" * 12
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header)
+
+
+TAR_BOMBS = (
+    (tarfile.XHDTYPE, 3 << 30, "header of 3221225472 bytes"),
+    (tarfile.XGLTYPE, 3 << 30, "header of 3221225472 bytes"),
+    (tarfile.GNUTYPE_LONGNAME, 3 << 30, "header of 3221225472 bytes"),
+    (tarfile.GNUTYPE_SPARSE, 512, "sparse file"),
+    (tarfile.REGTYPE, -1, "member of -1 bytes"),
+    (tarfile.REGTYPE, 1 << 40, "unpacks to more than"),
+)
+
+
+def test_bombs_are_refused_at_once(tmp_path: Path) -> None:
+    """An interpreter with 1 GB of memory and 40 processor seconds refuses all of them."""
+    reasons = {}
+    for number, (content, reason) in enumerate(PICKLE_BOMBS.values()):
+        folder = cifar10(tmp_path / str(number))
+        write(folder / "test_batch", content)
+        reasons[folder] = f"test_batch: {reason}"
+    for number, (kind, size, reason) in enumerate(TAR_BOMBS):
+        path = tmp_path / f"{number}.tar.gz"
+        path.write_bytes(gzip.compress(tar_header(kind, size) + bytes(1 << 20), 1))
+        reasons[path] = f".tar.gz: {reason}"
+    command = [sys.executable, "-c", REFUSALS, *map(str, reasons)]
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    for said, reason in zip(done.stdout.splitlines(), reasons.values(), strict=True):
+        assert said.startswith("SourceError") and reason in said
+
+
+def test_members_that_leave_the_archive_are_ignored(tmp_path: Path) -> None:
+    names = (
+        "../test_batch",
+        "a/../../test_batch",
+        f"{tmp_path}/x/test_batch",
+        "test_batch",
+        "a/x/../test_batch",
+    )
+    good = members(cifar10(tmp_path / "data"))
+    packed = put_tar(tmp_path / "c.tar.gz", dict.fromkeys(names, b"bad") | good, "w:gz")
+    before = sorted(tmp_path.rglob("*"))
+    check_cifar10(Cifar(packed))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_giant_batches_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "_MOST_CIFAR_BYTES", 100)
+    folder = cifar10(tmp_path)
+    for path in (folder, put_tar(tmp_path / "c.tar.gz", members(folder), "w:gz")):
+        with pytest.raises(SourceError, match="has more than 100 bytes"):
+            Cifar(path).keys()
+
+
+def test_broken_archives(tmp_path: Path) -> None:
+    packed = put_tar(tmp_path / "c.tar.gz", members(cifar10(tmp_path)), "w:gz")
+    for content in (b"", b"no archive", packed.read_bytes()[:-3000]):
+        path = write(tmp_path / "broken.tar.gz", content)
+        with pytest.raises(SourceError, match=r"broken\.tar\.gz: "):
+            Cifar(path).keys()
+
+
+def test_a_changed_batch_is_read_again(tmp_path: Path) -> None:
+    folder = cifar10(tmp_path)
+    assert Cifar(folder).label("00000") == 3
+    cifar10(tmp_path, batch(labels=[7] * 6))
+    os.utime(folder / "test_batch", (1, 1))
+    assert Cifar(folder).label("00000") == 7
+
+
+def test_a_batch_is_read_once_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Cifar(cifar10(tmp_path))
+    image = source.load("00000")
+    packed = pickle.dumps(source)
+    assert len(packed) < 1500 and (pickle.loads(packed).load("00000") == image).all()
+    monkeypatch.setattr(published, "unpickle", None)
+    assert (pickle.loads(packed).load("00000") == image).all()

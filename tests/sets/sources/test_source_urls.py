@@ -10,7 +10,7 @@ from PIL import Image
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import Store, open_store
-from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import photo
@@ -83,7 +83,7 @@ def test_a_webdataset(
     url = upload(shards, remote.folder("shards")) + f"/{pattern}" * bool(pattern)
     state = open_store(tmp_path / "state")
     for _ in range(2):
-        source = open_source(url, options=Options(cache=(state, "source-index")))
+        source = open_source(url, options=SourceOptions(cache=(state, "source-index")))
         source.make_ready()
         check(source, ImageFolder(folder), url)
 
@@ -106,7 +106,7 @@ def test_files_of_a_web_server(
     state = open_store(tmp_path / "state")
     for name in ("a.tar", "a.zip", "val-{000000..000001}.tar", "val-{000000,000001}.tar"):
         check(open_source(f"{url}/{name}"), ImageFolder(folder), f"{url}/{name}")
-    source = open_source(f"{url}/a.tar", options=Options(cache=(state, "source-index")))
+    source = open_source(f"{url}/a.tar", options=SourceOptions(cache=(state, "source-index")))
     source.make_ready()
     handler.requests.clear()
     again = pickle.loads(pickle.dumps(source))
@@ -161,7 +161,7 @@ def test_a_source_that_vanishes_in_the_middle(
 
 
 def test_an_archive_that_changes_between_runs(remote: Store, tmp_path: Path, png: bytes) -> None:
-    url, options = f"{remote.location}/a.tar", Options(cache=(open_store(tmp_path / "state"), "index"))
+    url, options = f"{remote.location}/a.tar", SourceOptions(cache=(open_store(tmp_path / "state"), "index"))
     for name in ("n01/old.png", "n05/new.png"):
         remote.put("a.tar", put_tar(tmp_path / "a.tar", {name: png}).read_bytes())
         source = open_source(url, options=options)

@@ -21,7 +21,7 @@ from scipy.io import savemat
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import open_store
-from robustgen.sets.sources.base import Options, Source
+from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.classes import sort_classes
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
@@ -103,7 +103,7 @@ def test_pickled_sources_of_archives_work_elsewhere(
     tmp_path: Path, files: dict[str, bytes], name: str
 ) -> None:
     index = open_store(tmp_path / "state"), "source-index"
-    source = open_source(PACKERS[name](tmp_path / name, files), options=Options(cache=index))
+    source = open_source(PACKERS[name](tmp_path / name, files), options=SourceOptions(cache=index))
     source.make_ready()
     key = source.keys()[1]
     packed = pickle.dumps(source)
@@ -382,11 +382,11 @@ def test_the_devkit_tells_the_classes_of_imagenet(tmp_path: Path) -> None:
     kit = tmp_path / "ILSVRC2012_devkit_t12.tar.gz"
     with tarfile.open(kit, "w:gz") as tar:
         tar.add(data.parent, data.parent.name)
-    expected = open_source(flat, options=Options(labels=kit))
+    expected = open_source(flat, options=SourceOptions(labels=kit))
     assert expected.keys() == KEYS
     for labels in (kit, data.parent, data, data / "ILSVRC2012_validation_ground_truth.txt"):
         for root in (flat, images):
-            assert_alike(open_source(root, options=Options(labels=labels)), expected)
+            assert_alike(open_source(root, options=SourceOptions(labels=labels)), expected)
 
 
 def test_the_ground_truth_alone_is_refused(tmp_path: Path) -> None:
@@ -401,16 +401,16 @@ def test_the_ground_truth_alone_is_refused(tmp_path: Path) -> None:
 def test_devkits_that_are_none(tmp_path: Path) -> None:
     flat, data = put_photos(tmp_path / "flat", "a.JPEG", "b.JPEG"), devkit(tmp_path)
     with pytest.raises(SourceError, match=r"2 refused, 'a\.JPEG': no label in "):
-        open_source(flat, options=Options(labels=data)).keys()
+        open_source(flat, options=SourceOptions(labels=data)).keys()
     (data / "meta.mat").write_bytes(b"nonsense")
     with pytest.raises(SourceError, match=r"meta\.mat is not the devkit's"):
-        open_source(put_photos(tmp_path / "x", *FLAT), options=Options(labels=data)).keys()
+        open_source(put_photos(tmp_path / "x", *FLAT), options=SourceOptions(labels=data)).keys()
     (data / "meta.mat").unlink()
     with pytest.raises(SourceError, match=r"contains no meta\.mat"):
-        open_source(flat, options=Options(labels=data)).keys()
+        open_source(flat, options=SourceOptions(labels=data)).keys()
     kit = put_tar(tmp_path / "devkit.tar.gz", {"x": b""}, "w:gz")
     with pytest.raises(SourceError, match="contains no ILSVRC2012_validation_ground_truth"):
-        open_source(flat, options=Options(labels=kit)).keys()
+        open_source(flat, options=SourceOptions(labels=kit)).keys()
 
 
 def test_flat_imagenet_needs_labels_unless_classes_are_waived(tmp_path: Path) -> None:
@@ -448,12 +448,12 @@ def test_links_are_followed_to_places_that_are_named(tmp_path: Path) -> None:
     put_photos(few, "n04/d.png")
     (few / "n04" / "e.png").symlink_to(big / "n02" / "b.png")
     assert ImageFolder(few).keys() == ("n04/d.png",)
-    assert open_source(few, options=Options(follow=[tmp_path / "elsewhere"])).keys() == ("n04/d.png",)
-    source = open_source(few, options=Options(follow=[big]))
+    assert open_source(few, options=SourceOptions(follow=[tmp_path / "elsewhere"])).keys() == ("n04/d.png",)
+    source = open_source(few, options=SourceOptions(follow=[big]))
     assert source.keys() == ("n01/a.png", "n03/c.png", "n04/d.png", "n04/e.png")
     assert source.refused() == {}
     with pytest.raises(SourceError, match=r"follow_links: .*/moer: the folder does not exist"):
-        open_source(few, options=Options(follow=[big, tmp_path / "moer"]))
+        open_source(few, options=SourceOptions(follow=[big, tmp_path / "moer"]))
     more = ("--corruptions", "contrast", "--severities", "1", "--no-clean", "--output", tmp_path / "out")
     done = cli("make-c", "--source", few, *more, status=1)
     assert "'n01': symlink that leaves the source (the key follow_links allows its target)" in done.stderr

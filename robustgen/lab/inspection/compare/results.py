@@ -22,7 +22,7 @@ from robustgen.pixels.imaging.similarity import Alignment, Reference, mean_squar
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.base import WrittenSet
-from robustgen.sets.formats.trees import SequenceFolder, Tree
+from robustgen.sets.formats.trees import SequenceFolder, TreeSet
 from robustgen.sets.sources.base import Source
 from robustgen.settings.inspecting import Comparing
 
@@ -61,7 +61,7 @@ class Side:
             # Variants share their names if possible: 50 000 in each of 75 would take a gigabyte.
             self._keys[folder] = next((each for each in self._keys.values() if each == keys), keys)
             # A folder needs no listing to load an image.
-            listed = not isinstance(self.written, Tree)
+            listed = not isinstance(self.written, TreeSet)
             self._sources[folder] = source if listed else self.written.open(self.variants[folder])
         return self._keys[folder]
 
@@ -72,7 +72,7 @@ class Side:
 
     def size(self, folder: str, key: str) -> float:
         """Return the bytes of the file, or of all frames; NaN if the image has no file."""
-        return float(self.source(folder).size(key)) if isinstance(self.written, Tree) else math.nan
+        return float(self.source(folder).size(key)) if isinstance(self.written, TreeSet) else math.nan
 
 
 def open_clean_side(root: str | Path) -> Side:
@@ -84,7 +84,7 @@ def open_clean_side(root: str | Path) -> Side:
         check_folder(store)
     except SourceError as error:
         raise SourceError(f"--clean-images {error}") from None
-    side = Side(Tree(store, "c", {}, {CLEAN_VARIANT: ""}))
+    side = Side(TreeSet(store, "c", {}, {CLEAN_VARIANT: ""}))
     if not side.keys(CLEAN):
         raise SourceError(f"--clean-images {root}: contains no images")
     return side

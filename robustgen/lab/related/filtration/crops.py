@@ -13,7 +13,7 @@ SHARE: Final = 0.875
 
 
 @dataclass(frozen=True)
-class Geometry:
+class CropSizes:
     """Resizing and cropping of an image.
 
     Attributes
@@ -50,6 +50,6 @@ class Geometry:
         return np.stack([*crop_ten(self.resize(image), self.width, self.height)])
 
 
-def geometry(height: int, width: int, shorter: int | None = None) -> Geometry:
+def geometry(height: int, width: int, shorter: int | None = None) -> CropSizes:
     """Return the geometry of crops of that size; `shorter` defaults to the crop's size / 0.875."""
-    return Geometry(height, width, shorter or round(max(height, width) / SHARE))
+    return CropSizes(height, width, shorter or round(max(height, width) / SHARE))

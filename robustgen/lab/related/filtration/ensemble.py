@@ -16,7 +16,7 @@ from robustgen.lab.models import preprocessing as presets
 from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Preprocessing
-from robustgen.lab.related.filtration.crops import Geometry, geometry
+from robustgen.lab.related.filtration.crops import CropSizes, geometry
 from robustgen.lab.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.metrics import softmax
 from robustgen.pixels.imaging.arrays import Rgb
@@ -25,9 +25,9 @@ from robustgen.settings.class_lists import read_classes
 from robustgen.settings.models import Runtime
 from robustgen.settings.related import Filtering
 
-Outputs = Literal["logits", "probabilities"]
+OutputForm = Literal["logits", "probabilities"]
 # Settings that decide the input of a model: crops, and cleaning before them.
-View = tuple[Geometry, Cleaning | None]
+View = tuple[CropSizes, Cleaning | None]
 Crops = dict[View, Rgb]
 
 USUAL_SIDE: Final = 224
@@ -42,7 +42,7 @@ class Member:
     label : str
         File name, made unique among the models.
     classifier : Classifier
-    geometry : Geometry
+    geometry : CropSizes
     names : tuple of str
         Class folders in the order of the outputs.
     outputs : {"logits", "probabilities"}
@@ -50,9 +50,9 @@ class Member:
 
     label: str
     classifier: Classifier
-    geometry: Geometry
+    geometry: CropSizes
     names: tuple[str, ...]
-    outputs: Outputs
+    outputs: OutputForm
 
     @property
     def view(self) -> View:
@@ -259,7 +259,7 @@ def _member(
     return Member(label, classifier, shape, names, outputs)
 
 
-def _geometry(classifier: Classifier, shorter: int | None) -> Geometry:
+def _geometry(classifier: Classifier, shorter: int | None) -> CropSizes:
     model, own = classifier.model, classifier.preprocessing
     layout = model.layout(own.layout)
     height, width = own.input_size or model.sides(layout)

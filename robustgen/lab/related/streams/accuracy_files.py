@@ -20,7 +20,7 @@ from robustgen.files.storage import locate
 from robustgen.files.text_files import parse_object
 from robustgen.lab.related.streams.ccc import (
     AccuracyTable,
-    Cell,
+    StreamCell,
     interpolate_table,
     list_corruptions,
     list_measurements,
@@ -41,14 +41,14 @@ class Measurements:
         Baseline of the runs whose corruptions are measured.
     severities : tuple of float
         The grid.
-    measured : dict of Cell to float
+    measured : dict of StreamCell to float
         Accuracies in %.
     """
 
     made_of: Mapping[str, Any]
     baseline: float
     severities: tuple[float, ...]
-    measured: dict[Cell, float]
+    measured: dict[StreamCell, float]
 
     def settings(self) -> dict[str, Any]:
         """Return everything but the accuracies."""
@@ -70,7 +70,7 @@ def parse_measurements(content: Mapping[str, Any]) -> Measurements:
     """
     known = {*list_corruptions(40), ""}
     try:
-        rows = [(Cell(*row[:-1]), float(row[-1])) for row in content["measured"]]
+        rows = [(StreamCell(*row[:-1]), float(row[-1])) for row in content["measured"]]
         severities = tuple(float(each) for each in content["severities"])
         baseline, made_of = float(content["baseline"]), dict(content["made_of"])
     except (KeyError, TypeError, ValueError, IndexError) as error:

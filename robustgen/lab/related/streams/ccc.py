@@ -103,7 +103,7 @@ def find_path(accuracies: Accuracies, baseline: float) -> list[tuple[int, int]]:
     return path
 
 
-class Cell(NamedTuple):
+class StreamCell(NamedTuple):
     """A part of the run with the same two corruptions at the same severities."""
 
     first: str
@@ -112,7 +112,7 @@ class Cell(NamedTuple):
     second_severity: float
 
 
-def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[Cell]:
+def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[StreamCell]:
     """Yield the endless cells of a run.
 
     Raises
@@ -124,7 +124,7 @@ def walk(table: AccuracyTable, baseline: float, seed: int) -> Iterator[Cell]:
     for pair in itertools.pairwise(draw_corruptions(baseline, seed)):
         if pair not in table:
             raise ArgumentError(f"accuracy table has no pair of {pair[0]} and {pair[1]}")
-        yield from (Cell(pair[0], i / 4, pair[1], j / 4) for i, j in paths(pair))
+        yield from (StreamCell(pair[0], i / 4, pair[1], j / 4) for i, j in paths(pair))
 
 
 class CccStep(NamedTuple):
@@ -134,13 +134,13 @@ class CccStep(NamedTuple):
     ----------
     image : int
         Index of the source image.
-    cell : Cell
+    cell : StreamCell
     seed : tuple of int
         Seed of its flip, its crop and its noise.
     """
 
     image: int
-    cell: Cell
+    cell: StreamCell
     seed: tuple[int, ...]
 
 
@@ -191,7 +191,7 @@ class CccRun:
         return min(self.speed, self.sources)
 
     @cached_property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[StreamCell, ...]:
         """Return all cells, in order."""
         count = -(-self.images // self.images_per_cell)
         return tuple(itertools.islice(walk(self.table, self.baseline, self.seed), count))
@@ -212,7 +212,7 @@ def _shuffle(run: tuple[int, ...], sources: int) -> npt.NDArray[np.int64]:
     return np.random.Generator(np.random.PCG64(run)).permutation(sources)
 
 
-class Geometry(NamedTuple):
+class CropGeometry(NamedTuple):
     """The part of a source image in a step.
 
     Attributes
@@ -227,11 +227,11 @@ class Geometry(NamedTuple):
     box: tuple[int, int, int, int]
 
 
-def draw_geometry(step: CccStep, width: int, height: int) -> tuple[Geometry, np.random.Generator]:
+def draw_geometry(step: CccStep, width: int, height: int) -> tuple[CropGeometry, np.random.Generator]:
     """Draw the view of `step` for an image of that size; return also the generator of its noise."""
     rng = np.random.Generator(np.random.PCG64((*step.seed, 1)))
     flip = bool(rng.random() < 0.5)
-    return Geometry(flip, draw_crop(width, height, rng)), rng
+    return CropGeometry(flip, draw_crop(width, height, rng)), rng
 
 
 def make_image(step: CccStep, image: Decoded) -> Rgb:
@@ -289,7 +289,7 @@ def name_sample(index: int) -> tuple[str, str]:
     return f"serial_{file:05d}.tar", f"sample_{number}"
 
 
-def format_info(wnid: str, file: str, cell: Cell) -> str:
+def format_info(wnid: str, file: str, cell: StreamCell) -> str:
     """Return the text of a sample's member ``.info``, as in the published shards."""
     values = {"dir": wnid, "name": file, "n1": cell.first, "s1": cell.first_severity}
     values |= {"n2": cell.second, "s2": cell.second_severity}
@@ -325,7 +325,7 @@ def read_table(arrays: Mapping[str, Any]) -> dict[tuple[str, str], Accuracies]:
     return table
 
 
-def list_measurements(baseline: float, severities: tuple[float, ...]) -> list[Cell]:
+def list_measurements(baseline: float, severities: tuple[float, ...]) -> list[StreamCell]:
     """List the measurements for a table on a coarse grid of `severities`: all pairs at all severities.
 
     A single corruption comes once, as the first of its cell; the second then has no name.
@@ -336,21 +336,21 @@ def list_measurements(baseline: float, severities: tuple[float, ...]) -> list[Ce
     return [*dict.fromkeys(found)]
 
 
-def _simplify(first: str, one: float, second: str, other: float) -> Cell:
+def _simplify(first: str, one: float, second: str, other: float) -> StreamCell:
     """Return the cell, without the corruptions whose severity is 0."""
     if not one:
         first, one, second, other = second, other, "", 0.0
-    return Cell(first if one else "", one, second if other else "", other)
+    return StreamCell(first if one else "", one, second if other else "", other)
 
 
 def interpolate_table(
-    measured: Mapping[Cell, float], baseline: float, severities: tuple[float, ...]
+    measured: Mapping[StreamCell, float], baseline: float, severities: tuple[float, ...]
 ) -> dict[tuple[str, str], Accuracies]:
     """Return a table, interpolated linearly between the `severities` of `list_measurements`.
 
     Parameters
     ----------
-    measured : mapping of Cell to float
+    measured : mapping of StreamCell to float
         Accuracies in %.
     severities : tuple of float
         Ascending, from 0 to 5.

@@ -25,7 +25,7 @@ from robustgen.lab.models.base import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_preprocessing
 from robustgen.lab.related.streams.accuracy_files import Measurements, parse_measurements
-from robustgen.lab.related.streams.ccc import QUALITY, Cell, apply_corruption, list_measurements
+from robustgen.lab.related.streams.ccc import QUALITY, StreamCell, apply_corruption, list_measurements
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.imaging.jpeg import round_trip
 from robustgen.sets.dataset.outputs import name_output_in_errors
@@ -58,7 +58,7 @@ class ImageJob:
 
     source: Items[Any]
     key: str
-    cells: tuple[Cell, ...]
+    cells: tuple[StreamCell, ...]
     seed: int
     view: Preprocessing
 
@@ -147,7 +147,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
 
 def _measure_missing(table: "_Table", run: "_MeasuringRun", images: int) -> int:
     """Have all units measured by this run or others; return the number of accuracies of this run."""
-    units, known, made = dict[str, list[Cell]](), table.read(), dict[Cell, float]()
+    units, known, made = dict[str, list[StreamCell]](), table.read(), dict[StreamCell, float]()
     for cell in table.cells:
         if cell not in known:
             units.setdefault(f"{cell.first or 'clean'}-{cell.first_severity:g}", []).append(cell)
@@ -201,20 +201,20 @@ class _Table:
         except (OSError, ValueError) as error:
             raise AnotherSetError(f"{self.output}: {error}. {START_OVER}") from error
 
-    def read(self) -> dict[Cell, float]:
+    def read(self) -> dict[StreamCell, float]:
         """Return what all runs have measured, in the order of the cells."""
         # In this order, because a run that ends writes the file, and then deletes the records.
         records = [record for _, record in self.ledger.read_records() if record]
         known = dict((self._parse() or self.wanted).measured)
         for record in records:
-            known |= {Cell(*row[:-1]): row[-1] for row in record.values["measured"]}
+            known |= {StreamCell(*row[:-1]): row[-1] for row in record.values["measured"]}
         return {cell: known[cell] for cell in self.cells if cell in known}
 
-    def has(self, unit: str, cells: Sequence[Cell]) -> bool:
+    def has(self, unit: str, cells: Sequence[StreamCell]) -> bool:
         """Return whether any run has measured the `cells` of a unit."""
         return self.ledger.has_record(unit) or (self._parse() or self.wanted).measured.keys() >= {*cells}
 
-    def add(self, unit: str, measured: Mapping[Cell, float]) -> None:
+    def add(self, unit: str, measured: Mapping[StreamCell, float]) -> None:
         """Record the measurements of a unit, and write the file."""
         rows = [[*cell, accuracy] for cell, accuracy in measured.items()]
         self.ledger.put_record(unit, Record(values={"measured": rows}))
@@ -251,7 +251,7 @@ class _MeasuringRun:
         """Run the model on the first usable image, to check now that they match."""
         self._source.make_ready()
         for key in self._labels:
-            shown = self._job(key, (Cell("", 0, "", 0),)).run(Reporter())
+            shown = self._job(key, (StreamCell("", 0, "", 0),)).run(Reporter())
             if shown.pixels is not None:
                 break
             self.failures[key] = shown.reason
@@ -263,10 +263,10 @@ class _MeasuringRun:
             name = self._classifier.model.name
             raise SourceError(f"{self._source.location}: has more classes than the {classes} of {name}")
 
-    def _job(self, key: str, cells: tuple[Cell, ...]) -> ImageJob:
+    def _job(self, key: str, cells: tuple[StreamCell, ...]) -> ImageJob:
         return ImageJob(self._source, key, cells, self._seed, self._classifier.preprocessing)
 
-    def measure(self, cells: tuple[Cell, ...], meter: Meter) -> list[float]:
+    def measure(self, cells: tuple[StreamCell, ...], meter: Meter) -> list[float]:
         """Return the accuracies in % in the `cells` of a unit."""
         hits, seen, keys = np.zeros(len(cells), np.int64), 0, [*self._labels]
         size = _AHEAD * self._workers

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from robustgen.errors import ArgumentError
 from robustgen.files.text_files import parse_json
-from robustgen.lab.related.streams.ccc import CccRun, CccStep, Cell, Geometry, draw_geometry
+from robustgen.lab.related.streams.ccc import CccRun, CccStep, CropGeometry, StreamCell, draw_geometry
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from robustgen.sets.sources.base import Items
 
@@ -134,15 +134,15 @@ class CccRow(NamedTuple):
     seed: Sequence[int]
 
     @property
-    def geometry(self) -> Geometry:
+    def geometry(self) -> CropGeometry:
         """Return the part of the source image to show."""
         left, upper, right, lower = self.box
-        return Geometry(self.flip, (left, upper, right, lower))
+        return CropGeometry(self.flip, (left, upper, right, lower))
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> StreamCell:
         """Return both corruptions, with their severities."""
-        return Cell(self.n1, self.s1, self.n2, self.s2)
+        return StreamCell(self.n1, self.s1, self.n2, self.s2)
 
     def step(self, image: int) -> CccStep:
         """Return the step number `index`, which shows this image."""

@@ -47,7 +47,7 @@ class BroadType(NamedTuple):
     word: str
 
 
-class Place(NamedTuple):
+class SplitPlace(NamedTuple):
     """Type and split of a subtype: the number of its broad type, and ``"seen"`` or ``"unseen"``."""
 
     type: int
@@ -60,7 +60,7 @@ def broad_types() -> tuple[BroadType, ...]:
     return tuple(BroadType(name, **entry) for name, entry in read_yaml(_HERE / "types.yaml").items())
 
 
-def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, Place]:
+def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: WordNet) -> dict[str, SplitPlace]:
     """Return type and split of every subtype of `types`, by WordNet id.
 
     Parameters
@@ -78,12 +78,12 @@ def assign_places(types: Iterable[BroadType], seen: Iterable[str], wordnet: Word
     """
     types, known = tuple(types), frozenset(seen)
     wordnet.check_has(sorted(known))
-    places: dict[str, Place] = {}
+    places: dict[str, SplitPlace] = {}
     for number, each in enumerate(types):
         if each.word not in wordnet.words.get(each.wnid, ()):
             raise SourceError(f"{wordnet.path}: is not WordNet 3.0: {each.wnid} is not {each.word!r}")
         for wnid in wordnet.below(each.wnid):
-            place = Place(number, SEEN if wnid in known else UNSEEN)
+            place = SplitPlace(number, SEEN if wnid in known else UNSEEN)
             _check_single(wordnet, wnid, types[places.setdefault(wnid, place).type], each)
     for each in types:
         if each.wnid in places:
@@ -135,7 +135,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Summary:
+class SplitSummary:
     """Summary of a run.
 
     Attributes
@@ -180,7 +180,7 @@ class Summary:
         }
 
 
-def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False) -> Summary:
+def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False) -> SplitSummary:
     """Write the lists of seen and unseen images, and a manifest.
 
     Parameters
@@ -211,7 +211,7 @@ def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False
     if not own:
         raise SourceError(f"{source}: none of its {len(folders)} folders is a subtype of the 25 broad types")
     shares = {split: [Share() for _ in types] for split in SPLITS}
-    summary = Summary(types, shares, {}, sorted(unknown), len(folders) - len(own) - len(unknown))
+    summary = SplitSummary(types, shares, {}, sorted(unknown), len(folders) - len(own) - len(unknown))
     with open_output(output, str(source.resolve())) as root:
         if links and not root.is_local:
             raise OutputError(f"{root.location}: --links needs a local output folder")
@@ -248,8 +248,8 @@ class _SplitRun:
     source: Path
     output: Store
     folders: frozenset[str]
-    places: Mapping[str, Place]
-    summary: Summary
+    places: Mapping[str, SplitPlace]
+    summary: SplitSummary
 
     def write(self, links: bool, wordnet: dict[str, str]) -> Record:
         """Write the lists, the trees, and last the manifest, whose presence means that all is complete."""

@@ -323,7 +323,7 @@ def show(image, *stages):
 def test_accuracies_are_those_of_the_network(measured, digits):
     found = accuracy_files.parse_measurements(json.loads(measured.read_text())).measured
     base = [SourceDataset(digits[0])[place] for place in range(4)]
-    clean, worst = ccc.Cell("", 0.0, "", 0.0), ccc.Cell("contrast", 5.0, "", 0.0)
+    clean, worst = ccc.StreamCell("", 0.0, "", 0.0), ccc.StreamCell("contrast", 5.0, "", 0.0)
     for cell, stages in ((clean, ()), (worst, [("contrast", 5)])):
         seen = np.stack([show(image, *stages) for image, _ in base])
         right = expected_logits(seen).argmax(axis=1) == [label for _, label in base]

@@ -12,7 +12,7 @@ import yaml
 from tests.digits import put_folder, put_model
 from tests.test_docs import commands, parse
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "use" / "ci.md").read_text(encoding="utf-8")
 JOBS = [yaml.safe_load(block)["jobs"] for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
 STEPS = [step["run"] for jobs in JOBS for job in jobs.values() for step in job["steps"] if "run" in step]

@@ -86,3 +86,50 @@ def test_values_beyond_the_limits_wrap_around_or_are_cut(library):
                 grey = ((basis @ signs @ basis.T > 0) * 255).astype(np.uint8)
                 colour = np.stack([grey, 255 - grey, grey.T], axis=2)
                 assert equals_files(grey, quality, library) and equals_files(colour, quality, library)
+
+
+RNG = np.random.default_rng(0)
+
+
+NOISE = RNG.integers(0, 256, (61, 83, 3), dtype=np.uint8)
+
+
+SMOOTH = np.stack([np.add.outer(np.arange(64), np.arange(96)) + 30 * c for c in range(3)], axis=2).astype(
+    np.uint8
+)
+
+
+IMAGES = {
+    "noise": NOISE,
+    "smooth": SMOOTH,
+    "black": np.zeros((32, 32, 3), np.uint8),
+    "tiny": NOISE[:32, :33].copy(),
+}
+
+
+def with_pillow(image, quality, optimise):
+    buffer = BytesIO()
+    Image.fromarray(image).save(buffer, "JPEG", quality=quality, optimize=optimise)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", IMAGES)
+@pytest.mark.parametrize("quality", [1, 7, 25, 58, 85, 95])
+@pytest.mark.parametrize("optimise", [True, False])
+def test_the_jpeg_encoder_gives_what_pillow_gives(name, quality, optimise):
+    ours = encode_jpeg(IMAGES[name], quality, optimise=optimise)
+    theirs = with_pillow(IMAGES[name], quality, optimise)
+    decoded = np.asarray(Image.open(BytesIO(theirs)))
+    assert np.array_equal(np.asarray(Image.open(BytesIO(ours))), decoded)
+    assert abs(len(ours) - len(theirs)) <= 0.01 * len(theirs)
+
+
+@pytest.mark.parametrize("quality", [1, 7, 85])
+def test_ijg_files_hold_8_bit_tables_and_optimise_as_told(quality):
+    plain, optimised = (encode_jpeg(NOISE, quality, optimise=o, library="ijg") for o in (False, True))
+    assert len(optimised) < len(plain)
+    with Image.open(BytesIO(plain)) as picture, Image.open(BytesIO(optimised)) as other:
+        assert picture.format == "JPEG" and picture.size == (83, 61)
+        assert picture.quantization == Image.open(BytesIO(with_pillow(NOISE, quality, False))).quantization
+        assert np.array_equal(np.asarray(picture), np.asarray(other))
+    assert not np.array_equal(round_trip(NOISE, quality, library="ijg"), round_trip(NOISE, quality))

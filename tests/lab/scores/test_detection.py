@@ -14,7 +14,7 @@ from pycocotools import coco, cocoeval, mask
 
 from robustgen.lab.evaluation.detection.reading import decode_runs, read_annotations
 from robustgen.lab.scores.detection import (
-    METRICS,
+    AP_METRICS,
     PRECISIONS,
     Evaluator,
     collect_matches,
@@ -163,7 +163,7 @@ def test_every_number_is_that_of_pycocotools(run):
         assert [*found["corruptions"][name][str(level)].values()] == stats.tolist()
     clean = theirs(run, run / "clean.json", "bbox")
     means = np.mean([*by_cell.values()], axis=0)
-    for place, metric in enumerate(METRICS):
+    for place, metric in enumerate(AP_METRICS):
         p, mean, relative = found["summary"][metric].values()
         assert (p, mean, relative) == pytest.approx((clean[place], means[place], means[place] / clean[place]))
     assert report_of(run, "--replicates", 20, "--jobs", 2) == report
@@ -233,7 +233,7 @@ def test_tables_and_csv(small):
     assert re.fullmatch(r"AP( +\d+\.\d ± ?\d+\.\d){3}", lines[2]) and re.fullmatch(
         r"AR1( +\d+\.\d){3}", lines[8]
     )
-    assert [line.split()[0] for line in lines[2:14]] == [*METRICS]
+    assert [line.split()[0] for line in lines[2:14]] == [*AP_METRICS]
     assert "Box AP in % by severity" in lines and lines[-1].startswith("jpeg_compression")
     rows = list(csv.DictReader(io.StringIO(cli(*flags(small), "--replicates", 0, "--format", "csv").stdout)))
     assert len(rows) == 1 + 75 + 3 and [row["corruption"] for row in rows[-3:]] == ["P", "mPC", "rPC"]

@@ -10,7 +10,7 @@ import pytest
 from robustgen.errors import SourceError
 from robustgen.files.storage.local import LocalStore
 from robustgen.files.text_files import imagenet_classes
-from robustgen.lab.related.subtypes.splitting import BroadType, Place, assign_places, broad_types
+from robustgen.lab.related.subtypes.splitting import BroadType, SplitPlace, assign_places, broad_types
 from robustgen.lab.related.subtypes.wordnet import open_wordnet
 from tests.helpers import cli, cli_error, tree
 
@@ -171,11 +171,11 @@ def test_a_subtype_is_seen_if_imagenet_1k_has_it(wordnet):
     places = assign_places(broad_types(), imagenet_classes(), open_wordnet(wordnet))
     number = [each.wnid for each in broad_types()].index(BIRD)
     assert places == {
-        ROBIN: Place(number, "seen"),
-        JAY: Place(number, "seen"),
-        SONGBIRD: Place(number, "unseen"),
-        DOVE: Place(number, "unseen"),
-        GREAT_AUK: Place(number, "unseen"),
+        ROBIN: SplitPlace(number, "seen"),
+        JAY: SplitPlace(number, "seen"),
+        SONGBIRD: SplitPlace(number, "unseen"),
+        DOVE: SplitPlace(number, "unseen"),
+        GREAT_AUK: SplitPlace(number, "unseen"),
     }
 
 
@@ -336,4 +336,4 @@ def test_the_real_wordnet_has_543_seen_subtypes_of_single_types():
     seen = [broad_types()[place.type].name for place in places.values() if place.split == "seen"]
     assert len(seen) == 543
     assert [seen.count(name) for name in ("dog", "bird", "bear", "footwear")] == [118, 59, 4, 5]
-    assert {Place(number, "unseen") for number in range(25)} <= set(places.values())
+    assert {SplitPlace(number, "unseen") for number in range(25)} <= set(places.values())

@@ -28,7 +28,7 @@ PLAIN = ("--mean", "0", "--std", "1")
 
 def test_ten_crops_are_the_corners_the_centre_and_their_mirror_images():
     image = np.random.default_rng(0).integers(0, 256, (20, 31, 3), np.uint8)
-    found = crops.Geometry(16, 16, 20).crop_ten(image)
+    found = crops.CropSizes(16, 16, 20).crop_ten(image)
     assert found.shape == (10, 16, 16, 3)
     for half, seen in ((found[:5], image), (found[5:], image[:, ::-1])):
         # The centre of 31 - 16 = 15 columns lies at 7.5, which Python rounds to 8.

@@ -1,30 +1,46 @@
-"""Decoding by libjpeg 9c, and resizing in Pillow's order of 2018: the pixels of the published scripts."""
+"""Decoding: modes, levels and damage; libjpeg 9c; resizing in Pillow's order of 2018."""
 
 import hashlib
 import io
+import os
+import re
 import struct
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import cv2
 import jpeglib
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
 import robustgen
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError
 from robustgen.lab.inspection import conformance
 from robustgen.lab.models.preprocessing import PRESETS
-from robustgen.pixels.imaging.decode import decode
+from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition
+from robustgen.pixels.imaging.decode import (
+    DecodingWarning,
+    as_rgb,
+    collect_complaints,
+    decode,
+    decode_to_pillow,
+    find_used_bits,
+)
 from robustgen.pixels.imaging.geometry import resize, resize_picture
 from robustgen.pixels.imaging.jpeg import read_by_ijg
 from robustgen.sets.dataset.recipes import PerturbationRecipe
-from robustgen.sets.sources.base import Options
+from robustgen.sets.sources.base import SourceOptions
+from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
+from robustgen.sets.sources.trees import describe_complaints
 from robustgen.torch import PerturbedDataset, SourceDataset
 from tests import source_writers
 from tests.helpers import cli, cli_error, manifest, photo, pictures, pixels_of
+from tests.sets.sources.test_folder import put, write
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 # Of Pillow 5.2's pixels.
@@ -186,7 +202,7 @@ def test_every_kind_of_source_follows(layout, tmp_path, monkeypatch):
     location = LAYOUTS[layout](tmp_path / "in", [PHOTO, PHOTO])
     labels = {"labels": location.parent / "labels.txt"} if layout == "labelled" else {}
     for library, pixels in zip(("turbo", "ijg"), both(FILE), strict=True):
-        source = open_source(location, options=Options(**labels, libjpeg=library))
+        source = open_source(location, options=SourceOptions(**labels, libjpeg=library))
         key = source.keys()[0]
         assert np.array_equal(source.load(key), pixels)
         assert np.array_equal(np.asarray(source.open(key)), pixels)
@@ -348,3 +364,341 @@ def test_pixelate_leaves_a_gap_at_299_as_published():
     for severity in (3, 5):
         assert gap(edition="imagenet-inception", severity=severity) == []
     assert gap(edition="imagenet-inception@384") == gap(edition="folder") == gap(edition="imagenet") == []
+
+
+# --- every format and mode ------------------------------------------------------------------------
+
+
+def saved(image: Image.Image, **options: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    image.save(file, **options)
+    file.seek(0)
+    return file
+
+
+def first_pixel(image: Image.Image, **options: Any) -> list[int]:
+    pixels = decode(saved(image, **options))
+    assert pixels.dtype == np.uint8 and pixels.shape == (4, 5, 3)
+    assert pixels.flags.c_contiguous and pixels.flags.writeable
+    return pixels[0, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour", "form", "expected"),
+    [
+        ("RGB", (1, 2, 3), "PNG", [1, 2, 3]),
+        ("RGB", (1, 2, 3), "BMP", [1, 2, 3]),
+        ("RGB", (1, 2, 3), "PPM", [1, 2, 3]),
+        ("RGB", (1, 2, 3), "TIFF", [1, 2, 3]),
+        ("RGBA", (1, 2, 3, 0), "PNG", [1, 2, 3]),
+        ("LA", (7, 0), "PNG", [7, 7, 7]),
+        ("L", 7, "PPM", [7, 7, 7]),
+        ("1", 1, "PNG", [255, 255, 255]),
+        ("I;16", 0x1234, "PNG", [0x12, 0x12, 0x12]),
+        ("I;16", 0x1234, "TIFF", [0x12, 0x12, 0x12]),
+        ("I;16", 200, "PNG", [0, 0, 0]),
+        ("I;16B", 0xFEDC, "TIFF", [0xFE, 0xFE, 0xFE]),
+    ],
+)
+def test_modes(mode: str, colour: Any, form: str, expected: list[int]) -> None:
+    assert first_pixel(Image.new(mode, (5, 4), colour), format=form) == expected
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_floating_point_values_that_are_not_finite(value: float) -> None:
+    with pytest.raises(ImageError, match="'x': contains values that are not finite"):
+        decode(saved(Image.new("F", (5, 4), value), format="TIFF"), "x")
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "form", "levels", "expected"),
+    [
+        ("I;16", 2048, "PNG", (0, 4095), 128),
+        ("I;16", 5000, "TIFF", (0, 4095), 255),
+        ("I", 300, "PPM", (200, 400), 128),
+        ("I", -500, "TIFF", (-1000, 0), 128),
+        ("I", 70000, "TIFF", (60000, 80000), 128),
+        ("F", 0.2, "TIFF", (0, 1), 51),
+        ("F", 300, "TIFF", (0, 1), 255),
+        ("L", 7, "PNG", (0, 4095), 7),
+    ],
+)
+def test_levels_become_black_and_white(
+    mode: str, value: float, form: str, levels: tuple[float, float], expected: int
+) -> None:
+    file = saved(Image.new(mode, (5, 4), value), format=form)
+    assert {*decode(file, levels=levels).flat} == {expected}
+    assert {*np.asarray(decode_to_pillow(file, levels=levels)).flat} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("mode", "values", "message"),
+    [
+        ("I", (0, 1), r"signed or 32-bit integers \(0 to 1\): set levels"),
+        ("I", (-5, 300), r"signed or 32-bit integers \(-5 to 300\): set levels"),
+        ("F", (0, 0.5), r"floating-point values \(0 to 0.5\): set levels"),
+    ],
+)
+def test_values_of_unknown_range_need_levels(mode: str, values: tuple[float, float], message: str) -> None:
+    image = Image.new(mode, (5, 4), values[0])
+    image.putpixel((1, 1), values[1])
+    with pytest.raises(ImageError, match=f"'x': {message}"):
+        decode(saved(image, format="TIFF"), "x")
+    with pytest.raises(ImageError, match=message):
+        as_rgb(image)
+
+
+def test_16_bit_colours_have_no_levels() -> None:
+    ramp = np.arange(20, dtype=np.uint16).reshape(4, 5, 1).repeat(3, 2) * 200
+    data = cv2.imencode(".png", ramp)[1].tobytes()
+    assert find_used_bits(decode_to_pillow(io.BytesIO(data))) == 12
+    with pytest.raises(ImageError, match="'x': levels are for greys, this file has 16-bit colours"):
+        decode(io.BytesIO(data), "x", levels=(0, 4095))
+
+
+def test_16_bit_pgm() -> None:
+    data = b"P5\n1 1\n65535\n\x12\x34"
+    assert decode(io.BytesIO(data)).tolist() == [[[0x12] * 3]]
+    assert as_rgb(Image.open(io.BytesIO(data))).tolist() == [[[0x12] * 3]]
+    assert find_used_bits(decode_to_pillow(io.BytesIO(data))) == 13
+
+
+def test_cmyk_jpeg() -> None:
+    image = Image.new("CMYK", (5, 4), (0, 255, 255, 0))
+    assert np.allclose(first_pixel(image, format="JPEG", quality=95), [255, 0, 0], atol=4)
+
+
+def test_webp() -> None:
+    assert first_pixel(Image.new("RGB", (5, 4), (1, 2, 3)), format="WEBP", lossless=True) == [1, 2, 3]
+
+
+def test_palette_with_transparency_warns_of_nothing() -> None:
+    image = Image.new("P", (5, 4), 1)
+    image.putpalette([0, 0, 0, 9, 8, 7])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert first_pixel(image, format="PNG", transparency=b"\x00\x80") == [9, 8, 7]
+
+
+def test_first_frame_of_an_animation() -> None:
+    red, blue = (Image.new("RGB", (5, 4), colour) for colour in ("red", "blue"))
+    assert first_pixel(red, format="GIF", save_all=True, append_images=[blue]) == [255, 0, 0]
+
+
+def test_exif_orientation_is_ignored() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    first_pixel(Image.new("RGB", (5, 4)), format="JPEG", exif=exif)
+
+
+def truncated_jpeg() -> bytes:
+    noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    return saved(Image.fromarray(noise), format="JPEG").getvalue()[:2000]
+
+
+BAD = {
+    "empty.jpg": b"",
+    "text.jpg": b"these are no pixels",
+    "truncated.jpg": truncated_jpeg(),
+    "header.png": saved(Image.new("RGB", (50, 50)), format="PNG").getvalue()[:40],
+    "postscript.jpg": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 5 5\n%%EndComments\n",
+    "flat.ppm": b"P6\n0 5\n255\n",
+    "script.svg.png": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_content_is_an_image_error_that_names_the_key(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "c" / name, BAD[name])
+    source = ImageFolder(tmp_path)
+    assert source.keys() == (f"c/{name}",)
+    with pytest.raises(ImageError, match=f"c/{name}'?: .{{5}}"):
+        source.load(f"c/{name}")
+
+
+def tiff_of(photometric: int, *bits: int, extra: int | None = None) -> bytes:
+    """Return the header of a TIFF file with these channels."""
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[256], tags[257], tags[258], tags[259], tags[262], tags[277] = 5, 4, bits, 1, photometric, len(bits)
+    if extra is not None:
+        tags[338] = (extra,) * (len(bits) - 1)
+    return b"II*\0\x08\0\0\0" + tags.tobytes(8)
+
+
+def odd_tiff() -> bytes:
+    """Return a TIFF file about whose resolution Pillow warns."""
+    data = bytearray(saved(Image.new("L", (5, 4)), format="TIFF", dpi=(72, 72)).getvalue())
+    place = data.index(struct.pack("<HHI", 282, 5, 1))
+    data[place + 4] = 2
+    return bytes(data)
+
+
+def noisy_tiff() -> bytes:
+    """Return a TIFF file about which libtiff prints a message, though it can be read."""
+    data = bytearray(saved(NOISE.convert("1"), format="TIFF", compression="group4").getvalue())
+    data[10] ^= 0xFF
+    return bytes(data)
+
+
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64), np.uint8))
+
+
+LZW = saved(NOISE, format="TIFF", compression="tiff_lzw").getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"<!DOCTYPE html>", r"in none of the formats JPEG, .*, DIB \(begins with b'<!DOCTYPE html>'\)"),
+        (truncated_jpeg()[:20], "damaged JPEG file: "),
+        (truncated_jpeg(), "damaged JPEG file: image file is truncated"),
+        (b"GIF89a\5\0\4\0\0\0\0;", "damaged GIF file: its structure is invalid"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(40), "damaged PNG file: "),
+        (b"P6\n5 4\n12345678901234\n", "damaged PPM file: Token too long in file header: 12345"),
+        (b"P2\n5 4\n255\n" + b"12345678901 " * 20, "damaged PPM file: Token too long found in data: 12345"),
+        (LZW[:8] + b"\xff" * 40 + LZW[48:], "damaged TIFF file: [A-Z]"),
+        (
+            tiff_of(1, 8, 8, extra=1),
+            "TIFF file of 2 channels of 8 bits with associated alpha, which Pillow does",
+        ),
+        (
+            tiff_of(1, *[8] * 7, extra=0),
+            "TIFF file of 7 channels of 8 bits, which Pillow does not read; convert",
+        ),
+        (tiff_of(2, 8, 8), "TIFF file of 2 channels of 8 bits"),
+    ],
+)
+def test_true_reasons(data: bytes, reason: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ImageError, match=f"^'x': {reason}"):
+        decode(io.BytesIO(data), "x")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_errors_of_other_types_tell_of_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(TiffImagePlugin.TiffImageFile):
+        def _open(self) -> None:
+            raise TypeError("'<' not supported between instances of 'IFDRational' and 'tuple'")
+
+    data = tiff_of(1, 8)
+    monkeypatch.setitem(Image.OPEN, "TIFF", (Broken, Image.OPEN["TIFF"][1]))
+    with pytest.raises(ImageError, match="'x': damaged TIFF file: its structure is invalid"):
+        decode(io.BytesIO(data), "x")
+
+
+def test_warnings_of_decoders_name_the_image(capfd: pytest.CaptureFixture[str]) -> None:
+    data = odd_tiff()
+    with pytest.warns(DecodingWarning, match="'odd': Metadata Warning, tag 282 had too many entries"):
+        decode(io.BytesIO(data), "odd")
+    with collect_complaints() as found:
+        decode(io.BytesIO(data), "odd")
+        decode(saved(Image.new("L", (5, 4)), format="TIFF", compression="jpeg"), "intact")
+        decode(io.BytesIO(noisy_tiff()), "noisy")
+    (odd, said), (noisy, printed) = found
+    assert (
+        (odd, noisy) == ("odd", "noisy")
+        and "too many entries" in said
+        and printed.startswith("Fax4Decode: Bad code word")
+    )
+    assert describe_complaints(found) == [f"decoded with warnings: 2 images ('noisy': {printed}, ...)"]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "form", "expected"),
+    [
+        ("x.jpe", "RGB", "JPEG", [10, 20, 30]),
+        ("x.apng", "RGB", "PNG", [10, 20, 30]),
+        ("x.pbm", "1", "PPM", [255] * 3),
+        ("x.PNM", "L", "PPM", [10] * 3),
+        ("x.dib", "RGB", "DIB", [10, 20, 30]),
+    ],
+)
+def test_rarer_suffixes(tmp_path: Path, name: str, mode: str, form: str, expected: list[int]) -> None:
+    image = Image.new(mode, (5, 4), {"1": 1, "L": 10}.get(mode, (10, 20, 30)))
+    write(tmp_path / name, saved(image, format=form).getvalue())
+    source = ImageFolder(tmp_path)
+    assert source.keys() == (name,)
+    assert np.allclose(source.load(name)[0, 0], expected, atol=2)
+
+
+@pytest.mark.parametrize("mode", ["La", "RGBa"])
+def test_colours_multiplied_by_their_transparency(mode: str) -> None:
+    image = Image.new(mode[:-1] + "A", (5, 4), (100,) * (len(mode) - 1) + (255,)).convert(mode)
+    assert as_rgb(image)[0, 0].tolist() == [100, 100, 100]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "GIF", "TIFF", "WEBP", "BMP", "PPM"])
+def test_damaged_bytes_raise_nothing_else(form: str) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (16, 16, 3), np.uint8)
+    intact = saved(Image.fromarray(noise), format=form).getvalue()
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        damaged = bytearray(intact)
+        for place in rng.integers(0, min(len(intact), 200), 4):
+            damaged[place] = rng.integers(256)
+        try:
+            assert decode(io.BytesIO(bytes(damaged)), "damaged").dtype == np.uint8
+        except ImageError as error:
+            assert "damaged" in str(error)
+
+
+def test_decompression_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "bomb.png")
+    filters = list(warnings.filters)
+    # Pillow warns of more pixels than this number, and refuses twice as many.
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 15)
+    assert ImageFolder(tmp_path).load("bomb.png").shape == (4, 5, 3)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 8)
+    with pytest.raises(ImageError, match=r"bomb\.png.*decompression bomb"):
+        ImageFolder(tmp_path).load("bomb.png")
+    assert warnings.filters == filters
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "error", "reason"),
+    [
+        (os, "open", PermissionError(13, "Permission denied"), "Permission denied"),
+        (Image.Image, "convert", MemoryError(), "MemoryError"),
+    ],
+)
+def test_errors_of_the_system_name_the_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, error: Exception, reason: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    put(tmp_path / "x.png")
+    monkeypatch.setattr(owner, name, fail)
+    with pytest.raises(ImageError, match=rf"'x\.png': {reason}"):
+        ImageFolder(tmp_path).load("x.png")
+
+
+def test_a_folder_or_an_impossible_name_in_place_of_an_image(tmp_path: Path) -> None:
+    put(tmp_path / "x.jpg" / "y.png")
+    source = ImageFolder(tmp_path)
+    assert source.keys() == ("x.jpg/y.png",)
+    with pytest.raises(ImageError, match="is not a regular file"):
+        source.load("x.jpg")
+    for ask in (source.load, source.size):
+        with pytest.raises(ImageError):
+            ask("nul\0.jpg")
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+@pytest.mark.parametrize("name", ["wide.png", "tall.jpg", "grey.tiff", "small.bmp"])
+def test_preparing_from_pillow_gives_the_pixels_of_preparing_from_an_array(
+    tmp_path: Path, edition: str, name: str
+) -> None:
+    sizes = {"wide.png": (700, 400), "tall.jpg": (300, 512), "grey.tiff": (256, 256), "small.bmp": (32, 32)}
+    noise = np.random.default_rng(3).integers(0, 256, (*sizes[name][::-1], 3), np.uint8)
+    Image.fromarray(noise[..., 0] if name == "grey.tiff" else noise).save(tmp_path / name)
+    source, prepared = ImageFolder(tmp_path), get_edition(edition).prepared
+    try:
+        expected = prepared(source.load(name))
+    except ImageError as error:
+        with pytest.raises(ImageError, match=re.escape(str(error))):
+            prepared(source.open(name))
+        return
+    assert np.array_equal(prepared(source.open(name)), expected)

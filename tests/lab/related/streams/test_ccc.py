@@ -38,7 +38,7 @@ def test_the_corruptions_of_a_run_are_those_of_the_family():
 
 
 def test_elastic_reflects_borders_like_scipy_of_2022():
-    golden = Path(__file__).parents[2] / "golden"
+    golden = Path(__file__).parents[3] / "golden"
     outputs, inputs = np.load(golden / "families2.npz"), np.load(golden / "c_imagenet.npz")
     cases = [key for key in outputs.files if key.startswith("ccc/elastic/")]
     assert len(cases) == 9
