@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant("pixels/benchmarks/perturbations.py", "total, i + 1)", "total, i)"),
     Mutant("compat/imagecorruptions.py", "corruption_number != -1", "corruption_number > 0"),
     Mutant(
-        "torch/loss.py",
+        "torch/consistency.py",
         "torch.promote_types(logits_clean.dtype, torch.float32)\n    log",
         "logits_clean.dtype\n    log",
     ),

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
 from robustgen.errors import ArgumentError, quote
-from robustgen.pixels.benchmarks.limits import ALPHAS, LEVELS, MOST_STEPS
+from robustgen.pixels.benchmarks.parameters import ALPHAS, LEVELS, MOST_STEPS
 from robustgen.settings.catalogue import edition_names
 from robustgen.settings.config import Choices, EditionName
 from robustgen.settings.fields import (

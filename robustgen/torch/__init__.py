@@ -6,32 +6,32 @@ Each name loads on first use; PyTorch is imported only by objects that need it.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from robustgen.torch.augmix_dataset import AugMixDataset as AugMixDataset
+    from robustgen.torch.consistency import AugMixDataset as AugMixDataset
+    from robustgen.torch.consistency import jensen_shannon_loss as jensen_shannon_loss
+    from robustgen.torch.consistency import stability_loss as stability_loss
     from robustgen.torch.datasets import CorruptedDataset as CorruptedDataset
     from robustgen.torch.datasets import PerturbedDataset as PerturbedDataset
     from robustgen.torch.datasets import SourceDataset as SourceDataset
     from robustgen.torch.datasets import VariantsDataset as VariantsDataset
     from robustgen.torch.items import SeededDataset as SeededDataset
-    from robustgen.torch.loss import jensen_shannon_loss as jensen_shannon_loss
-    from robustgen.torch.loss import stability_loss as stability_loss
-    from robustgen.torch.players import CccDataset as CccDataset
-    from robustgen.torch.streamed import StreamDataset as StreamDataset
+    from robustgen.torch.streams import CccDataset as CccDataset
+    from robustgen.torch.streams import StreamDataset as StreamDataset
     from robustgen.torch.transform import Corrupt as Corrupt
     from robustgen.torch.uniform_noise import UniformNoise as UniformNoise
 
 _PUBLIC = {
-    "AugMixDataset": "robustgen.torch.augmix_dataset",
-    "CccDataset": "robustgen.torch.players",
+    "AugMixDataset": "robustgen.torch.consistency",
+    "CccDataset": "robustgen.torch.streams",
     "Corrupt": "robustgen.torch.transform",
     "CorruptedDataset": "robustgen.torch.datasets",
     "PerturbedDataset": "robustgen.torch.datasets",
     "SeededDataset": "robustgen.torch.items",
     "SourceDataset": "robustgen.torch.datasets",
-    "StreamDataset": "robustgen.torch.streamed",
+    "StreamDataset": "robustgen.torch.streams",
     "UniformNoise": "robustgen.torch.uniform_noise",
     "VariantsDataset": "robustgen.torch.datasets",
-    "jensen_shannon_loss": "robustgen.torch.loss",
-    "stability_loss": "robustgen.torch.loss",
+    "jensen_shannon_loss": "robustgen.torch.consistency",
+    "stability_loss": "robustgen.torch.consistency",
 }
 
 __all__ = [*_PUBLIC]

@@ -598,7 +598,7 @@ def test_shells_complete_names(monkeypatch):
     # A perturbation too, and named once.
     assert proposals("list", "glass") == ["glass_blur"] and proposals("list", "sno") == ["snow"]
     # The command itself knows names that came after the table was written.
-    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMAT_ROWS, "zarr": ""})
+    monkeypatch.setattr(registry, "FORMAT_ROWS", {**registry.FORMAT_ROWS, "zarr": ""})
     assert proposals("make-c", "--format", "za") == ["zarr"]
     for format in proposals("make-c", "--format", "") + proposals("make-p", "--format", ""):
         assert format in FORMATS

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError, quote
 
@@ -15,6 +15,16 @@ Parameters = TypeVar("Parameters")
 
 
 _RANGE = "range"
+MOST_STEPS: Final = 100
+"""Chains of AugMix, and operations in a chain."""
+
+LEVELS: Final = 0.1, 10
+"""Lowest and highest strength of AugMix's operations."""
+
+# With smaller values, a RandomState would sometimes draw weights that are 0 / 0.
+ALPHAS: Final = 0.1, 1000.0
+"""Parameters of AugMix's distributions of weights."""
+
 # Published constants are below 2000; larger ones would take hours, or more memory than there is.
 USUAL_RANGE = 0, 10_000
 

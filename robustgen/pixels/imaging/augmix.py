@@ -18,7 +18,7 @@ import numpy.typing as npt
 from PIL import Image, ImageEnhance
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, UnknownNameError
-from robustgen.pixels.benchmarks.limits import ALPHAS, LEVELS, MOST_STEPS
+from robustgen.pixels.benchmarks.parameters import ALPHAS, LEVELS, MOST_STEPS
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.colour import apply_table
 from robustgen.pixels.imaging.kernels import elementwise, exact

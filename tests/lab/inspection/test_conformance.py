@@ -90,7 +90,7 @@ ARRAYS = Format("Trial", NPY.encoders, Careless, ArraySet)
 
 def check_row(monkeypatch, row):
     monkeypatch.setitem(FORMATS._rows, "trial", row)
-    monkeypatch.setattr(registry, "FORMATS", {**registry.FORMAT_ROWS, "trial": "trial"})
+    monkeypatch.setattr(registry, "FORMAT_ROWS", {**registry.FORMAT_ROWS, "trial": "trial"})
     check_format("trial")
 
 
