@@ -13,6 +13,7 @@ Each contains, for N images (or N sequences of T frames) and K classes,
 
 import hashlib
 import math
+import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from robustgen.pixels.imaging.cleaning import CLEANINGS
 
 # Names of files that are no folder of severities.
 _NO_SEVERITIES = {CLEAN, *BENCHMARKS["p"].names}
+_SEVERITY = re.compile(r"[^/]+/[\d.]+")
 
 Saved = Literal["logits", "top5"]
 ABOUT = "predictions.json"
@@ -474,7 +476,7 @@ def find_folders(root: str | Path) -> list[str]:
             return [str(root)]
         # A corruption's folder has only files of severities.
         stem = name.removesuffix(".npz")
-        if name == ABOUT or (stem != name and ("/" in stem or stem in _NO_SEVERITIES)):
+        if name == ABOUT or (stem != name and (_SEVERITY.fullmatch(stem) or stem in _NO_SEVERITIES)):
             models.add(folder)
     return [f"{store.location}/{name}" for name in sorted(models - {STATE})] or [str(root)]
 

@@ -865,6 +865,7 @@ def test_a_folder_of_folders_of_predictions_is_all_of_these(alexnet, tmp_path):
     found = [each["model"] for each in json.loads(result.stdout)["models"]]
     # A linked folder goes by its own name.
     assert found == ["fog", "alexnet", "other"]
+    assert "has no predictions" in cli_error("score", tmp_path)
     told = f"not scored, because unfinished: {root / 'begun'}; the same command resumes a run"
     assert told in result.stderr and robustgen.score(root / "other", partial=True).models == ("other",)
     put_p(tmp_path / "p" / "tilted", ["tilt"])
