@@ -183,7 +183,7 @@ def make_subtypes(options: SubtypeChoices) -> None:
     """
     from robustgen.lab.related.subtypes import splitting
 
-    summary = splitting.make(options.imagenet22k, options.wordnet, options.output, links=options.links)
+    summary = splitting.write_lists(options.imagenet22k, options.wordnet, options.output, links=options.links)
     for split in splitting.SPLITS:
         _show_split(summary, split)
     _show_left_out(summary)

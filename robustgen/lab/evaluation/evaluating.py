@@ -27,7 +27,7 @@ from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store, prefetch
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_outputs, choose_saved
 from robustgen.lab.evaluation.predictions import EvaluateResult, digest_of
-from robustgen.lab.evaluation.rendering import Rendered, render
+from robustgen.lab.evaluation.rendering import Rendered, render_images
 from robustgen.lab.evaluation.store import (
     PredictionStore,
     choose_unit_size,
@@ -175,7 +175,7 @@ def _render_first(plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Cla
     """Return the first image that can be made, in the first variant."""
     variant, reason = plan.variants[0], "there is no image"
     for key in keys:
-        rendered = render(plan, [key], (variant,), tuple({*map(_view, classifiers)}), 1)[key]
+        rendered = render_images(plan, [key], (variant,), tuple({*map(_view, classifiers)}), 1)[key]
         if rendered.pixels:
             return rendered
         reason = f"{key!r}: {rendered.failures[variant.folder]}"
@@ -329,7 +329,7 @@ class _EvaluationRun:
         views = tuple({_view(each.predictor.classifier) for each in self._candidates})
         wanted = {each for lacking in claimed.values() for _, variants in lacking for each in variants}
         variants = tuple(each for each in self._plan.variants if each in wanted)
-        rendered = render(self._plan, [*keys], variants, views, self._workers, self._meter)
+        rendered = render_images(self._plan, [*keys], variants, views, self._workers, self._meter)
         self.complaints += [each for one in rendered.values() for each in one.complaints]
         return claimed, rendered
 

@@ -113,7 +113,7 @@ class Rendering:
         return Rendered(key, pixels, failures, identity, tuple(found), used_bits)
 
 
-def render(
+def render_images(
     plan: Plan,
     keys: Sequence[str],
     variants: tuple[Variant, ...],

@@ -194,7 +194,7 @@ def write_shards(
             for number in range(-(-len(stream) // IMAGES_PER_FILE))
         ]
         pending = {shard.name: shard for shard in shards if not _is_done(shard)}
-        done = _carry_out(pending, state, jobs or count_cores())
+        done = _write_shards(pending, state, jobs or count_cores())
         state.mark_finished(state.fingerprints())
         state.store.clean()
     made = sum(outcome.made for outcome in done)
@@ -212,19 +212,19 @@ def _is_done(shard: ShardJob) -> bool:
     return [*sizes] == [record.files[0].size]
 
 
-def _carry_out(pending: Mapping[str, ShardJob], state: SetLedger, workers: int) -> list[Outcome]:
+def _write_shards(pending: Mapping[str, ShardJob], state: SetLedger, workers: int) -> list[Outcome]:
     """Have the `pending` shards written by this run or others; return the outcomes of this run."""
     done = list[Outcome]()
     total = sum(len(shard.images) for shard in pending.values())
     with Meter(total, "images") as meter, Progress(meter) as progress:
 
-        def make(names: Sequence[str]) -> Iterator[str]:
+        def write(names: Sequence[str]) -> Iterator[str]:
             jobs = {name: pending[name] for name in names}
             for outcome in submit_jobs(jobs, lambda outcome: outcome.name, workers, progress):
                 if not outcome.claimed:
                     done.append(outcome)
                     yield outcome.name
 
-        for name in state.share(pending, make, lambda name: _is_done(pending[name]), at_once=workers):
+        for name in state.share(pending, write, lambda name: _is_done(pending[name]), at_once=workers):
             progress.finish(len(pending[name].images))
     return done

@@ -180,7 +180,7 @@ class SplitSummary:
         }
 
 
-def make(source: Path, wordnet: Path, output: str | Path, *, links: bool = False) -> SplitSummary:
+def write_lists(source: Path, wordnet: Path, output: str | Path, *, links: bool = False) -> SplitSummary:
     """Write the lists of seen and unseen images, and a manifest.
 
     Parameters
