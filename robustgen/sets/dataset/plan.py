@@ -5,6 +5,7 @@
 
 import copy
 import dataclasses
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -234,7 +235,15 @@ def plan_benchmark(
     plan = assemble_plan(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
-    return dataclasses.replace(plan, mirror=mirror, remarks=remarks)
+    return dataclasses.replace(plan, mirror=mirror, remarks=(*remarks, *_name_unused(config, name, writer)))
+
+
+def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
+    """Yield a remark on each choice of an encoding that the writer does not have."""
+    used, fields = json.dumps(writer.settings()), type(config).model_fields
+    for key in ("quality", "shard_size", "video"):
+        if getattr(config, key) != fields[key].default and f'"{key}"' not in used:
+            yield f"{key}: has no effect on the format {form}"
 
 
 plan_c, plan_p = partial(plan_benchmark, kind="c"), partial(plan_benchmark, kind="p")

@@ -1,6 +1,7 @@
 """Plans: what they show, what they refuse, and where an output may lie."""
 
 import json
+import re
 
 import pytest
 
@@ -39,6 +40,26 @@ def test_the_preset_of_the_encoder_is_a_key(photos, tmp_path):
     assert settings["video"]["preset"] == settings["noise_video"]["preset"] == "ultrafast"
     wrong = cli_error(*flags, "video.preset=quick", "--output", tmp_path / "out")
     assert wrong.startswith("--set video.preset: unknown preset 'quick'")
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "key"),
+    [
+        ("make-c", ("--quality", "90", "--format", "png"), "quality"),
+        ("make-c", ("--set", "shard_size=2", "--format", "npy", "--edition", "imagenet-64"), "shard_size"),
+        ("make-p", ("--preset", "medium", "--format", "png"), "video"),
+        ("make-c", ("--quality", "90", "--format", "webdataset", "--set", "shard_size=2"), None),
+        ("make-p", ("--preset", "medium"), None),
+    ],
+)
+def test_choices_without_effect_are_named(photos, tmp_path, command, flags, key):
+    shown = cli(
+        command, "--source", photos, "--output", tmp_path / "out", "--limit", "1", *flags, "--dry-run"
+    )
+    form = flags[flags.index("--format") + 1] if key else ""
+    assert re.findall(r"\w+: has no effect on .*", shown.output) == (
+        [f"{key}: has no effect on the format {form}"] if key else []
+    )
 
 
 # --- outputs and their names ----------------------------------------------------------------------
