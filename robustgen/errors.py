@@ -114,6 +114,10 @@ class MissingDependencyError(RobustgenError, ImportError):
     """A library, or a file of a library, is missing; the message says what to install."""
 
 
+class DecodingWarning(UserWarning):
+    """Warning about an image that could be read: of its decoder, or of 16 bits of which few are used."""
+
+
 def explain_failure(error: Exception, key: str) -> str:
     """Return why the image `key` failed, without the key; errors other than `ImageError` with their type."""
     if isinstance(error, ImageError):

@@ -9,7 +9,9 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from importlib import import_module
@@ -21,7 +23,7 @@ from click.shell_completion import CompletionItem
 from robustgen import __version__
 from robustgen.cli.completion import read_summary, restore_command
 from robustgen.display.text import escape
-from robustgen.errors import ConfigError, RobustgenError, WriteError
+from robustgen.errors import ConfigError, DecodingWarning, RobustgenError, WriteError
 from robustgen.files.storage import host
 from robustgen.files.storage.host import (
     collect_garbage_rarely,
@@ -121,7 +123,8 @@ class _App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             try:
-                return super().invoke(ctx)
+                with _print_warnings():
+                    return super().invoke(ctx)
             except Exception as error:
                 # An interrupted import of NumPy and others raises its own errors.
                 if host.was_received():
@@ -148,6 +151,24 @@ class _App(click.Group):
             message = f"{error.filename}: {error.strerror}"
             _echo_error(f"{message}{_explain_variable(message)}")
             sys.exit(2)
+
+
+@contextmanager
+def _print_warnings() -> Iterator[None]:
+    """Print warnings about images in one line each, without the place in this package."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, DecodingWarning):
+            echo(f"warning: {message}", err=True)
+        else:
+            usual(message, category, *place, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 class Command(click.Command):

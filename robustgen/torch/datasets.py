@@ -13,7 +13,14 @@ from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, Sourc
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Variant
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Levels, Location, as_rgb, as_rgb_picture
+from robustgen.pixels.imaging.decode import (
+    Levels,
+    Location,
+    as_rgb,
+    as_rgb_picture,
+    find_used_bits,
+    warn_if_dark,
+)
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
@@ -91,6 +98,7 @@ class SourceDataset:
                     f"{self.source.location}: {named}: name one of these folders (else give classes=False)"
                 )
         self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
+        self._has_warned = False
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -98,8 +106,10 @@ class SourceDataset:
     def __getitem__(self, index: int) -> tuple[Any, int]:
         key = self.keys[operator.index(index)]
         image = self.source.open(key)
-        if self.convert and isinstance(image, Image.Image):
-            image = as_rgb_picture(image)
+        if isinstance(image, Image.Image):
+            # Decoding lets Python forget what it has printed.
+            self._has_warned = self._has_warned or warn_if_dark(find_used_bits(image))
+            image = as_rgb_picture(image) if self.convert else image
         return image, self.source.label(key)
 
 

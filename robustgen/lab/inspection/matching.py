@@ -23,8 +23,10 @@ from robustgen.errors import ConfigError, ImageError
 from robustgen.lab.inspection.strengths import (
     check_any,
     draw_sample,
+    load_pixels,
     plan_calibration,
     run_in_threads,
+    warn_of_bits,
 )
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.editions import nearest_scale, prepare
@@ -439,11 +441,12 @@ def remeasure_constants(
 def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
     """Return the sampled images at both sizes, and the reasons why others cannot be used."""
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
+    used_bits = dict[str, int | None]()
     enlarged, shorter = 0, round(size * 256 / PUBLISHED_SIZE)
     scales = scales_for(min(size, PUBLISHED_SIZE))
     for key in draw_sample(plan.keys, seed, sample):
         try:
-            source = plan.source.load(key)
+            source = load_pixels(plan, key, used_bits)
             found[key] = (
                 Reference(prepare(source, "imagenet"), scales),
                 # Cropped like the edition imagenet, which crops 224 out of 256.
@@ -452,6 +455,7 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
             enlarged += min(source.shape[:2]) < shorter
         except ImageError as error:
             failures[key] = str(error)
+    warn_of_bits(used_bits)
     small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
     recipe = plan.recipe
     assert isinstance(recipe, CorruptionRecipe)

@@ -5,21 +5,26 @@ severities: about 0.9 at severity 1, and for most corruptions about 0.5 at sever
 """
 
 import os
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from robustgen.display import progress
-from robustgen.errors import ImageError, MissingDependencyError, SourceError, name_error
+from robustgen.errors import DecodingWarning, ImageError, MissingDependencyError, SourceError, name_error
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.decode import as_rgb, find_used_bits
 from robustgen.pixels.imaging.similarity import Reference
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.recipes import rank
+from robustgen.sets.dataset.unit_jobs import describe_used_bits
 from robustgen.settings.config import Config
 
 
@@ -69,11 +74,11 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     RobustgenError
         The config or the source is invalid, or no image can be used.
     """
-    plan = plan_calibration(config)
+    plan, used_bits = plan_calibration(config), dict[str, int | None]()
 
     def measure(key: str) -> list[float] | ImageError:
         try:
-            return _strengths(plan, key)
+            return _strengths(plan, key, load_pixels(plan, key, used_bits))
         except MissingDependencyError:
             raise
         except Exception as error:
@@ -84,6 +89,7 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
     check_any(values, plan, failures)
+    warn_of_bits(used_bits)
     pairs = zip(plan.variants, np.array(values).T, strict=True)
     strengths = [
         Strength(variant, ALL_CORRUPTIONS[variant.name].category, float(each.mean()), float(each.std()))
@@ -93,9 +99,22 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     return MeasuredStrengths(title, len(values), tuple(strengths), failures)
 
 
-def _strengths(plan: Plan, key: str) -> list[float]:
+def load_pixels(plan: Plan, key: str, used_bits: dict[str, int | None]) -> Rgb:
+    """Return a source image, uint8 (H, W, 3), and put into `used_bits` how many of 16 bits it uses."""
+    loaded = plan.source.open(key)
+    used_bits[key] = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
+    return as_rgb(loaded)
+
+
+def warn_of_bits(used_bits: Mapping[str, int | None]) -> None:
+    """Warn of 16-bit images that come out dark, as `robustgen make-c` does."""
+    for text in describe_used_bits(used_bits, len(used_bits)):
+        warnings.warn(text, DecodingWarning, stacklevel=3)
+
+
+def _strengths(plan: Plan, key: str, pixels: Rgb) -> list[float]:
     """Return the MS-SSIM of one image after each corruption."""
-    image = plan.recipe.prepare(plan.source.load(key))
+    image = plan.recipe.prepare(pixels)
     reference, shared = Reference(image), dict[str, Any]()
     return [
         reference.similarity(plan.recipe.make(variant, key, image, shared)).ms_ssim

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
 from PIL.JpegImagePlugin import JpegImageFile
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, MissingDependencyError
+from robustgen.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DecodingWarning,
+    ImageError,
+    MissingDependencyError,
+)
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, capture_native_messages, read_by_ijg
@@ -44,10 +50,8 @@ Levels = tuple[float, float]
 _WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
 # No text chunk of a file has a key that is no text.
 _USED_BITS: Final = (16, 8)
-
-
-class DecodingWarning(UserWarning):
-    """Warning of a decoder about an image that it could read; the message names the image."""
+# A set of 12 bits is the most common one that is stored in 16.
+_FEW_BITS = 12
 
 
 def decode(
@@ -104,6 +108,17 @@ def find_used_bits(image: Image.Image) -> int | None:
     """Return how many bits the largest value of a decoded 16-bit file has; None for files of other depths."""
     bits: int | None = image.info.get(_USED_BITS)
     return bits
+
+
+def warn_if_dark(bits: int | None) -> bool:
+    """Warn of a 16-bit image whose values have so few `bits` that their high bytes are dark; return if so."""
+    is_dark = bits is not None and 0 < bits <= _FEW_BITS
+    if is_dark:
+        # The same text for all images, of which Python prints one.
+        remedy = f"give levels, such as (0, {2**_FEW_BITS - 1}), or scale its values"
+        text = f"a 16-bit image uses at most {_FEW_BITS} of its bits and comes out dark: {remedy}"
+        warnings.warn(text, DecodingWarning, stacklevel=2)
+    return is_dark
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
@@ -310,8 +325,12 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
         hint = "set levels, its values of black and white, or convert it to 8 bits"
         raise ValueError(f"{what} ({ends}): {hint}")
     if image.mode.startswith("I;16"):
+        values = np.asarray(image)
+        if _USED_BITS not in image.info:
+            # A picture of the caller; those of a source are counted.
+            warn_if_dark(int(values.max()).bit_length())
         # convert() would clip, and turn nearly all of the image white.
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        image = Image.fromarray((values >> 8).astype(np.uint8))
     elif image.mode in ("La", "RGBa"):
         # Pillow converts colours multiplied by their transparency in two steps only.
         image = image.convert(image.mode.upper())

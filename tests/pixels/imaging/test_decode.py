@@ -18,12 +18,11 @@ import pytest
 from PIL import Image, TiffImagePlugin
 
 import robustgen
-from robustgen.errors import ArgumentError, ImageError, MissingDependencyError
+from robustgen.errors import ArgumentError, DecodingWarning, ImageError, MissingDependencyError
 from robustgen.lab.inspection import conformance
 from robustgen.lab.models.preprocessing import PRESETS
 from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition
 from robustgen.pixels.imaging.decode import (
-    DecodingWarning,
     as_rgb,
     collect_complaints,
     decode,

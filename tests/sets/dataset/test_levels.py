@@ -1,10 +1,13 @@
 """Files of more than 8 bits: one rule for all images of a set, recorded and followed everywhere."""
 
+import warnings
+
 import numpy as np
 import pytest
 from PIL import Image
 
 import robustgen
+from robustgen.errors import DecodingWarning
 from robustgen.torch import CorruptedDataset, SourceDataset
 from tests.helpers import cli, cli_error, manifest, pixels_of, tree
 
@@ -75,6 +78,34 @@ def test_evaluate_warns_too(source):
     chosen = {"source": source, "corruptions": "contrast", "severities": 1, "jobs": 1, "quiet": True}
     assert DARK in robustgen.evaluate(model, **chosen).notes
     assert DARK not in robustgen.evaluate(model, **chosen, levels="0,4095").notes
+
+
+def test_python_warns_of_dark_images(source):
+    picture = Image.open(source / "knee/0.png")
+    for use in (
+        lambda: SourceDataset(source)[0],
+        lambda: SourceDataset(source, convert=False)[0],
+        lambda: robustgen.corrupt(picture, "contrast", 1),
+        lambda: robustgen.prepare(picture, "imagenet-64"),
+    ):
+        with pytest.warns(DecodingWarning, match=r"uses at most 12 of its bits .* \(0, 4095\)"):
+            use()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SourceDataset(source, levels=(0, 4095))[0]
+        SourceDataset(source)[6]
+        robustgen.corrupt(Image.fromarray(np.full((64, 64), 2**13, np.uint16)), "contrast", 1)
+
+
+def test_commands_that_write_no_set_warn_too(source, tmp_path):
+    one = ("--corruptions", "contrast", "--source", source)
+    for command, said in (
+        (("preview", *one, "--output", tmp_path / "sheet.png"), "a 16-bit image uses at most 12 of its bits"),
+        (("calibrate", *one, "--images", 7), DARK),
+    ):
+        (line,) = (line for line in cli(*command).stderr.splitlines() if "bits" in line)
+        assert line.startswith(f"warning: {said}")
+        assert "bits" not in cli(*command, "--levels", "0,4095").stderr
 
 
 def test_slices_of_one_volume_have_one_rule(tmp_path):
