@@ -175,6 +175,26 @@ def test_alexnet_is_for_imagenet_alone(tmp_path):
     assert line.endswith("has 10; give a file, a folder of predictions, or none")
 
 
+@pytest.mark.parametrize(
+    ("own", "note", "is_compared"),
+    [
+        (
+            {"only_classes": ["n00000000"]},
+            "published values are of all outputs of the models: none is",
+            False,
+        ),
+        ({"crops": 10}, "published values are of one crop of each image, without any cleaning", True),
+        ({"preprocessing": {"clean_input": {"median": {}}}}, "published values are of one crop", True),
+    ],
+)
+def test_other_inputs_and_outputs_than_those_of_published_values(alexnet, tmp_path, own, note, is_compared):
+    root = Path(shutil.copytree(alexnet, tmp_path / "model"))
+    (root / ABOUT).write_text(json.dumps({"schema": 1} | own))
+    report, notes = scored(root, "--compare-with", "published")
+    assert any(line.startswith(note) for line in notes)
+    assert ("published" in report) == is_compared
+
+
 def test_a_folder_of_predictions_is_a_baseline(alexnet, tmp_path):
     shutil.copytree(alexnet, tmp_path / "preds" / "mine")
     for base in (tmp_path / "preds", tmp_path / "preds" / "mine"):
