@@ -155,14 +155,15 @@ class _App(click.Group):
 
 @contextmanager
 def _print_warnings() -> Iterator[None]:
-    """Print warnings about images in one line each, without the place in this package."""
-    usual = warnings.showwarning
+    """Print each warning about images once, in one line, without the place in this package."""
+    usual, printed = warnings.showwarning, set[str]()
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if issubclass(category, DecodingWarning):
-            echo(f"warning: {message}", err=True)
-        else:
+        if not issubclass(category, DecodingWarning):
             usual(message, category, *place, **more)
+        elif (text := str(message)) not in printed:
+            printed.add(text)
+            echo(f"warning: {text}", err=True)
 
     warnings.showwarning = show
     try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError, explain_failure
@@ -34,7 +35,7 @@ from robustgen.lab.related.filtration import reviewing
 from robustgen.lab.related.filtration.ensemble import Crops, Ensemble, open_ensemble
 from robustgen.lab.related.filtration.funnel import Opinions, count_left
 from robustgen.lab.related.filtration.rules import Case, Rule
-from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
+from robustgen.pixels.imaging.decode import as_rgb, find_used_bits, name_image_in_errors, warn_if_dark
 from robustgen.sets.dataset.outputs import open_output
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
@@ -290,6 +291,8 @@ class _FilterRun:
     def _read_crops(self, key: str) -> _Read:
         try:
             image, identity = self._source.read(key)
+            if isinstance(image, Image.Image):
+                warn_if_dark(find_used_bits(image))
             with name_image_in_errors(key):
                 pixels = as_rgb(image).copy()
             return key, self._ensemble.crops(pixels), identity

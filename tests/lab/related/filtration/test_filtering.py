@@ -252,6 +252,15 @@ def test_filter_a_from_candidates_to_shortlist(candidates, model, classes, tmp_p
     assert [line.split()[-1] for line in result.stdout.splitlines()[:4]] == ["11", "7", "6", "5"]
 
 
+def test_dark_candidates_are_warned_of_once(model, classes, tmp_path):
+    (tmp_path / "in" / "red").mkdir(parents=True)
+    for number in range(3):
+        values = np.full((20, 24), 1000 * number + 9, np.uint16)
+        Image.fromarray(values).save(tmp_path / "in" / "red" / f"{number}.png")
+    said = filter_a(tmp_path / "in", model, tmp_path / "a", "--classes", classes).stderr
+    assert said.count("uses at most 12 of its bits") == said.count("warning: ") == 1
+
+
 def test_entries_hold_what_each_model_says(candidates, model, classes, tmp_path):
     other = put_model(tmp_path / "other.onnx", scale=4.0)
     filter_a(candidates, model, tmp_path / "a", "--model", other, "--classes", classes)
