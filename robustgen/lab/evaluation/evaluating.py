@@ -150,7 +150,7 @@ def evaluate(
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     dark = describe_used_bits(run.used_bits, len(plan.keys))
-    remarks = (*plan.source.remarks(), *describe_complaints(run.complaints), *dark)
+    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *dark)
     seconds = time.monotonic() - started
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
