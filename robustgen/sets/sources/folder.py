@@ -221,9 +221,10 @@ def put_into_classes(
 
 
 def is_img2dataset(place: Place) -> bool:
-    """Return True for a folder with ``00000`` and the metadata of its images, ``00000.parquet``."""
+    """Return True for a folder with ``00000`` and its metadata, ``00000.parquet`` or ``00000_stats.json``."""
     found = place.children if place.is_folder else {}
-    return any(is_folder and f"{name}{PARQUET}" in found for name, is_folder in found.items())
+    folders = (name for name, is_folder in found.items() if is_folder)
+    return any(f"{name}{PARQUET}" in found or f"{name}_stats.json" in found for name in folders)
 
 
 def _open_images(place: Place, options: SourceOptions) -> FileSource:

@@ -1,6 +1,7 @@
 """Every kind of source as it is recognised: conformance, splits, layouts of other tools, and refusals."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,10 @@ def test_img2dataset_writes_metadata_beside_folders_and_shards(tmp_path):
         samples[f"{number:09d}.json"] = json.dumps({"caption": "", "key": f"{number:09d}"}).encode()
     shards = write_tar(tmp_path / "shards", photographs, name="00000.tar", files=samples).parent
     (shards / "00000.parquet").write_bytes(b"")
-    for place in (files, shards):
+    with_statistics = Path(shutil.copytree(files, tmp_path / "statistics"))
+    for path in with_statistics.glob("*.parquet"):
+        path.rename(path.with_name(f"{path.stem}_stats.json"))
+    for place in (files, shards, with_statistics):
         source = open_source(place)
         assert source.keys() == tuple(f"{number:09d}.png" for number in range(4))
         # Shards are no classes.
