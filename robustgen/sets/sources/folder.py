@@ -11,11 +11,11 @@ from typing import ClassVar, Final
 
 from robustgen.errors import SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
-from robustgen.pixels.imaging.decode import Location, name_image_in_errors
+from robustgen.pixels.imaging.decode import Location, name_image_in_errors, reason_of
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
 from robustgen.sets.sources.files import EncodedSource, SourceListing
-from robustgen.sets.sources.labels import read_labels
+from robustgen.sets.sources.labels import Label, parse_label, read_labels
 from robustgen.sets.sources.places import PARQUET, Place, find_place
 from robustgen.sets.sources.trees import UNREAD, FolderTree, describe_unread, is_image, open_tree
 
@@ -167,13 +167,43 @@ class OneImage(FileSource):
 class ShardFolders(FileSource):
     """Images that img2dataset wrote as files, in folders of shards, which are no classes.
 
-    The key of an image is the name of its file, as in shards of the same images. Parameters are those of
-    `FileSource`.
+    Keys are those of the same images in shards: the name of the file, below its class if the ``.json`` files
+    have labels. Parameters are those of `FileSource`.
     """
 
     def _scan(self) -> Iterator[Named]:
-        for name, reason in self._tree.find():
-            yield name.rpartition("/")[2], name, reason
+        found = dict(self._tree.find())
+        labels, wrong = self._read_labels(sorted(filter(is_image, found)))
+        self._are_numbers = all(isinstance(label, int) for label in labels.values())
+        for name, reason in found.items():
+            own = name.rpartition("/")[2]
+            if name in labels:
+                yield f"{labels[name]}/{own}", name, reason
+            elif labels and not reason:
+                yield own, name, wrong.get(name, "has no label, but others have")
+            else:
+                yield own, name, reason
+
+    def _read_labels(self, names: Sequence[str]) -> tuple[dict[str, Label], dict[str, str]]:
+        """Return the label of each image, and why others have none; nothing if the first one has none."""
+        labels, wrong = dict[str, Label](), dict[str, str]()
+        for name in names:
+            try:
+                content = self._tree.read(f"{name.rpartition('.')[0]}.json")
+                label = parse_label(content, in_json=True)
+            except FileNotFoundError:
+                label = None
+            except (OSError, ValueError) as error:
+                wrong[name] = f"its label cannot be read: {reason_of(error)}"
+                continue
+            if label is not None:
+                labels[name] = label
+            elif not (labels or wrong):
+                break
+        return labels, wrong
+
+    def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
+        return (), self._are_numbers
 
 
 class LabelledFolder(FileSource):

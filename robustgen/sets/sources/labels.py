@@ -6,9 +6,37 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from robustgen.errors import SourceError
+from robustgen.files.text_files import parse_object
 from robustgen.sets.sources.base import name_source_in_errors
 from robustgen.sets.sources.classes import is_folder_name
 from robustgen.sets.sources.places import Place, read_named_files
+
+_IN_JSON: Final = ("cls", "label", "class", "class_id")
+
+Label = int | str
+"""Number or name of a class."""
+
+
+def parse_label(content: bytes, *, in_json: bool) -> Label | None:
+    """Return the label in a file that belongs to one image; None if there is none.
+
+    Raises
+    ------
+    ValueError
+        It is not JSON, or the label cannot be the name of a class.
+    """
+    label: Any = content.decode().strip()
+    if in_json:
+        found = parse_object(label)
+        label = next((found[word] for word in _IN_JSON if word in found), None)
+    if isinstance(label, str) and re.fullmatch(r"-?\d{1,9}", label):
+        label = int(label)
+    if label is None or isinstance(label, int):
+        # The library `datasets` marks hidden labels with -1.
+        return None if label is None or label < 0 else label
+    if isinstance(label, str) and is_folder_name(label):
+        return label
+    raise ValueError(f"{str(label)[:40]!r} cannot be the name of a class")
 
 
 def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) -> dict[str, str]:

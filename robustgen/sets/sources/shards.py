@@ -1,6 +1,5 @@
 """Shards: WebDataset, whose images and labels are files with one stem in a tar, and Parquet of hubs."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -10,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from robustgen.errors import SourceError
 from robustgen.files.containers import tables
 from robustgen.files.containers.archives import peek_names
-from robustgen.files.text_files import parse_object, split_names
+from robustgen.files.text_files import split_names
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import class_of
@@ -24,14 +23,12 @@ from robustgen.sets.sources.classes import (
     sample_name,
 )
 from robustgen.sets.sources.files import IndexedSource, SourceListing
+from robustgen.sets.sources.labels import Label, parse_label
 from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, SourceFile
 from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
 
-_LABELS_IN_JSON: Final = ("cls", "label", "class", "class_id")
 _MOST_LABEL_BYTES: Final = 1 << 20
 _MOST_PEEKED: Final = 32
-
-Label = int | str
 
 
 class _Sample(NamedTuple):
@@ -108,18 +105,7 @@ class WebDataset(IndexedSource):
             return None
         if (size := shard.places[name][-1]) > _MOST_LABEL_BYTES:
             raise ValueError(f"{size} bytes")
-        label: Any = read_member(self, shard.places[name]).decode().strip()
-        if ".cls" not in members:
-            content = parse_object(label)
-            label = next((content[word] for word in _LABELS_IN_JSON if word in content), None)
-        if isinstance(label, str) and re.fullmatch(r"-?\d{1,9}", label):
-            label = int(label)
-        if label is None or isinstance(label, int):
-            # The library `datasets` marks hidden labels with -1.
-            return None if label is None or label < 0 else label
-        if isinstance(label, str) and is_folder_name(label):
-            return label
-        raise ValueError(f"{str(label)[:40]!r} cannot be the name of a class")
+        return parse_label(read_member(self, shard.places[name]), in_json=".cls" not in members)
 
     def read_bytes(self, key: str) -> bytes:
         """Read the member of one image."""

@@ -123,6 +123,29 @@ def test_img2dataset_writes_metadata_beside_folders_and_shards(tmp_path):
         assert source.classes == ("",) and (source.load("000000003.png") == photographs[3]).all()
 
 
+@pytest.mark.parametrize("labels", [(2, 0, "2", 1), ("fox", "cat", "fox", "owl")])
+def test_labels_in_the_json_of_img2dataset_are_the_same_in_both_layouts(tmp_path, labels):
+    photographs = [photo(32, 32, seed) for seed in range(4)]
+    files = write_img2dataset(tmp_path / "files", photographs)
+    samples = {}
+    for number, (photograph, label) in enumerate(zip(photographs, labels, strict=True)):
+        told = json.dumps({"caption": "", "label": label})
+        samples[f"{number:09d}.png"] = encode_lossless(photograph, ".png")
+        samples[f"{number:09d}.json"] = told.encode()
+        next(files.glob(f"*/{number:09d}.json")).write_text(told)
+    shards = open_source(write_tar(tmp_path / "shards", photographs, name="00000.tar", files=samples).parent)
+    source = open_source(files)
+    assert source.keys() == shards.keys() and source.keys()[-1].startswith(f"{max(map(str, labels))}/")
+    assert [*map(source.label, source.keys())] == [*map(shards.label, shards.keys())]
+    assert (source.classes, source.class_count) == (shards.classes, shards.class_count)
+    next(files.glob("*/000000003.json")).write_text('{"label": "../x"}')
+    next(files.glob("*/000000002.json")).unlink()
+    refused = open_source(files).refused()
+    assert "cannot be the name of a class" in refused["000000003.png"] and len(refused) == 2
+    next(files.glob("*/000000000.json")).write_text("{")
+    assert open_source(files).keys() == (f"{labels[1]}/000000001.png",)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
