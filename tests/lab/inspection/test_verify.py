@@ -18,7 +18,7 @@ from robustgen.errors import SourceError
 from robustgen.files.storage import open_store
 from robustgen.files.storage.base import Entry
 from robustgen.files.storage.local import LocalStore
-from robustgen.files.text_files import escape_name, read_sums
+from robustgen.files.text_files import read_sums
 from robustgen.lab.inspection import verify_contents
 from robustgen.sets.dataset import selection
 from robustgen.sets.dataset.manifest import dataset_digest
@@ -77,12 +77,6 @@ def test_sha256sum_accepts_the_sums_of_odd_names(tmp_path):
     sums = sums_in(tmp_path / "out" / "contrast" / "4")
     assert set(sums) == {f"{name}/{name}.JPEG" for name in ODD}
     assert findings(tmp_path / "out", status=0) == []
-
-
-def test_carriage_returns_are_left_as_they_are():
-    # Only coreutils 9 and later know them escaped; every release takes them as they are.
-    assert escape_name("a\rb") == ("", "a\rb")
-    assert escape_name("a\r\\b\n") == ("\\", "a\r\\\\b\\n")
 
 
 @pytest.fixture(scope="module")
