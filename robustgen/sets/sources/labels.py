@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from robustgen.errors import SourceError
@@ -73,8 +74,8 @@ def read_labels(place: Place, images: Sequence[str], are_classes: bool = False) 
 def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[str, str]:
     """Read the classes of the sorted `images` from text in one of the usual formats.
 
-    These are lines ``name class``, Kaggle's ``LOC_val_solution.csv``, and one class per line in the order
-    of the images. Messages refer to the text as `where`.
+    These are lines ``name class``, Kaggle's ``LOC_val_solution.csv``, ``metadata.jsonl`` of the Hugging Face
+    Hub, and one class per line in the order of the images. Messages refer to the text as `where`.
     """
     # splitlines() would also split at form feeds and the like.
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
@@ -101,7 +102,11 @@ def parse_labels(content: bytes, where: object, images: Sequence[str]) -> dict[s
 
 
 def _fields(line: str) -> list[str]:
-    """Split a line at its tabs, or at its last comma, or at its last space."""
+    """Split a line at its tabs, or at its last comma, or at its last space; read one of JSON."""
+    with suppress(ValueError):
+        found = parse_object(line) if line.startswith("{") else {}
+        if name := found.get("file_name"):
+            return [str(name), *[str(found[word]) for word in _IN_JSON if found.get(word) is not None][:1]]
     if "\t" in line:
         return [field.strip() for field in line.split("\t")][:2]
     return [field.strip() for field in line.rsplit("," if "," in line else None, 1)]

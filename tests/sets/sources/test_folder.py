@@ -1,6 +1,7 @@
 """Folders of images and their labels: keys, links, layouts of ImageNet, the demo's photographs."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -219,6 +220,7 @@ LABELS = {
     "without extension": pairs(" ", ""),
     "windows": "\ufeff" + pairs(" ").replace("\n", "\r\n"),
     "kaggle": KAGGLE,
+    "json": "".join(json.dumps({"file_name": name, "label": wnid}) + "\n" for name, wnid in IMAGENET.items()),
     "of absent images": "absent.JPEG n09999999\n\n" + pairs(" "),
     "one a line": "".join(f"{IMAGENET[name]}\n" for name in sorted(IMAGENET)),
 }
@@ -285,6 +287,12 @@ def test_classes_of_several_words(tmp_path: Path) -> None:
         (b"cat\n", 1, "1 labels for 2 images"),
         (b"a.png cat\nb.png \xff\n", 2, "cannot be the name of a class"),
         (b"ImageId,PredictionString\na,n01 1 2 3 4\nb,\n", 3, "no class for 'b'"),
+        (
+            b'{"file_name": "a.png", "label": 1}\n{"file_name": "b.png", "text": "x"}',
+            2,
+            "no class for 'b.png'",
+        ),
+        (b'{"file_name": "a.png", "label": "../x"}', 1, "cannot be the name of a class"),
     ],
 )
 def test_malformed_labels_name_file_and_line(tmp_path: Path, content: bytes, line: int, reason: str) -> None:
