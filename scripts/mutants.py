@@ -51,7 +51,7 @@ MUTANTS = (
     Mutant("sets/formats/base.py", "-(-len(keys) // _MOST_UNITS)", "len(keys) // _MOST_UNITS"),
     Mutant("sets/sources/trees.py", "elif not refusal and (name", "elif (name"),
     Mutant("sets/sources/published.py", "<= max(labels) < classes", "<= max(labels) <= classes"),
-    Mutant("sets/sources/shards.py", r're.fullmatch(r"-?\d{1,9}", label)', r're.match(r"-?\d{1,9}", label)'),
+    Mutant("sets/sources/labels.py", r're.fullmatch(r"-?\d{1,9}", label)', r're.match(r"-?\d{1,9}", label)'),
     Mutant("sets/executors/jobs.py", "1 if len(left) < before else deaths + 1", "deaths + 1"),
     Mutant("sets/executors/slurm.py", "int(shards) < 1", "int(shards) < 0"),
     Mutant("files/ledger.py", "if not (is_done or self.has_record)(name):", "if True:"),
