@@ -4,8 +4,8 @@
     python scripts/mutants.py [--suite] [PART OF A PATH ...]
 
 Each of the thirty changes is tried on the tests of its room that `make test` runs (`tests/pixels/imaging` for
-`robustgen/pixels/imaging`). With --suite, those that survive are tried on all other tests of `make test` too.
-Paths, or parts of them, choose among the changes.
+`robustgen/pixels/imaging`), and if it survives on those of its wing. With --suite, those that survive are
+tried on all other tests of `make test` too. Paths, or parts of them, choose among the changes.
 """
 
 import argparse
@@ -83,6 +83,12 @@ def run(copy: Path, *tests: str) -> bool:
     return done.returncode == 0
 
 
+def list_rooms(file: str) -> list[str]:
+    """Return the folders of tests for a module, from its own room to its wing, those that exist."""
+    parents = [Path("tests", each) for each in Path(file).parents][:-1]
+    return [str(each) for each in parents if (ROOT / each).is_dir()]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--suite", action="store_true")
@@ -95,13 +101,13 @@ def main() -> None:
         ignored = shutil.ignore_patterns(".git", ".venv", "build", "out", "__pycache__", "node_modules")
         shutil.copytree(ROOT, copy, ignore=ignored, symlinks=True)
         for mutant in chosen:
-            path, room = copy / "robustgen" / mutant.file, f"tests/{mutant.file.partition('/')[0]}"
+            path, rooms = copy / "robustgen" / mutant.file, list_rooms(mutant.file)
             text, started = path.read_text(), time.monotonic()
             assert text.count(mutant.old) == 1, f"{mutant.file}: {mutant.old!r} is not there once"
             path.write_text(text.replace(mutant.old, mutant.new))
-            survives = run(copy, room) and not (
-                arguments.suite and not run(copy, "tests", f"--ignore={room}")
-            )
+            places = [(rooms[0],), *([(rooms[-1], f"--ignore={rooms[0]}")] if len(rooms) > 1 else ())]
+            places += [("tests", f"--ignore={rooms[-1]}")] if arguments.suite else []
+            survives = all(run(copy, *place) for place in places)
             path.write_text(text)
             survivors += [mutant] * survives
             said = "SURVIVES" if survives else "noticed"
