@@ -78,8 +78,8 @@ def use_what_is_added(folder, heading):
 GUIDES = "docs/background/architecture.md"
 # Heading of a guide to its module in this package, its group of entry points, and its table.
 ADDED = {
-    "How to add a source": ("sets/sources/stack.py", "robustgen.sources", "files/registry.py", "SOURCES"),
-    "How to add a format": ("sets/formats/bmp.py", "robustgen.formats", "files/registry.py", "FORMATS"),
+    "How to add a source": ("sets/sources/stack.py", "robustgen.sources", "files/registry.py", "SOURCE_ROWS"),
+    "How to add a format": ("sets/formats/bmp.py", "robustgen.formats", "files/registry.py", "FORMAT_ROWS"),
     "How to add an executor": (
         "sets/executors/threads.py",
         "robustgen.executors",
