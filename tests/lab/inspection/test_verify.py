@@ -79,6 +79,15 @@ def test_sha256sum_accepts_the_sums_of_odd_names(tmp_path):
     assert findings(tmp_path / "out", status=0) == []
 
 
+def test_a_link_in_place_of_a_listed_file_is_a_change_and_any_other_is_extra(copied):
+    for name in ("a.JPEG", "more.JPEG"):
+        path = copied / "contrast" / "4" / "cat" / name
+        path.unlink(missing_ok=True)
+        path.symlink_to("/etc/hostname")
+    found = sorted(line.partition(": ")[0] for line in findings(copied))
+    assert found == ["changed contrast/4/cat/a.JPEG", "extra contrast/4/cat/more.JPEG"]
+
+
 @pytest.fixture(scope="module")
 def videos(photos, tmp_path_factory):
     """A finished output of two videos; not to be changed."""

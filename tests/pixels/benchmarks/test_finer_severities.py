@@ -10,6 +10,7 @@ from skimage import data
 
 import robustgen
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
+from robustgen.pixels.benchmarks.corruptions.laion_c import Glitch
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS
 from robustgen.pixels.benchmarks.parameters import interpolate_parameters
 from robustgen.pixels.imaging.similarity import Reference
@@ -76,6 +77,9 @@ def test_the_rule():
     assert elastic.alpha == pytest.approx(32 * 0.05 / 2)
     glass = [ALL_CORRUPTIONS["glass_blur"].parameters(1 + place, 224) for place in (0.49, 0.5)]
     assert [(each.max_delta, each.iterations) for each in glass] == [(1, 2), (2, 1)]
+    # Halfway, the stronger one of two words.
+    shared, own = Glitch(2, "published"), Glitch(4, "own")
+    assert [interpolate_parameters(shared, own, place).seed for place in (0.49, 0.5)] == ["published", "own"]
     assert interpolate_parameters(fog.parameters(1, 32), fog.parameters(2, 32), 0) == fog.parameters(1, 32)
 
 
