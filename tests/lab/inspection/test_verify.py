@@ -84,6 +84,7 @@ def test_a_link_in_place_of_a_listed_file_is_a_change_and_any_other_is_extra(cop
         path = copied / "contrast" / "4" / "cat" / name
         path.unlink(missing_ok=True)
         path.symlink_to("/etc/hostname")
+    shutil.rmtree(copied / ".robustgen")
     found = sorted(line.partition(": ")[0] for line in findings(copied))
     assert found == ["changed contrast/4/cat/a.JPEG", "extra contrast/4/cat/more.JPEG"]
 
