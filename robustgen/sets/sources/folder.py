@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final
 
-from robustgen.errors import SourceError
+from robustgen.errors import ImageError, SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
-from robustgen.pixels.imaging.decode import Location, name_image_in_errors, reason_of
+from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
 from robustgen.sets.sources.files import EncodedSource, SourceListing
-from robustgen.sets.sources.labels import Label, parse_label, read_labels
+from robustgen.sets.sources.labels import Label, check_label_size, parse_label, read_labels
 from robustgen.sets.sources.places import PARQUET, Place, find_place
 from robustgen.sets.sources.trees import UNREAD, FolderTree, describe_unread, is_image, open_tree
 
@@ -171,11 +171,34 @@ class ShardFolders(FileSource):
     have labels. Parameters are those of `FileSource`.
     """
 
+    @cached_property
+    def _found(self) -> dict[str, str | None]:
+        """Return the names of all files, and why some are refused."""
+        return dict(self._tree.find())
+
+    @cached_property
+    def _labels(self) -> tuple[dict[str, Label], dict[str, str]]:
+        """Return the label of each image, and why some cannot be read; nothing if the first one has none."""
+        labels, listing = dict[str, Label](), SourceListing()
+        for name in sorted(filter(is_image, self._found)):
+            label = None
+            with listing.refuse_damaged(name, "its label cannot be read: "):
+                label = self._read_label(f"{name.rpartition('.')[0]}.json")
+            if label is not None:
+                labels[name] = label
+            elif not (labels or listing.refused):
+                break
+        return labels, listing.refused
+
+    def _read_label(self, name: str) -> Label | None:
+        if not self._tree.has(name):
+            return None
+        check_label_size(self._tree.size(name))
+        return parse_label(self._tree.read(name), in_json=True)
+
     def _scan(self) -> Iterator[Named]:
-        found = dict(self._tree.find())
-        labels, wrong = self._read_labels(sorted(filter(is_image, found)))
-        self._are_numbers = all(isinstance(label, int) for label in labels.values())
-        for name, reason in found.items():
+        labels, wrong = self._labels
+        for name, reason in self._found.items():
             own = name.rpartition("/")[2]
             if name in labels:
                 yield f"{labels[name]}/{own}", name, reason
@@ -184,26 +207,19 @@ class ShardFolders(FileSource):
             else:
                 yield own, name, reason
 
-    def _read_labels(self, names: Sequence[str]) -> tuple[dict[str, Label], dict[str, str]]:
-        """Return the label of each image, and why others have none; nothing if the first one has none."""
-        labels, wrong = dict[str, Label](), dict[str, str]()
-        for name in names:
-            try:
-                content = self._tree.read(f"{name.rpartition('.')[0]}.json")
-                label = parse_label(content, in_json=True)
-            except FileNotFoundError:
-                label = None
-            except (OSError, ValueError) as error:
-                wrong[name] = f"its label cannot be read: {reason_of(error)}"
-                continue
-            if label is not None:
-                labels[name] = label
-            elif not (labels or wrong):
-                break
-        return labels, wrong
-
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
-        return (), self._are_numbers
+        return (), all(isinstance(label, int) for label in self._labels[0].values())
+
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        return {posixpath.basename(name): name for name in self._found}
+
+    def _place(self, key: str) -> str:
+        # Worker processes need no labels.
+        try:
+            return self._places[posixpath.basename(key)]
+        except KeyError:
+            raise ImageError(f"no such image in {self.location}", key) from None
 
 
 class LabelledFolder(FileSource):

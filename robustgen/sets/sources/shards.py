@@ -23,11 +23,10 @@ from robustgen.sets.sources.classes import (
     sample_name,
 )
 from robustgen.sets.sources.files import IndexedSource, SourceListing
-from robustgen.sets.sources.labels import Label, parse_label
+from robustgen.sets.sources.labels import Label, check_label_size, parse_label
 from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, SourceFile
 from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
 
-_MOST_LABEL_BYTES: Final = 1 << 20
 _MOST_PEEKED: Final = 32
 
 
@@ -103,8 +102,7 @@ class WebDataset(IndexedSource):
         name = members.get(".cls") or members.get(".json")
         if name is None:
             return None
-        if (size := shard.places[name][-1]) > _MOST_LABEL_BYTES:
-            raise ValueError(f"{size} bytes")
+        check_label_size(shard.places[name][-1])
         return parse_label(read_member(self, shard.places[name]), in_json=".cls" not in members)
 
     def read_bytes(self, key: str) -> bytes:

@@ -10,7 +10,7 @@ from robustgen.errors import SourceError, UnknownNameError
 from robustgen.lab.inspection.conformance import check_source
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.sets.formats.encoders import encode_lossless
-from robustgen.sets.sources import SOURCES
+from robustgen.sets.sources import SOURCES, folder
 from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.folder import ImageFolder, LabelledFolder
 from robustgen.sets.sources.opening import open_source
@@ -124,7 +124,7 @@ def test_img2dataset_writes_metadata_beside_folders_and_shards(tmp_path):
 
 
 @pytest.mark.parametrize("labels", [(2, 0, "2", 1), ("fox", "cat", "fox", "owl")])
-def test_labels_in_the_json_of_img2dataset_are_the_same_in_both_layouts(tmp_path, labels):
+def test_labels_in_the_json_of_img2dataset_are_the_same_in_both_layouts(tmp_path, labels, monkeypatch):
     photographs = [photo(32, 32, seed) for seed in range(4)]
     files = write_img2dataset(tmp_path / "files", photographs)
     samples = {}
@@ -142,8 +142,13 @@ def test_labels_in_the_json_of_img2dataset_are_the_same_in_both_layouts(tmp_path
     next(files.glob("*/000000002.json")).unlink()
     refused = open_source(files).refused()
     assert "cannot be the name of a class" in refused["000000003.png"] and len(refused) == 2
-    next(files.glob("*/000000000.json")).write_text("{")
-    assert open_source(files).keys() == (f"{labels[1]}/000000001.png",)
+    next(files.glob("*/000000000.json")).write_bytes(bytes((1 << 20) + 1))
+    again = open_source(files)
+    assert again.keys() == (f"{labels[1]}/000000001.png",)
+    assert again.refused()["000000000.png"] == "its label cannot be read: 1048577 bytes"
+    # Workers load images without reading labels.
+    monkeypatch.setattr(folder, "parse_label", None)
+    assert (open_source(files).load(again.keys()[0]) == photographs[1]).all()
 
 
 @pytest.mark.parametrize(
