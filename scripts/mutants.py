@@ -68,7 +68,7 @@ MUTANTS = (
     ),
     Mutant("lab/inspection/verify_contents.py", '"changed" if path in listed else "extra"', '"extra"'),
     Mutant("lab/models/base.py", ".all(axis=1)", ".any(axis=1)"),
-    Mutant("cli/list.py", 'name in (each["name"], *_groups(each))', 'name == each["name"]'),
+    Mutant("cli/list.py", "found = found or [", "found += ["),
     Mutant("lab/related/streams/drawing.py", "(other >= state)", "(other > state)"),
 )
 
@@ -83,10 +83,10 @@ def run(copy: Path, *tests: str) -> bool:
     return done.returncode == 0
 
 
-def list_rooms(file: str) -> list[str]:
-    """Return the folders of tests for a module, from its own room to its wing, those that exist."""
-    parents = [Path("tests", each) for each in Path(file).parents][:-1]
-    return [str(each) for each in parents if (ROOT / each).is_dir()]
+def list_rooms(file: str, suite: bool) -> list[str]:
+    """Return the folders of tests around a module, from its own room to its wing, or to all tests."""
+    parents = [Path("tests", each) for each in Path(file).parents]
+    return [str(each) for each in (parents if suite else parents[:-1]) if (ROOT / each).is_dir()]
 
 
 def main() -> None:
@@ -101,13 +101,14 @@ def main() -> None:
         ignored = shutil.ignore_patterns(".git", ".venv", "build", "out", "__pycache__", "node_modules")
         shutil.copytree(ROOT, copy, ignore=ignored, symlinks=True)
         for mutant in chosen:
-            path, rooms = copy / "robustgen" / mutant.file, list_rooms(mutant.file)
+            path, rooms = copy / "robustgen" / mutant.file, list_rooms(mutant.file, arguments.suite)
             text, started = path.read_text(), time.monotonic()
             assert text.count(mutant.old) == 1, f"{mutant.file}: {mutant.old!r} is not there once"
             path.write_text(text.replace(mutant.old, mutant.new))
-            places = [(rooms[0],), *([(rooms[-1], f"--ignore={rooms[0]}")] if len(rooms) > 1 else ())]
-            places += [("tests", f"--ignore={rooms[-1]}")] if arguments.suite else []
-            survives = all(run(copy, *place) for place in places)
+            survives = all(
+                run(copy, room, *(f"--ignore={each}" for each in rooms[:number]))
+                for number, room in enumerate(rooms)
+            )
             path.write_text(text)
             survivors += [mutant] * survives
             said = "SURVIVES" if survives else "noticed"

@@ -75,8 +75,8 @@ def _find(name: str) -> list[dict[str, Any]]:
     if family := FAMILIES.get(plugin):
         families[plugin] = family
     every = [*_list_all(families)]
-    # No group has the name of an entry.
-    found = [each for each in every if name in (each["name"], *_groups(each))]
+    found = [each for each in every if each["name"] == name]
+    found = found or [each for each in every if name in _groups(each)]
     if not found:
         if family and (reason := family.not_made.get(name.partition(":")[2])):
             raise ArgumentError(f"{name} cannot be made: it {reason}")

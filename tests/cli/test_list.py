@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
+from robustgen.cli import list as list_module
 from robustgen.sets.formats import FORMATS
 from robustgen.settings.yaml_files import dataset_names
 from tests.helpers import cli, cli_error
@@ -54,3 +55,9 @@ def test_list_gives_all_as_json():
     assert {each["name"] for each in found if each["kind"] == "edition"} == set(EDITIONS)
     (fog,) = json.loads(cli("list", "fog", "--format", "json").stdout)
     assert fog["parameters"]["224"]["3"] == dataclasses.asdict(CORRUPTIONS["fog"].parameters(3, 224))
+
+
+def test_an_entry_goes_before_a_group_of_its_name(monkeypatch):
+    listed, own = list_module._list_all, {"kind": "format", "name": "noise", "title": "noise of a plug-in"}
+    monkeypatch.setattr(list_module, "_list_all", lambda families: [*listed(families), own])
+    assert list_module._find("noise") == [own]
