@@ -5,7 +5,6 @@
 
 import copy
 import dataclasses
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -240,9 +239,10 @@ def plan_benchmark(
 
 def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
     """Yield a remark on each choice of an encoding that the writer does not have."""
-    used, fields = json.dumps(writer.settings()), type(config).model_fields
+    settings, fields = writer.settings(), type(config).model_fields
+    used = {*settings, *settings.get("sample", ())}
     for key in ("quality", "shard_size", "video"):
-        if getattr(config, key) != fields[key].default and f'"{key}"' not in used:
+        if getattr(config, key) != fields[key].default and key not in used:
             yield f"{key}: has no effect on the format {form}"
 
 
