@@ -106,10 +106,10 @@ class SourceDataset:
     def __getitem__(self, index: int) -> tuple[Any, int]:
         key = self.keys[operator.index(index)]
         image = self.source.open(key)
-        if isinstance(image, Image.Image):
-            # Decoding lets Python forget what it has printed.
-            self._has_warned = self._has_warned or warn_if_dark(find_used_bits(image))
-            image = as_rgb_picture(image) if self.convert else image
+        # Decoding lets Python forget what it has printed.
+        self._has_warned = self._has_warned or warn_if_dark(find_used_bits(image))
+        if self.convert and isinstance(image, Image.Image):
+            image = as_rgb_picture(image)
         return image, self.source.label(key)
 
 

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from PIL import Image
-
 from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.files.storage.host import keep_freed_memory
@@ -97,7 +95,7 @@ class Rendering:
                 if prepared is None:
                     with collect_complaints() as found:
                         loaded, identity = self.source.read(key)
-                    used_bits = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
+                    used_bits = find_used_bits(loaded)
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
                 read = self.writer.encoder.as_read(variant, key, made)

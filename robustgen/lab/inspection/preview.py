@@ -166,8 +166,7 @@ def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None)
 def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewed:
     key = plan.keys[index]
     source = plan.source.open(key)
-    if isinstance(source, Image.Image):
-        warn_if_dark(find_used_bits(source))
+    warn_if_dark(find_used_bits(source))
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from robustgen.display import progress
 from robustgen.errors import DecodingWarning, ImageError, MissingDependencyError, SourceError, name_error
@@ -102,7 +101,7 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
 def load_pixels(plan: Plan, key: str, used_bits: dict[str, int | None]) -> Rgb:
     """Return a source image, uint8 (H, W, 3), and put into `used_bits` how many of 16 bits it uses."""
     loaded = plan.source.open(key)
-    used_bits[key] = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
+    used_bits[key] = find_used_bits(loaded)
     return as_rgb(loaded)
 
 

@@ -51,7 +51,7 @@ _WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
 # No text chunk of a file has a key that is no text.
 _USED_BITS: Final = (16, 8)
 # A set of 12 bits is the most common one that is stored in 16.
-_FEW_BITS = 12
+FEW_BITS: Final = 12
 
 
 def decode(
@@ -104,19 +104,18 @@ def decode_to_pillow(
         return _decode(file, name, library, levels)
 
 
-def find_used_bits(image: Image.Image) -> int | None:
-    """Return how many bits the largest value of a decoded 16-bit file has; None for files of other depths."""
-    bits: int | None = image.info.get(_USED_BITS)
-    return bits
+def find_used_bits(image: object) -> int | None:
+    """Return how many bits the largest value of a decoded 16-bit file has; None for any other image."""
+    return image.info.get(_USED_BITS) if isinstance(image, Image.Image) else None
 
 
 def warn_if_dark(bits: int | None) -> bool:
     """Warn of a 16-bit image whose values have so few `bits` that their high bytes are dark; return if so."""
-    is_dark = bits is not None and 0 < bits <= _FEW_BITS
+    is_dark = bits is not None and 0 < bits <= FEW_BITS
     if is_dark:
         # The same text for all images, of which Python prints one.
-        remedy = f"give levels, such as (0, {2**_FEW_BITS - 1}), or scale its values"
-        text = f"a 16-bit image uses at most {_FEW_BITS} of its bits and comes out dark: {remedy}"
+        remedy = f"give levels, such as (0, {2**FEW_BITS - 1}), or scale its values"
+        text = f"a 16-bit image uses at most {FEW_BITS} of its bits and comes out dark: {remedy}"
         warnings.warn(text, DecodingWarning, stacklevel=2)
     return is_dark
 

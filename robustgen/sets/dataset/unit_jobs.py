@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from PIL import Image
-
 from robustgen.errors import (
     ImageError,
     MissingDependencyError,
@@ -24,7 +22,7 @@ from robustgen.files.storage import host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
+from robustgen.pixels.imaging.decode import FEW_BITS, Complaint, collect_complaints, find_used_bits
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.state import SetLedger
@@ -158,7 +156,7 @@ def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tupl
     """Return a warning about 16-bit images that come out dark, if there are any among so many `images`."""
     found = [bits for bits in used_bits.values() if bits]
     # An image of a set whose values go up to 65535 may well be dark.
-    most = 14 if max(found, default=0) <= 14 else 12
+    most = 14 if max(found, default=0) <= 14 else FEW_BITS
     if not (few := [bits for bits in found if bits <= most]):
         return ()
     ends = f"0,{2 ** max(few) - 1}"
@@ -263,7 +261,7 @@ class ImageWork:
             expected = job.unit.expected.get(key, "")
             check_identity(job.source.location, job.state.root.location, key, expected, identity)
             self.origin = size, identity
-            self.used_bits = find_used_bits(loaded) if isinstance(loaded, Image.Image) else None
+            self.used_bits = find_used_bits(loaded)
             self._image = job.recipe.prepare(loaded)
         except OutputError:
             raise

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from robustgen.display import progress
 from robustgen.errors import ImageError, OutputError, SourceError, explain_failure
@@ -291,8 +290,7 @@ class _FilterRun:
     def _read_crops(self, key: str) -> _Read:
         try:
             image, identity = self._source.read(key)
-            if isinstance(image, Image.Image):
-                warn_if_dark(find_used_bits(image))
+            warn_if_dark(find_used_bits(image))
             with name_image_in_errors(key):
                 pixels = as_rgb(image).copy()
             return key, self._ensemble.crops(pixels), identity
