@@ -256,7 +256,7 @@ def test_networks_of_torchvision_take_weights_of_any_number_of_classes(refusal, 
         np.testing.assert_allclose(found["logits"], module(images).numpy(), atol=1e-3)
     own = open_model(name, Runtime(device="cpu")).preprocessing
     assert own.input_size == (224, 224) and own.mean == (0.485, 0.456, 0.406)
-    line = refusal(name.replace("18", "34"))
+    line = refusal(name.replace("resnet18", "resnet34", 1))
     assert "w.pth: the weights are not those of torchvision:resnet34: it lacks layer1.2." in line
 
 
