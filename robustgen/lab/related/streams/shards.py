@@ -7,11 +7,12 @@ written first, then its record. Any number of runs can work on one output at onc
 import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from robustgen.display.progress import Meter
-from robustgen.errors import MissingDependencyError, explain_failure
+from robustgen.errors import ImageError, MissingDependencyError, explain_failure
 from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.ledger import Record
 from robustgen.files.set_files import WrittenFile
@@ -26,6 +27,7 @@ from robustgen.lab.related.streams.ccc import (
     name_sample,
 )
 from robustgen.pixels.benchmarks.corruptions.ccc import FAMILY
+from robustgen.pixels.imaging.decode import find_used_bits, warn_if_dark
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.outputs import open_output
@@ -194,6 +196,9 @@ def write_shards(
             for number in range(-(-len(stream) // IMAGES_PER_FILE))
         ]
         pending = {shard.name: shard for shard in shards if not _is_done(shard)}
+        # An image that cannot be read is a failure of its samples.
+        with suppress(ImageError):
+            warn_if_dark(find_used_bits(source.read(keys[0])[0]))
         done = _write_shards(pending, state, jobs or count_cores())
         state.mark_finished(state.fingerprints())
         state.store.clean()
