@@ -62,6 +62,19 @@ def test_choices_without_effect_are_named(photos, tmp_path, command, flags, key)
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("fog.2.decay=0", "fog.2: cannot be used: "),
+        ("pixelate.2.fraction=0", "pixelate: fraction 0 leaves no"),
+    ],
+)
+def test_values_that_suit_no_image_are_refused_at_once(photos, tmp_path, value, says):
+    flags = ("--source", photos, "--output", tmp_path / "out", "--set", f"parameters.{value}")
+    assert says in cli_error("make-c", *flags)
+    assert not (tmp_path / "out").exists()
+
+
 # --- outputs and their names ----------------------------------------------------------------------
 
 

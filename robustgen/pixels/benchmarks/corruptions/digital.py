@@ -104,8 +104,7 @@ def pixelate(image: Rgb, parameters: Pixelate, rng: Rng) -> Rgb:
     columns, rows = int(width * parameters.fraction), int(height * parameters.fraction)
     if not columns or not rows:
         raise ArgumentError(
-            f"parameters: pixelate: cannot be used: fraction {parameters.fraction:g} leaves no pixel of "
-            f"{width} x {height}"
+            f"pixelate: fraction {parameters.fraction:g} leaves no pixel of {width} x {height}"
         )
     small = resize_by_box(image, columns, rows)
     return resize_by_box(small, width, height)
