@@ -12,7 +12,9 @@ import threading
 import time
 from pathlib import Path
 
+import fsspec
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError
 from robustgen.files.storage import AT_ONCE, Store, is_url, locate, measure, open_store, remote, save
@@ -22,13 +24,26 @@ from tests.helpers import PATIENCE
 from tests.servers import BUCKET, RangeHandler, Weather, forget_connections
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+class Plain(MemoryFileSystem):
+    """A file system that is asked to create no file exclusively, as it might not support that."""
+
+    protocol = "plain"
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return super()._strip_protocol(path.replace("plain://", "memory://"))
+
+
+@pytest.fixture(params=["local", "memory", "plain", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """An empty store of each kind that can be written."""
+    fsspec.register_implementation("plain", Plain, clobber=True)
     if request.param == "s3":
         request.getfixturevalue("s3")
         return open_store(f"s3://{BUCKET}/some/folder")
-    return open_store(tmp_path / "out" if request.param == "local" else f"memory://{tmp_path.name}/out")
+    return open_store(
+        tmp_path / "out" if request.param == "local" else f"{request.param}://{tmp_path.name}/out"
+    )
 
 
 def dead_process() -> int:

@@ -100,7 +100,7 @@ def test_a_page_shows_every_corruption_and_severity_and_what_decides_the_bytes(c
     manifest = json.loads((c_set / "dataset.json").read_text())
     for decided in (manifest["digest"], *manifest["settings"]["versions"].values()):
         assert decided in page.text
-    assert "2 of 5 images" in page.text
+    assert "2 of 5 images" in page.text and "JPEG, quality 85" in page.text
     assert "strength" in page.text and "@inproceedings" in page.text
 
 
@@ -150,7 +150,7 @@ def test_sequences_show_six_frames(photos, tmp_path, layout):
     page = report(tmp_path / "set", "--images", "1")
     frames = [alt for alt in page.values("img", "alt") if alt.startswith("brightness")]
     assert frames == [f"brightness, frame {n}" for n in (0, 6, 12, 18, 24, 30)]
-    assert "2 images" in page.text
+    assert "2 sequences of each of 2 images" in page.text
     (noise, brightness) = (c for k in summarise_set(tmp_path / "set").categories for c in k.curves)
     assert len(noise.x) == len(brightness.x) == 30
     # Noisy frames are all as far from the first one; a step of brightness changes little.

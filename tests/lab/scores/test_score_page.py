@@ -199,7 +199,10 @@ def test_flip_curves_of_perturbations(browser, tmp_path):
     noise = logits["shot_noise"].argmax(axis=-1)
     wanted = (noise[:, 1:] != noise[:, :1]).mean(axis=0)
     assert data["models"][0]["curves"]["shot_noise"] == pytest.approx(wanted, abs=1e-4)
-    assert len(data["gain"]["flip_rate"]) == 10
+    report = json.loads(cli("score", tmp_path / "a", tmp_path / "b", "--format", "json").stdout)
+    one, other = (model["measures"]["flip_rate"]["values"] for model in report["models"])
+    for operation, (low, high) in zip(data["operations"], data["gain"]["flip_rate"], strict=True):
+        assert low < other[operation["name"]] - one[operation["name"]] < high
     browser.open(tmp_path / "p.html")
     assert browser.run("document.querySelectorAll('#curves svg').length") == 10
     assert browser.run("document.querySelectorAll('#gain .whisker').length") == 10

@@ -254,6 +254,7 @@ def test_verify_names_a_description_of_another_set(sets, tmp_path):
 
 def test_croissant_of_no_set(tmp_path):
     assert "dataset.json" in cli_error("croissant", tmp_path)
+    assert "no such folder" in cli_error("croissant", tmp_path / "none")
 
 
 def test_images_without_classes_have_no_label_in_croissant(tmp_path):

@@ -69,6 +69,7 @@ def test_grey_arrays_and_digits_of_svhn(tmp_path):
     )
     savemat(tmp_path / "train_32x32.mat", {"X": IMAGES[:2, :, :32].transpose(1, 2, 3, 0), "y": [[3], [4]]})
     assert read(tmp_path)[1] == [0, 1, 9, 0] and read(tmp_path, split="train")[1] == [3, 4]
+    assert read(tmp_path)[2].class_count == 10
     for shape in (grey, grey[..., None]):
         images, *_ = read(npz(tmp_path, images=shape, labels=LABELS))
         assert np.array_equal(images, np.repeat(grey[..., None], 3, axis=3))

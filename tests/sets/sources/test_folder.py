@@ -82,7 +82,7 @@ def test_keys_classes_labels_and_sizes(tmp_path: Path) -> None:
     assert source.keys() == ("B/x.GIF", "a/deep/er.bmp", "a/x.JPEG", "b/y.png", "top.tiff")
     assert source.keys() is source.keys()
     assert source.refused() == {}
-    assert source.classes == ("", "B", "a", "b")
+    assert source.classes == ("", "B", "a", "b") and source.class_count == 4
     assert labels_of(source) == [1, 2, 2, 3, 0]
     assert source.size("b/y.png") == (tmp_path / "b/y.png").stat().st_size
     assert source.location == str(tmp_path)
