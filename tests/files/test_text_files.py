@@ -22,11 +22,12 @@ def test_it_reads_what_json_writes(value):
 
 
 def test_depth_is_limited_and_brackets_in_strings_are_no_depth():
-    assert parse_json("[" * MOST_DEPTH + "]" * MOST_DEPTH)
+    pairs = "[" + "[]," * 9
+    assert parse_json(pairs + "[" * (MOST_DEPTH - 1) + "]" * MOST_DEPTH)
     assert parse_json("[" + "[]," * 5000 + "[]]")
     text = "\\" + '"[{' * 5000
     assert parse_json(json.dumps([text, text])) == [text, text]
-    for deep in ("[" * 101 + "]" * 101, "[" * 100_000, '{"a":' * 100_000, '["x", ' * 200):
+    for deep in (pairs + "[" * 100 + "]" * 101, "[" * 100_000, '{"a":' * 100_000, '["x", ' * 200):
         with pytest.raises(ValueError, match="100"):
             parse_json(deep)
 

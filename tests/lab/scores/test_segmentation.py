@@ -177,8 +177,8 @@ def test_wrong_maps(tmp_path):
     labels = np.zeros_like(truths[NAMES[0]])
     put_map(path, labels[:, :9])
     assert cli_error(*command) == f"{path}: labels of 9 x 24 pixels, where the truth has 32 x 24"
-    put_map(path, labels + 37)
-    assert cli_error(*command) == f"{path}: it has label 37, where 19 classes and 255 are expected"
+    put_map(path, labels + 19)
+    assert cli_error(*command) == f"{path}: it has label 19, where 19 classes and 255 are expected"
     put_map(path, np.stack([labels] * 3, axis=-1))
     assert "contains colours (RGB), not labels" in cli_error(*command)
     path.write_bytes(b"no image")
