@@ -134,3 +134,12 @@ def test_an_estimate_of_large_sequences_does_not_make_one(tmp_path, worked):
     judged = estimate(plan)
     assert max(worked) == 448 * 448 * 3
     assert judged.seconds * 1e9 == pytest.approx(len(plan.variants) * 1500 * 2000 * 3)
+
+
+def test_an_estimate_of_arrays_counts_their_bytes(tmp_path):
+    for i in range(4):
+        put_photo(tmp_path / "src" / f"{i}.png", 32, 32, seed=i)
+    plan = planned(
+        tmp_path / "src", tmp_path / "out", corruptions="contrast", edition="cifar-10", format="npy"
+    )
+    assert estimate(plan).size == pytest.approx(run_plan(plan).size, rel=0.05)
