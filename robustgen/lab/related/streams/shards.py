@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustgen.display.progress import Meter
-from robustgen.errors import ImageError, MissingDependencyError, explain_failure
+from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.ledger import Record
 from robustgen.files.set_files import WrittenFile
@@ -196,9 +196,10 @@ def write_shards(
             for number in range(-(-len(stream) // IMAGES_PER_FILE))
         ]
         pending = {shard.name: shard for shard in shards if not _is_done(shard)}
-        # An image that cannot be read is a failure of its samples.
-        with suppress(ImageError):
-            warn_if_dark(find_used_bits(source.read(keys[0])[0]))
+        if pending:
+            # An image that cannot be read, whatever its error, is a failure of its samples.
+            with suppress(Exception):
+                warn_if_dark(find_used_bits(source.read(keys[0])[0]))
         done = _write_shards(pending, state, jobs or count_cores())
         state.mark_finished(state.fingerprints())
         state.store.clean()
