@@ -156,6 +156,17 @@ def test_claims_of_runs_that_may_be_alive_are_respected(ledger, claim, is_respec
     assert ledger.claim("b") and ledger.claim("b")
 
 
+def test_what_another_run_finished_before_the_claim_is_not_made_again(ledger, monkeypatch):
+    claim, made = Ledger.claim, []
+
+    def finish_first(self, name):
+        self.put_record(name, RECORD)
+        return claim(self, name)
+
+    monkeypatch.setattr(Ledger, "claim", finish_first)
+    assert [*ledger.share_one_by_one("a", made.append)] == ["a"] and made == []
+
+
 def test_claims_of_other_machines_age(ledger, monkeypatch):
     """Each look takes ten seconds; half a minute without news is enough for all units left."""
     now, made = [0.0], []
