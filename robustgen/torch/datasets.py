@@ -18,7 +18,6 @@ from robustgen.pixels.imaging.decode import (
     Location,
     as_rgb,
     as_rgb_picture,
-    find_used_bits,
     warn_if_dark,
 )
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
@@ -107,7 +106,7 @@ class SourceDataset:
         key = self.keys[operator.index(index)]
         image = self.source.open(key)
         # Decoding lets Python forget what it has printed.
-        self._has_warned = self._has_warned or warn_if_dark(find_used_bits(image))
+        self._has_warned = self._has_warned or warn_if_dark(image)
         if self.convert and isinstance(image, Image.Image):
             image = as_rgb_picture(image)
         return image, self.source.label(key)

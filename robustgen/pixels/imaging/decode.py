@@ -109,14 +109,18 @@ def find_used_bits(image: object) -> int | None:
     return image.info.get(_USED_BITS) if isinstance(image, Image.Image) else None
 
 
-def warn_if_dark(bits: int | None) -> bool:
-    """Warn of a 16-bit image whose values have so few `bits` that their high bytes are dark; return if so."""
+def warn_if_dark(image: object) -> bool:
+    """Warn of a decoded 16-bit file whose values have so few bits that it comes out dark; return if so."""
+    return _warn_of_few_bits(find_used_bits(image))
+
+
+def _warn_of_few_bits(bits: int | None) -> bool:
     is_dark = bits is not None and 0 < bits <= FEW_BITS
     if is_dark:
         # The same text for all images, of which Python prints one.
         remedy = f"give levels, such as (0, {2**FEW_BITS - 1}), or scale its values"
         text = f"a 16-bit image uses at most {FEW_BITS} of its bits and comes out dark: {remedy}"
-        warnings.warn(text, DecodingWarning, stacklevel=2)
+        warnings.warn(text, DecodingWarning, stacklevel=3)
     return is_dark
 
 
@@ -327,7 +331,7 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
         values = np.asarray(image)
         if _USED_BITS not in image.info:
             # A picture of the caller; those of a source are counted.
-            warn_if_dark(int(values.max()).bit_length())
+            _warn_of_few_bits(int(values.max()).bit_length())
         # convert() would clip, and turn nearly all of the image white.
         image = Image.fromarray((values >> 8).astype(np.uint8))
     elif image.mode in ("La", "RGBa"):
