@@ -201,6 +201,7 @@ def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
 def test_samples_that_would_lie_outside_are_refused(sets, tmp_path, key):
     out = Path(shutil.copytree(sets / "webdataset", tmp_path / "out"))
     shutil.rmtree(out / ".robustgen")
+    (out / "keys.txt").unlink()
     image = (sets / "jpeg/clean/cat/a.JPEG").read_bytes()
     put_tar(out / "clean/000000.tar", {f"{key}.jpg": image, f"{key}.cls": b"0"})
     said = cli_error("preprocess", "clahe", out, tmp_path / "clahe")
