@@ -32,6 +32,7 @@ from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, Sour
 from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
 
 _MOST_PEEKED: Final = 32
+_STEP: Final = 16
 
 
 class _Sample(NamedTuple):
@@ -160,20 +161,24 @@ class WebDataset(ShardSource):
                 self._group(list_archive(self, number), full_names, samples, self._read_label)
         return self._as_stored(samples) if self.kind else _name_samples(samples)
 
-    # File, number and offset of the sample that was found last, from which the next one is not far.
-    _latest = -1, 0, 0
+    @cached_property
+    def _steps(self) -> dict[int, list[int]]:
+        """Return the offsets of every sixteenth sample of each shard, as far as they are known."""
+        return {}
 
     def find_sample(self, file: int, index: int, name: str) -> Any:
         """Return the place of sample number `index` of a shard; skip those before it unread."""
         store, path = self.locate(file)
-        latest, passed, offset = self._latest
-        if latest != file or passed > index:
-            passed = offset = 0
+        step, rest = divmod(index, _STEP)
+        offsets = [*self._steps.get(file, [0])]
         with store.open(path) as content:
-            content.seek(offset)
-            # An image and its label.
-            skip_members(content, 2 * (index - passed))
-            self._latest = file, index, content.tell()
+            content.seek(offsets[min(step, len(offsets) - 1)])
+            # A sample has two members: image and label.
+            while len(offsets) <= step:
+                skip_members(content, 2 * _STEP)
+                offsets.append(content.tell())
+            self._steps[file] = offsets
+            skip_members(content, 2 * rest)
             entry = next(iterate_members(content), None)
             folder, slash, member = entry.name.rpartition("/") if entry else ("", "", "")
             if not entry or folder + slash + member.partition(".")[0] != sample_key(name):
