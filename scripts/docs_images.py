@@ -16,7 +16,6 @@ from skimage import data
 import robustgen
 from robustgen.cli import main
 from robustgen.display.sheets import SheetRow, draw_sheet, encode_picture, fit_picture
-from robustgen.lab.related.streams import ccc
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_charts import plot
@@ -25,6 +24,7 @@ from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparatio
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.pixels.imaging.laion_c_effects import TileBank
+from robustgen.related.streams import ccc
 from robustgen.settings.scoring import ChartForm
 
 MOST_BYTES = 250_000
