@@ -34,7 +34,15 @@ class Look(NamedTuple):
 # Okabe and Ito's colours, which most colour-blind people can distinguish.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
-DASHES: Final = ((), (4, 1.5), (1, 1.2), (6, 1.5, 1, 1.5), (3, 1, 1, 1, 1, 1), (2, 2), (8, 2))
+DASHES: Final[tuple[tuple[float, ...], ...]] = (
+    (),
+    (4, 1.5),
+    (1, 1.2),
+    (6, 1.5, 1, 1.5),
+    (3, 1, 1, 1, 1, 1),
+    (2, 2),
+    (8, 2),
+)
 MOST_LINES: Final = len(COLOURS)
 """Number of lines in a chart that differ in colour, marker and dashes."""
 _LETTERS: Final = 7
@@ -65,9 +73,8 @@ def look_of(place: int) -> Look:
 
     Later ones share colours with these, but in no case colour and marker.
     """
-    turn = place // MOST_LINES
-    marker, dashes = (each[(place + turn) % len(each)] for each in (MARKERS, DASHES))
-    return Look(COLOURS[place % MOST_LINES], marker, dashes)
+    colour, other = place % MOST_LINES, (place + place // MOST_LINES) % MOST_LINES
+    return Look(COLOURS[colour], MARKERS[other], DASHES[other])
 
 
 def check_chart_path(path: Path, *others: str) -> None:

@@ -144,7 +144,7 @@ def _measure_curve(report: Report, index: int, names: Sequence[str], levels: Seq
     )
     for level in levels:
         folders = [IMAGENET_C.variant(name, level).folder for name in names]
-        interval = report.resampling and report.resampling.mean_interval(index, folders)
+        interval = report.resampling.mean_interval(index, folders) if report.resampling else None
         points.append(Point(fmean(model.severities[name][level] for name in names), interval))
     return [point.scale(100) for point in points]
 
