@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from robustgen.display.text import escape, format_signed
+from robustgen.display.text import escape, format_signed, replace_nan
 from robustgen.errors import OutputError
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import encode_jpeg
@@ -32,6 +32,7 @@ def _environment() -> Environment:
     environment.filters["picture"] = embed_picture
     environment.filters["plain"] = escape
     environment.filters["data"] = embed_data
+    environment.filters["finite"] = replace_nan
     environment.filters["breakable"] = _make_breakable
     environment.filters["signed"] = format_signed
     environment.filters["shorten"] = _shorten
