@@ -6,7 +6,7 @@ Files are added to as bytes, because encoders write pixels alone.
 import struct
 import zlib
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -15,7 +15,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from robustgen.pixels.imaging.arrays import Rgb
 
 ORIENTATION: Final = 0x0112
-"""EXIF tag: 1 to 8, from which readers tell how to turn the stored pixels."""
+"""EXIF tag: 1 to 8, which tells readers how to turn the stored pixels."""
 _PROFILE: Final = 0x8773
 _EXIF: Final = b"Exif\0\0"
 # More does not fit into a JPEG file, which numbers the pieces of a profile in one byte.
@@ -46,6 +46,7 @@ NO_TAGS: Final = FileTags()
 
 def read_tags(image: Image.Image) -> FileTags:
     """Return the tags of a Pillow image: of a TIFF file before it is loaded, of any other file after that."""
+    orientation: Any
     if isinstance(image, TiffImageFile):
         orientation = image.tag_v2.get(ORIENTATION)
     else:

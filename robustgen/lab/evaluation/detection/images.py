@@ -26,6 +26,7 @@ from robustgen.settings.config import Config
 
 # Settings that decide pixels, besides those in the settings of any run; the last one is for constants.
 _CHOICES = ("libjpeg", "motion_blur", "parameters")
+_FORMS = ("stored", "upright")
 # Pixels that a worker returns at once.
 _MOST_BYTES = 128 << 20
 
@@ -40,13 +41,13 @@ class Orientations:
         Image id to orientation, for all images that readers turn or mirror.
     upright : frozenset of int
         Ids of the images that detectors get so.
-    rule : dict
-        The choice of the user, or the form of images whose annotations fit both.
+    rule : str
+        What decides: "stored" or "upright", if the user has chosen, or else "as annotated", and one of these.
     """
 
     found: dict[int, int]
     upright: frozenset[int]
-    rule: dict[str, str]
+    rule: str
 
     def turn(self, image: int, pixels: Rgb) -> Rgb:
         """Return the `pixels` (H, W, 3) of an image as detectors get it."""
@@ -56,7 +57,7 @@ class Orientations:
         """Return a line about what detectors get, if any of so many images are concerned."""
         count = len(self.upright)
         split = f"detectors get {count} upright, {len(self.found) - count} as stored"
-        way = "" if "given" in self.rule else "; --set orientation=stored or upright overrides"
+        way = "" if self.rule in _FORMS else "; --set orientation=stored or upright overrides"
         return describe_orientations(self.found.values(), images, split + way)
 
 
@@ -115,11 +116,7 @@ class CorruptedImages:
         for each in made:
             if each.shape[:2] != (height, width):
                 own = f"{each.shape[1]} x {each.shape[0]}"
-                given = self.orientations.rule.get("given") if image in self.orientations.found else None
-                hint = f"; omit orientation={given}, so that these decide" if given else ""
-                raise SourceError(
-                    f"{key!r}: is {own} pixels, where the annotations have {width} x {height}{hint}"
-                )
+                raise SourceError(f"{key!r}: is {own} pixels, where the annotations have {width} x {height}")
         return made
 
     def stream(
@@ -203,18 +200,23 @@ def _find_orientations(
         """Yield id and orientation of each image that has one, and which of its forms have the right size."""
         headers = prefetch(partial(_try_header, source), chosen.values(), AT_ONCE)
         for image, (width, height, orientation) in zip(chosen, headers, strict=True):
-            sizes = {"stored": (height, width), "upright": (height, width)}
-            if orientation >= 5:
-                sizes["upright"] = (width, height)
+            stored, turned = (height, width), (width, height)
+            sizes = zip(_FORMS, (stored, turned if orientation >= 5 else stored), strict=True)
             if orientation > 1:
-                fitting = (form for form, size in sizes.items() if size == annotations.sizes[image])
+                fitting = (form for form, size in sizes if size == annotations.sizes[image])
                 yield image, orientation, frozenset(fitting)
 
     tagged = [*read(keys)]
     found = {image: orientation for image, orientation, _ in tagged}
-    if config.orientation:
-        upright = frozenset(found) if config.orientation == "upright" else frozenset[int]()
-        return Orientations(found, upright, {"given": config.orientation})
+    if given := config.orientation:
+        for image, _, fitting in tagged:
+            if fitting and given not in fitting:
+                (other,) = fitting
+                raise SourceError(
+                    f"{keys[image]!r}: its annotation has the width and height of the {other} image, not of "
+                    f"the {given} one: omit orientation={given}, so that the annotations decide"
+                )
+        return Orientations(found, frozenset(found if given == "upright" else ()), given)
     usual = "upright"
     if any(len(fitting) == 2 for *_, fitting in tagged):
         matches = _match(annotations, source.keys())
@@ -223,7 +225,7 @@ def _find_orientations(
         usual = "stored" if votes == {frozenset({"stored"})} else "upright"
     fits = {image: fitting if len(fitting) == 1 else {usual} for image, _, fitting in tagged}
     upright = frozenset(image for image, fitting in fits.items() if "upright" in fitting)
-    return Orientations(found, upright, {"where both fit": usual})
+    return Orientations(found, upright, f"as annotated, or {usual}")
 
 
 def _try_header(source: Items[Any], key: str) -> tuple[int, int, int]:
