@@ -172,7 +172,8 @@ def list_orientations(record: Record) -> dict[str, int]:
 def describe_orientations(orientations: Iterable[int], images: int, fate: str) -> tuple[str, ...]:
     """Return a line about turned or mirrored images, if there are any among so many, and their `fate`."""
     count = sum(each > 1 for each in orientations)
-    return (f"{count} of {images} images have an EXIF orientation: {fate}",) if count else ()
+    has = "has" if count == 1 else "have"
+    return (f"{count} of {images} images {has} an EXIF orientation: {fate}",) if count else ()
 
 
 def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tuple[str, ...]:
