@@ -41,13 +41,13 @@ WINGS = {
     "compat": "errors files pixels",
     "torch": "errors files pixels settings display metrics sets lab api",
     "commands": "errors files pixels settings display metrics sets lab",
-    "plugins": "errors files pixels sets lab",
     "cli": "errors files pixels settings display metrics sets lab api",
+    "plugins": "errors files pixels settings sets lab cli",
     "related": "errors files pixels settings display metrics sets lab torch cli",
     "__main__": "cli",
 }
 # The groups of entry points have names like modules.
-GROUPS = {f"robustgen.{name}" for name in ("corruptions", "sources", "formats", "executors")}
+GROUPS = {f"robustgen.{name}" for name in ("corruptions", "sources", "formats", "executors", "wings")}
 # The rooms, or parts of them, that may import a library.
 OWNERS = {
     "cv2": {"pixels.imaging.third_party"},

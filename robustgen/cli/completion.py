@@ -59,14 +59,14 @@ def _describe(command: str, parameter: click.Parameter, words: dict[str, list[st
 
 @cache
 def _read_table(package: str) -> Any:
-    """Return the table of the commands in a package; an empty one if it has none, as those of plug-ins."""
-    path = files(package) / "completion.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"commands": {}}
+    """Return the table of the commands in a package; an empty one if it has none, like plug-ins."""
+    path = files(package) / "completion.json" if package else None
+    return json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {"commands": {}}
 
 
 def restore_command(row: CommandRow, build: Callable[[], click.Command]) -> click.Command:
     """Return a command with flags for completion only; `build` returns it whole."""
-    table = _read_table(row.module.rpartition(".")[0] or row.module)
+    table = _read_table(row.module.rpartition(".")[0])
     return _restore(row.name, table, build) if row.name in table["commands"] else build()
 
 
