@@ -37,7 +37,7 @@ from robustgen.files.wings import CommandRow, Section, list_wings
 
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_HELP_ALL = "robustgen.help_all"
+_HELP_ALL = "help_all"
 _MOST_NAMED = 10
 # Longer than a path can be.
 _ENDLESS: Final = re.compile(r"(\S{200})\S{4000,}(\S{100})")

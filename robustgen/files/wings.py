@@ -65,14 +65,14 @@ class Wing(NamedTuple):
     commands : sequence of CommandRow
     sets : mapping of str to SetRow
         Kinds of set by their name in `dataset.json`.
-    public : mapping of str to str
-        Names in public modules, such as ``"robustgen.torch.StreamDataset"``, to ``"package.module:NAME"``;
-        those of plug-ins are ignored.
+    public : mapping of str to mapping
+        Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each, with
+        their ``"package.module:NAME"``. Those of plug-ins are ignored.
     """
 
     commands: tuple[CommandRow, ...] = ()
     sets: Mapping[str, SetRow] = MappingProxyType({})
-    public: Mapping[str, str] = MappingProxyType({})
+    public: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 
 
 # Nothing else names the wing `related`; without it, the rest works. A folder of caches alone has no origin.
@@ -91,5 +91,4 @@ def list_wings() -> Iterator[Wing]:
 
 def list_public(module: str) -> dict[str, str]:
     """Return the names that wings of this package add to a public `module`, and their rows."""
-    rows = {name: row for wing in OWN for name, row in WINGS[wing].public.items()}
-    return {name.rpartition(".")[2]: row for name, row in rows.items() if name.rpartition(".")[0] == module}
+    return {name: row for wing in OWN for name, row in WINGS[wing].public.get(module, {}).items()}
