@@ -66,8 +66,8 @@ class Wing(NamedTuple):
     sets : mapping of str to SetRow
         Kinds of set by their name in `dataset.json`.
     public : mapping of str to mapping
-        Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each, with
-        their ``"package.module:NAME"``. Those of plug-ins are ignored.
+        Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each, and
+        the ``"package.module:NAME"`` of these. Those of plug-ins are ignored.
     """
 
     commands: tuple[CommandRow, ...] = ()
