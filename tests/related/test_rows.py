@@ -14,6 +14,7 @@ from tests.cli.test_help import SPEAKERS, check_without_models, find_strange_fla
 from tests.helpers import cli
 from tests.lab.test_plans import check_rows
 from tests.test_docs import check_sections, read, script
+from tests.test_structure import check_unloaded
 
 _PREPROCESS = "preprocess_clahe preprocess_denoise preprocess_median"
 _OF_SETS = f"make-augmix make-icons {_PREPROCESS}"
@@ -64,6 +65,10 @@ def test_public_names_stay_where_they_are(module):
         assert load_row(f"{module}:__all__").count(name) == 1
         assert load_row(f"{module}:{name}") is load_row(row)
         assert f"::: {module}.{name}\n" in page
+
+
+def test_streams_wait_for_libraries():
+    check_unloaded("from robustgen.torch import StreamDataset", "numba cv2 scipy torch pydantic av")
 
 
 def test_the_reference_and_the_table_of_completion_are_current():
