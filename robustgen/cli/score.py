@@ -163,12 +163,11 @@ def _check_page(options: Gated) -> None:
 
 def _tell(report: "TableReport", options: Gated, layout: str) -> None:
     """Print a report of one model, write its page, and end with status 1 if a condition holds."""
-    from robustgen.display.text import format_as
     from robustgen.lab.scores.gates import find_beyond
-    from robustgen.lab.scores.table_page import write_table_page
+    from robustgen.lab.scores.table_page import render_report, write_table_page
 
     failures = find_beyond(report.model, report.list_scores(), options.fail_if)
-    text = format_as(layout, report.list_tables, report.list_records, report.as_dict, table_width())
+    text = render_report(report, layout, table_width())
     if failures and layout == "markdown":
         text += "\n" + "".join(f"\n- {each}" for each in failures)
     echo_report(text, report.notes)

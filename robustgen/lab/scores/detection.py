@@ -266,10 +266,10 @@ class DetectionScores:
         rows = rows[np.isfinite(rows).all(axis=1)]
         if not len(rows):
             return dict.fromkeys(_SUMMARY)
-        most = 1 / self.summary(metric)["P"] if self.summary(metric)["P"] else 1.0
+        largest = 1 / (self.clean[metric] or 1)
         ends = [
-            widen_border(*percentile_interval(column), self.images, highest)
-            for column, highest in zip(rows.T, (1.0, 1.0, most), strict=True)
+            widen_border(*percentile_interval(column), self.images, most)
+            for column, most in zip(rows.T, (1.0, 1.0, largest), strict=True)
         ]
         return dict(zip(_SUMMARY, ends, strict=True))
 

@@ -246,7 +246,9 @@ class Resampling:
 
 def widen_border(low: Any, high: Any, images: int, most: float = 1.0) -> Interval:
     """Return the interval of a value from 0 to `most`; Wilson's width if no bootstrap sample differs."""
-    half = border_width(images) * most if high - low < _CONSTANT else 0.0
+    if high - low >= _CONSTANT:
+        return Interval(float(low), float(high))
+    half = border_width(images) * most
     return Interval(max(0.0, float(low) - half), min(most, float(high) + half))
 
 

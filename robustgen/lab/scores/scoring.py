@@ -323,7 +323,7 @@ def read_other(folder: str, report: Report) -> ModelScores:
     """
     opened = _open_baseline(folder)
     if not opened:
-        raise ConfigError(f"--fail-if: {folder}: no such folder of predictions")
+        raise ConfigError(f"{folder}: no such folder of predictions")
     _check_mixture([open_predictions(report.folders[0]), opened])
     return replace(read_scores(opened, folder, report.difficulty), levels=report.models[0].levels)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robustgen.display.html import render_page
-from robustgen.display.text import Table
+from robustgen.display.text import Table, format_as
 from robustgen.files.storage import save
 
 
@@ -39,6 +39,11 @@ class TableReport(Protocol):
 
     def list_scores(self) -> Mapping[str, float]:
         """Return the scores that conditions can name, in the unit of the tables."""
+
+
+def render_report(report: TableReport, layout: str, width: int = 0) -> str:
+    """Return a report in a layout; text fits a terminal of that width, 0 for any."""
+    return format_as(layout, report.list_tables, report.list_records, report.as_dict, width)
 
 
 def write_table_page(report: TableReport, path: Path) -> int:

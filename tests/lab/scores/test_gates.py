@@ -1,4 +1,4 @@
-"""Conditions that end a score with status 1: limits, and significant drops from another model's predictions."""
+"""Conditions that end a score with status 1: limits, and significant drops from another model."""
 
 import json
 
@@ -23,7 +23,7 @@ def models(tmp_path_factory):
 def test_a_significant_drop_fails_and_a_small_one_does_not(models):
     drop = f"error.mean worse than {models / 'main'}"
     command = ("score", models / "near", models / "far", "--partial", "--format", "json", "--fail-if", drop)
-    text, lines = gate(*command[1:])
+    _, lines = gate(*command[1:])
     (line,) = [line for line in lines if line.startswith("failed: ")]
     assert line.startswith("failed: far: error.mean is ") and "near" not in line
     # The interval is that of the paired difference.
