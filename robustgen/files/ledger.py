@@ -66,7 +66,7 @@ class Record:
         about the set, a digest of what they describe.
     values : mapping of str to list
         Lists of JSON values by name: results of units that compute instead of writing files, and
-        ``used_bits`` of images with 16 bits.
+        ``losses`` of images in 8 bits and three channels.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)

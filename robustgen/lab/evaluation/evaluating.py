@@ -39,10 +39,10 @@ from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_prep
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.pixels.imaging.arrays import stack_images
-from robustgen.pixels.imaging.decode import Complaint
+from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.unit_jobs import describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_losses
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
@@ -149,8 +149,8 @@ def evaluate(
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
-    dark = describe_used_bits(run.used_bits, len(plan.keys))
-    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *dark)
+    lost = describe_losses(run.losses, len(plan.keys))
+    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *lost)
     seconds = time.monotonic() - started
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
@@ -249,7 +249,7 @@ class _EvaluationRun:
     ) -> None:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
         self._workers = plan.jobs or count_cores()
-        self.complaints, self.used_bits = list[Complaint](), dict[str, int | None]()
+        self.complaints, self.losses = list[Complaint](), dict[str, Loss | None]()
         self._meter: Meter | None = None
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
         some = min(count, len(plan.variants))
@@ -337,7 +337,7 @@ class _EvaluationRun:
         """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""
         keys = self._units[name].keys
         images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
-        self.used_bits |= {key: rendered[key].used_bits for key in keys}
+        self.losses |= {key: rendered[key].loss for key in keys}
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):
                 raise OutputError(

@@ -34,7 +34,7 @@ from robustgen.lab.related.filtration import reviewing
 from robustgen.lab.related.filtration.ensemble import Crops, Ensemble, open_ensemble
 from robustgen.lab.related.filtration.funnel import Opinions, count_left
 from robustgen.lab.related.filtration.rules import Case, Rule
-from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors, warn_if_dark
+from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors, warn_of_few_greys
 from robustgen.sets.dataset.outputs import open_output
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.folder import ImageFolder
@@ -290,7 +290,7 @@ class _FilterRun:
     def _read_crops(self, key: str) -> _Read:
         try:
             image, identity = self._source.read(key)
-            warn_if_dark(image)
+            warn_of_few_greys(image)
             with name_image_in_errors(key):
                 pixels = as_rgb(image).copy()
             return key, self._ensemble.crops(pixels), identity

@@ -27,7 +27,7 @@ from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_prepr
 from robustgen.lab.related.streams.accuracy_files import Measurements, parse_measurements
 from robustgen.lab.related.streams.ccc import QUALITY, StreamCell, apply_corruption, list_measurements
 from robustgen.pixels.benchmarks.editions import get_edition
-from robustgen.pixels.imaging.decode import warn_if_dark
+from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import round_trip
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import item_rng
@@ -259,7 +259,7 @@ class _MeasuringRun:
         else:
             reason = f"{key!r}: {self.failures[key]}"
             raise SourceError(f"{self._source.location}: none of the images can be made ({reason})")
-        warn_if_dark(self._source.read(key)[0])
+        warn_of_few_greys(self._source.read(key)[0])
         classes = self._classifier.count_classes(shown.pixels[0], self._source.location, count)
         if max(self._labels.values()) >= classes:
             name = self._classifier.model.name

@@ -258,7 +258,7 @@ def test_dark_candidates_are_warned_of_once(model, classes, tmp_path):
         values = np.full((20, 24), 1000 * number + 9, np.uint16)
         Image.fromarray(values).save(tmp_path / "in" / "red" / f"{number}.png")
     said = filter_a(tmp_path / "in", model, tmp_path / "a", "--classes", classes).stderr
-    assert said.count("uses at most 12 of its bits") == said.count("warning: ") == 1
+    assert said.count("in at most 16 grey levels") == said.count("warning: ") == 1
 
 
 def test_entries_hold_what_each_model_says(candidates, model, classes, tmp_path):
