@@ -136,6 +136,14 @@ class InputKeys(Options):
         Axes | None, BeforeValidator(lambda it: it.upper() if isinstance(it, str) else it), Flag(INPUT)
     ] = None
     """axes of the model input; default from the model"""
+    channel_order: Annotated[
+        Literal["rgb", "bgr"],
+        BeforeValidator(lambda it: it.lower() if isinstance(it, str) else it),
+        Flag(INPUT),
+    ] = "rgb"
+    """order of the channels of the model input, which mean and std have too"""
+    outputs: Annotated[Literal["logits", "probability"] | None, Flag(INPUT, name="model-outputs")] = None
+    """meaning of a single output, that of the second of two classes; default probability after a sigmoid"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""
     clean_input: Annotated[

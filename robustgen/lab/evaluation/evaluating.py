@@ -35,6 +35,7 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.lab.models.base import Classifier, Model
+from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
@@ -124,9 +125,18 @@ def evaluate(
     edition = str(plan.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"
     given = taken.preprocessing, taken.overrides()
-    chosen = [load_preprocessing(*given, default, model.preprocessing) for model in models]
+    chosen = [
+        fit_class_names(load_preprocessing(*given, default, model.preprocessing), model, plan.source.classes)
+        for model in models
+    ]
     classifiers = [
-        Classifier(model, own, _choose_outputs(own, plan.source, options), options.crops)
+        Classifier(
+            model,
+            own,
+            _choose_outputs(own, plan.source, options),
+            options.crops,
+            plan.source.class_count == 1,
+        )
         for model, own in zip(models, chosen, strict=True)
     ]
     for remark in plan.source.remarks():
@@ -145,12 +155,13 @@ def evaluate(
             )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
         for predictor, _ in checked:
-            print_note(predictor.describe())
+            predictor.print_notes()
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size)
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     lost = describe_losses(run.losses, len(plan.keys))
-    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *lost)
+    own = (remark for model in models for remark in model.remarks())
+    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *lost, *own)
     seconds = time.monotonic() - started
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 

@@ -512,7 +512,7 @@ _FEW_COLOURS: Final = 256
 
 
 def read_label_map(file: Location) -> NDArray[Any]:
-    """Read a label map from a PNG file: grey values, or palette indices.
+    """Read a label map from a PNG file: grey values of any number of bits, or palette indices.
 
     Returns
     -------
@@ -526,8 +526,11 @@ def read_label_map(file: Location) -> NDArray[Any]:
     with name_image_in_errors(str(file)), open_image(file) as image:
         if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
             raise ImageError(f"contains colours ({image.mode}), not labels", str(file))
+        form = str(image.tile[0][3]) if image.tile else ""
         labels = np.array(image)
-        return labels.astype(np.uint8) if labels.dtype == bool else labels
+        # Pillow stretches greys of two and four bits to 255.
+        scale = {"L;2": 85, "L;4": 17}.get(form, 1)
+        return labels.astype(np.uint8) // np.uint8(scale) if labels.dtype in (bool, np.uint8) else labels
 
 
 def judge_look(data: bytes, name: str) -> Look:

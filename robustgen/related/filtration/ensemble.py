@@ -14,6 +14,7 @@ from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models import preprocessing as presets
 from robustgen.lab.models.base import Classifier, Model
+from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.metrics import softmax
@@ -287,6 +288,7 @@ def _labels(models: Sequence[Model]) -> list[str]:
 def _member(
     options: Filtering, model: Model, label: str, own: Preprocessing, folders: tuple[str, ...]
 ) -> Member:
+    own = fit_class_names(own, model, folders)
     classifier = Classifier(model, own)
     shape = _geometry(classifier, options.resize)
     black = np.zeros((1, shape.height, shape.width, 3), np.uint8)
