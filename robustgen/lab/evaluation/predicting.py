@@ -23,7 +23,7 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.base import Classifier, explain_binary, is_finite
+from robustgen.lab.models.base import Classifier, explain_binary, is_finite, name_class_flag
 from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
@@ -145,7 +145,7 @@ class Predictor:
             raise SourceError(
                 f"{root}: labels {labels.min()} to {labels.max()} are out of range for the "
                 f"{self.classes} classes of {name}: list the classes, in the order of "
-                "the model's outputs, with --classes"
+                f"the model's outputs, with {name_class_flag(self.classes)}"
             )
 
 
