@@ -66,7 +66,7 @@ class EvaluateKeys(ConfigKeys, total=False):
     pixel_scale: float | None
     layout: Literal["NCHW", "NHWC"] | None
     channel_order: Literal["rgb", "bgr"]
-    outputs: Literal["logits", "probability"] | None
+    outputs: Literal["logits", "probabilities"] | None
     input_size: str | int | Sequence[int] | None
     clean_input: Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]

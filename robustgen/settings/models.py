@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONTENT, MODEL, INPUT = Group.CONTENT, Group.MODEL, Group.INPUT
 OUTPUT, RUNNING = Group.OUTPUT, Group.RUNNING
 Axes = Literal["NCHW", "NHWC"]
+OutputForm = Literal["logits", "probabilities"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _NAMES: Final = "a file (model.onnx, model.pt2), timm:NAME[@FILE], torchvision:NAME@FILE, module:function"
 
@@ -142,8 +143,12 @@ class InputKeys(Options):
         Flag(INPUT),
     ] = "rgb"
     """order of the channels of the model input, which mean and std have too"""
-    outputs: Annotated[Literal["logits", "probability"] | None, Flag(INPUT, name="model-outputs")] = None
-    """meaning of a single output, that of the second of two classes; default probability after a sigmoid"""
+    outputs: Annotated[
+        OutputForm | None,
+        BeforeValidator(lambda it: "probabilities" if it == "probability" else it),
+        Flag(INPUT),
+    ] = None
+    """form of a single output, for the second of two classes; default probabilities after a sigmoid"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""
     clean_input: Annotated[

@@ -19,7 +19,7 @@ from robustgen.metrics import softmax
 from robustgen.pixels.imaging.colour import look_up_channels
 from robustgen.pixels.imaging.decode import as_grey
 from robustgen.pixels.imaging.geometry import crop_ten
-from robustgen.settings.models import Axes
+from robustgen.settings.models import Axes, OutputForm
 
 # Inputs for text, in ONNX files and in modules of transformers, open_clip and OpenAI.
 TEXTS: Final = (
@@ -173,23 +173,23 @@ class Model(ABC):
         """Return whether the only output is that of a sigmoid, as far as the model shows it."""
         return False
 
-    def split(self, output: NDArray[Any], meaning: str | None) -> NDArray[Any]:
+    def split(self, output: NDArray[Any], form: OutputForm | None) -> NDArray[Any]:
         """Return two columns of scores for the only output (n, 1) of a model of two classes.
 
         Raises
         ------
         ConfigError
-            `meaning` is "probability", and a value is none.
+            `form` is "probabilities", and a value is none.
         """
         self.is_binary = True
         least, largest = float(output.min()), float(output.max())
-        if meaning == "probability" or (meaning is None and self.gives_probability()):
+        if form == "probabilities" or (form is None and self.gives_probability()):
             if least < 0 or largest > 1:
                 raise ConfigError(
                     f"{self.name}: its output is {least:g} to {largest:g}, no probability: omit outputs"
                 )
             return np.concatenate([1 - output, output], axis=1)
-        if meaning is None:
+        if form is None:
             self._least, self._largest = min(self._least, least), max(self._largest, largest)
             self._seen += len(output)
         return np.concatenate([np.zeros_like(output), output], axis=1)
@@ -200,7 +200,7 @@ class Model(ABC):
             return ()
         return (
             f"{self.folder}: its only output is {self._least:.3g} to {self._largest:.3g}, taken for a logit; "
-            "if it is a probability, set outputs: probability (--model-outputs probability)",
+            "if it is a probability, set outputs: probability (--outputs probabilities)",
         )
 
     def __call__(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
@@ -351,7 +351,7 @@ class Classifier:
         outputs = self.model(images, self.preprocessing)
         if outputs.shape[1] == 1 and not self.is_single:
             return self.model.split(outputs, self.preprocessing.outputs)
-        if self.preprocessing.outputs == "probability":
+        if self.preprocessing.outputs == "probabilities":
             count = outputs.shape[1]
             raise ConfigError(f"{self.model.name}: outputs: probability is for one output, it has {count}")
         return outputs

@@ -74,7 +74,7 @@ def fit_class_names(own: Preprocessing, model: Model, folders: Sequence[str]) ->
 
 def _is_pretrained(module: Any) -> bool:
     transformers = sys.modules.get("transformers")
-    return bool(transformers) and isinstance(module, transformers.PreTrainedModel)
+    return transformers is not None and isinstance(module, transformers.PreTrainedModel)
 
 
 def _find_file(place: str, name: str) -> Path | None:

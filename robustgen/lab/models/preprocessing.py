@@ -22,7 +22,7 @@ from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.settings.loading import check, load
-from robustgen.settings.models import Axes, Colour, InputKeys
+from robustgen.settings.models import Axes, Colour, InputKeys, OutputForm
 from robustgen.settings.yaml_files import read_yaml
 
 Pixels = NDArray[np.uint8]
@@ -55,8 +55,8 @@ class Preprocessing:
         Method of resizing.
     channel_order : {"rgb", "bgr"}
         Order of the channels of the model input.
-    outputs : {"logits", "probability"}, optional
-        Meaning of the only output of a model of two classes.
+    outputs : {"logits", "probabilities"}, optional
+        Form of the only output of a model of two classes.
     origins : dict of str to str
         Where each of these comes from, for people.
     """
@@ -70,7 +70,7 @@ class Preprocessing:
     clean_input: Cleaning | None = None
     interpolation: Interpolation = "bilinear"
     channel_order: ChannelOrder = "rgb"
-    outputs: Literal["logits", "probability"] | None = None
+    outputs: OutputForm | None = None
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property

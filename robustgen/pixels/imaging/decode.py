@@ -526,7 +526,7 @@ def read_label_map(file: Location) -> NDArray[Any]:
     with name_image_in_errors(str(file)), open_image(file) as image:
         if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
             raise ImageError(f"contains colours ({image.mode}), not labels", str(file))
-        form = str(image.tile[0][3]) if image.tile else ""
+        form = next((str(tile[3]) for tile in getattr(image, "tile", ())), "")
         labels = np.array(image)
         # Pillow stretches greys of two and four bits to 255.
         scale = {"L;2": 85, "L;4": 17}.get(form, 1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from robustgen.pixels.imaging.geometry import centre_crop, crop_ten, resize_shor
 from robustgen.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.related.settings import Filtering
 from robustgen.settings.class_lists import read_classes
-from robustgen.settings.models import Runtime
+from robustgen.settings.models import OutputForm, Runtime
 
 SHARE: Final = 0.875
 """Side of the crop relative to the shorter side of the resized image: 224 / 256, as in ImageNet tests."""
@@ -73,7 +73,6 @@ def geometry(height: int, width: int, shorter: int | None = None) -> CropSizes:
     return CropSizes(height, width, shorter or round(max(height, width) / SHARE))
 
 
-OutputForm = Literal["logits", "probabilities"]
 # Settings that decide the input of a model: crops, and cleaning before them.
 View = tuple[CropSizes, Cleaning | None]
 Crops = dict[View, Rgb]
@@ -264,7 +263,7 @@ def _members(options: Filtering, runtime: Runtime, folders: tuple[str, ...]) -> 
     models = [open_model(name, runtime) for name in options.model]
     members = []
     for model, label, name, classes in zip(models, _labels(models), named, listed, strict=True):
-        flags = options.overrides() | {"classes": classes}
+        flags = options.overrides() | {"classes": classes, "outputs": None}
         own = presets.load_preprocessing(name, flags, "imagenet", model.preprocessing)
         members.append(_member(options, model, label, own, folders))
     return tuple(members)

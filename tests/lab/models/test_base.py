@@ -261,9 +261,9 @@ def test_predict_hints_at_probabilities(tmp_path):
     cli("make-c", "--source", source, *few)
     model = put_linear(tmp_path / "hard.onnx", [[1 / 3] * 3], [0.03], ends=("Relu",))
     words = ("--model", model, "--output", tmp_path / "p", "--mean", "0", "--std", "1")
-    assert "--model-outputs probability" in cli("predict", tmp_path / "c", *words).stderr
-    said = cli("predict", tmp_path / "c", *words, "--model-outputs", "probability", "--overwrite").stderr
-    assert "--model-outputs" not in said
+    assert "--outputs probabilities" in cli("predict", tmp_path / "c", *words).stderr
+    said = cli("predict", tmp_path / "c", *words, "--outputs", "probabilities", "--overwrite").stderr
+    assert "--outputs" not in said
 
 
 def test_one_output_for_more_classes_is_refused(tmp_path):
