@@ -154,9 +154,10 @@ def _warn_of_loss(loss: Loss) -> bool:
     if has_few:
         remedy = "scale its values"
         if loss.way != "colours":
-            # Rounded, so that similar images have the same text, of which Python prints one.
-            low, high = loss.low // 1024 * 1024, (loss.high // 1024 + 1) * 1024 - 1
-            ends = name_ends(low, high) if loss.way == "high byte" else loss.ends
+            # The same for similar images, as Python prints equal texts once.
+            low = loss.low // 4096 * 4096
+            is_rounded = loss.way == "high byte" and loss.high < low + 4096
+            ends = name_ends(low, low + 4095) if is_rounded else loss.ends
             remedy = f"give levels, such as ({ends.replace(',', ', ')}), or {remedy}"
         text = f"an image of more than 8 bits comes out in at most {FEW_GREYS} grey levels: {remedy}"
         warnings.warn(text, DecodingWarning, stacklevel=3)
