@@ -43,7 +43,7 @@ from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.unit_jobs import describe_losses
+from robustgen.sets.dataset.unit_jobs import describe_losses, describe_orientations
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
@@ -160,8 +160,18 @@ def evaluate(
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     lost = describe_losses(run.losses, len(plan.keys))
+    tagged = describe_orientations(
+        run.orientations.values(), len(plan.keys), "models get the pixels as stored"
+    )
     own = (remark for model in models for remark in model.remarks())
-    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *lost, *own)
+    remarks = (
+        *plan.remarks,
+        *plan.source.remarks(),
+        *describe_complaints(run.complaints),
+        *lost,
+        *tagged,
+        *own,
+    )
     seconds = time.monotonic() - started
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
@@ -261,6 +271,7 @@ class _EvaluationRun:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
         self._workers = plan.jobs or count_cores()
         self.complaints, self.losses = list[Complaint](), dict[str, Loss | None]()
+        self.orientations = dict[str, int]()
         self._meter: Meter | None = None
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
         some = min(count, len(plan.variants))
@@ -349,6 +360,7 @@ class _EvaluationRun:
         keys = self._units[name].keys
         images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
         self.losses |= {key: rendered[key].loss for key in keys}
+        self.orientations |= {key: rendered[key].orientation for key in keys}
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):
                 raise OutputError(

@@ -15,7 +15,9 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
+from PIL.Image import Transpose
 from PIL.JpegImagePlugin import JpegImageFile
+from PIL.TiffImagePlugin import TiffImageFile
 
 from robustgen.errors import (
     ArgumentError,
@@ -26,6 +28,7 @@ from robustgen.errors import (
 )
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.file_tags import NO_TAGS, ORIENTATION, FileTags, read_tags
 from robustgen.pixels.imaging.jpeg import Libjpeg, capture_native_messages, read_by_ijg
 
 Location = str | os.PathLike[str]
@@ -50,6 +53,17 @@ Levels = tuple[float, float]
 _WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
 # No text chunk of a file has a key that is no text.
 _LOSS: Final = (16, 8)
+_TAGS: Final = (ORIENTATION, 0)
+# Orientation to what undoes it.
+_BACK: Final = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_90,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_270,
+}
 # A set of 12 bits is the most common one that is stored in 16: its high bytes are 16 greys.
 FEW_GREYS: Final = 16
 
@@ -143,6 +157,11 @@ def find_loss(image: object) -> Loss | None:
     return image.info.get(_LOSS) if isinstance(image, Image.Image) else None
 
 
+def find_tags(image: object) -> FileTags:
+    """Return orientation and colour profile of the file that an image was decoded from, if it has any."""
+    return image.info.get(_TAGS, NO_TAGS) if isinstance(image, Image.Image) else NO_TAGS
+
+
 def warn_of_few_greys(image: object) -> bool:
     """Warn of a decoded file with more than 8 bits that comes out in few grey levels; return if so."""
     loss = find_loss(image)
@@ -167,7 +186,29 @@ def _warn_of_loss(loss: Loss) -> bool:
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
     """Return width and height from the header of an image file; raise an ImageError like `decode`."""
     with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
-        return image.size
+        return _size_as_stored(image)
+
+
+def read_header(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int, FileTags]:
+    """Return width and height of the stored pixels, orientation and colour profile of an image file.
+
+    Raises
+    ------
+    ImageError
+        As for `decode`.
+    """
+    with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
+        if image.format == "PNG":
+            # EXIF data may follow the pixels.
+            image.load()
+        return *_size_as_stored(image), read_tags(image)
+
+
+def _size_as_stored(image: Image.Image) -> tuple[int, int]:
+    # Pillow has already exchanged the sides of TIFF files that it will turn.
+    if isinstance(image, TiffImageFile):
+        return image.tag_v2[TiffImagePlugin.IMAGEWIDTH], image.tag_v2[TiffImagePlugin.IMAGELENGTH]
+    return image.size
 
 
 @contextmanager
@@ -197,11 +238,12 @@ def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Leve
         tiles = getattr(image, "tile", ())
         is_deep_colour = not _is_deep(image) and any(";16" in str(tile[3]) for tile in tiles)
         # Pillow refuses damaged files, of which IJG libjpeg returns grey pixels.
-        _load(image, name)
+        stored, tags = _load(image, name)
         if library == "ijg" and isinstance(image, JpegImageFile):
             stream.seek(0)
-            return _to_pillow(read_by_ijg(stream.read()), image)
-        decoded = _restore_depth(image)
+            decoded = _to_pillow(read_by_ijg(stream.read()), image)
+        else:
+            decoded = _restore_depth(stored, image)
         loss = Loss()
         if is_deep_colour:
             if levels:
@@ -217,6 +259,8 @@ def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Leve
         loss = loss._replace(has_more=_has_more(image))
         if loss != Loss():
             decoded.info[_LOSS] = loss
+        if tags != NO_TAGS:
+            decoded.info[_TAGS] = tags
         return decoded
 
 
@@ -224,11 +268,11 @@ def _is_deep(image: Image.Image) -> bool:
     return image.mode[0] in "IF"
 
 
-def _restore_depth(image: Image.Image) -> Image.Image:
-    """Return a copy of a loaded image with the values of its file, which Pillow may widen or misread."""
-    if image.mode == "I" and image.format in ("PNG", "PPM"):
+def _restore_depth(image: Image.Image, file: Image.Image) -> Image.Image:
+    """Return a copy of a loaded image with the values of its `file`, which Pillow may widen or misread."""
+    if image.mode == "I" and file.format in ("PNG", "PPM"):
         return Image.fromarray(np.asarray(image).astype(np.uint16))
-    tags = getattr(image, "tag_v2", {})
+    tags = getattr(file, "tag_v2", {})
     if image.mode == "I;16" and tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
         # White is 0, which Pillow knows of 8 bits only.
         return Image.fromarray(np.uint16(65535) - np.asarray(image))
@@ -283,19 +327,31 @@ def _check_finite(values: NDArray[Any]) -> None:
         raise ValueError("contains values that are not finite")
 
 
-def _load(image: Image.Image, name: str) -> None:
+def _load(image: Image.Image, name: str) -> tuple[Image.Image, FileTags]:
+    """Decode an opened file; return its pixels as they are stored, and its tags."""
     messages: list[str] = []
     # libtiff prints its messages, and Pillow raises no more than "decoder error -2".
     is_printing = any(tile[0] == "libtiff" for tile in getattr(image, "tile", ()))
     _refuse_misread(image)
     try:
         with capture_native_messages(messages) if is_printing else nullcontext():
-            image.load()
+            stored, tags = _load_as_stored(image)
     except (OSError, ValueError, SyntaxError, LookupError, TypeError, struct.error) as error:
         if getattr(error, "errno", None):
             raise
         raise ValueError(_name_damage(str(image.format), error, messages)) from error
     _complain(name, messages)
+    return stored, tags
+
+
+def _load_as_stored(image: Image.Image) -> tuple[Image.Image, FileTags]:
+    if not isinstance(image, TiffImageFile):
+        image.load()
+        return image, read_tags(image)
+    # Pillow turns TIFF files, and no others, as their tag says, which it then removes.
+    tags, turned = read_tags(image), image.getexif().get(ORIENTATION)
+    image.load()
+    return image.transpose(_BACK[turned]) if turned in _BACK else image, tags
 
 
 def _name_damage(form: str, error: Exception, messages: Sequence[str] = ()) -> str:
@@ -329,9 +385,9 @@ def name_image_in_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def open_image(file: Location | BinaryIO) -> Iterator[Image.Image]:
-    """Open an image file in a supported format as a Pillow image of its own mode."""
+    """Open an image file in a supported format as a Pillow image of its own mode, as it is stored."""
     with _open(file) as stream, _identify(stream) as image:
-        yield image
+        yield _load_as_stored(image)[0] if isinstance(image, TiffImageFile) else image
 
 
 def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
@@ -466,7 +522,7 @@ def as_rgb_picture(image: Image.Image) -> Image.Image:
     try:
         _refuse_misread(image)
         image.load()
-        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image))
+        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image, image))
     except OSError as error:
         raise ImageError(f"image cannot be read: {error}") from error
     except ValueError as error:

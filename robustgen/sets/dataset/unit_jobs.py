@@ -30,6 +30,7 @@ from robustgen.pixels.imaging.decode import (
     find_loss,
     name_ends,
 )
+from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.state import SetLedger
@@ -45,6 +46,7 @@ _LARGE: Final = 7_500_000
 # Rows of arrays are small, and rows of one variant are consecutive.
 _ROWS_AT_ONCE: Final = 128
 _LOSSES: Final = "losses"
+_ORIENTATIONS: Final = "orientations"
 # Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
 
@@ -68,6 +70,8 @@ class Outcome:
         Source images with warnings of their decoder.
     losses : mapping of str to Loss or None
         Key to what the image loses in 8 bits and three channels.
+    orientations : mapping of str to int
+        Key to the EXIF orientation, if an image of the unit has one.
     """
 
     name: str
@@ -78,6 +82,7 @@ class Outcome:
     claimed: bool = False
     complaints: tuple[Complaint, ...] = ()
     losses: Mapping[str, Loss | None] = field(default_factory=dict)
+    orientations: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,14 @@ class UnitJob:
         size = sum(file.size for file in record.files)
         made, seconds = unit.count_outputs() - sum(lost), time.monotonic() - started
         return Outcome(
-            name, made, size, failures, seconds, complaints=tuple(found), losses=list_losses(record)
+            name,
+            made,
+            size,
+            failures,
+            seconds,
+            complaints=tuple(found),
+            losses=list_losses(record),
+            orientations=list_orientations(record),
         )
 
     def _check_worker(self) -> None:
@@ -160,6 +172,18 @@ def list_losses(record: Record) -> dict[str, Loss | None]:
     return dict(zip(record.images, found, strict=False))
 
 
+def list_orientations(record: Record) -> dict[str, int]:
+    """Return the EXIF orientation of each image of a record, by key; empty if none has any."""
+    return dict(zip(record.images, record.values.get(_ORIENTATIONS, ()), strict=False))
+
+
+def describe_orientations(orientations: Iterable[int], images: int, fate: str) -> tuple[str, ...]:
+    """Return a line about turned or mirrored images, if there are any among so many, and their `fate`."""
+    count = sum(each > 1 for each in orientations)
+    has = "has" if count == 1 else "have"
+    return (f"{count} of {images} images {has} an EXIF orientation: {fate}",) if count else ()
+
+
 def describe_losses(losses: Mapping[str, Loss | None], images: int) -> tuple[str, ...]:
     """Return remarks about images that come out in few greys, or lose channels, among so many `images`."""
     remarks, found = list[str](), [loss for loss in losses.values() if loss]
@@ -194,7 +218,7 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     reporter.tell(0)
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
-    losses = list[Loss | None]()
+    losses, orientations = list[Loss | None](), list[int]()
     step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
     with (
         # The record is written after this block, when all files exist.
@@ -215,14 +239,17 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
             for work in works:
                 images[work.key] = work.origin
                 losses.append(work.loss)
+                orientations.append(work.tags.orientation)
                 files += work.files
                 failures += work.list_failures()
             # Free the pixels before loading the next images.
             del works, work
         files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
     reporter.tell(0)
-    folders, values = [variant.folder for variant in unit.variants], {_LOSSES: losses}
-    return Record(images, folders, files, failures, unit.shared, values if any(losses) else {})
+    folders = [variant.folder for variant in unit.variants]
+    values: dict[str, list[Any]] = {_LOSSES: losses} if any(losses) else {}
+    turned = {_ORIENTATIONS: orientations} if any(orientations) else {}
+    return Record(images, folders, files, failures, unit.shared, values | turned)
 
 
 def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
@@ -261,6 +288,8 @@ class ImageWork:
         Bytes and identity of the image at the time of reading.
     loss : Loss or None
         What the image loses in 8 bits and three channels.
+    tags : FileTags
+        Orientation and colour profile of the file.
     files : list of WrittenFile
     failures : list of dict
     """
@@ -269,6 +298,7 @@ class ImageWork:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
         self.loss: Loss | None = None
+        self.tags = NO_TAGS
         self.files: list[WrittenFile] = []
         self.failures: list[Failure] = []
         self._shared: dict[str, Any] = {}
@@ -279,6 +309,7 @@ class ImageWork:
             check_identity(job.source.location, job.state.root.location, key, expected, identity)
             self.origin = size, identity
             self.loss = find_loss(loaded)
+            self.tags = job.source.find_tags(key, loaded)
             self._image = job.recipe.prepare(loaded)
         except OutputError:
             raise
@@ -302,7 +333,7 @@ class ImageWork:
                 if image.size > _LARGE:
                     return_freed_memory()
                 made = _guard_frames(frames)
-            encoded = job.writer.encoder.encode(variant, key, made)
+            encoded = job.writer.encoder.encode_with_tags(variant, key, made, self.tags)
             files = self._writer.write(variant, self._index, key, encoded)
             self.files += [file._replace(path=variant.path(file.path)) for file in files]
         except (WriteError, OutputError, MissingDependencyError):
