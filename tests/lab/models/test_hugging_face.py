@@ -1,6 +1,9 @@
 """Modules of transformers: preprocessing and names of classes from the folder of their weights."""
 
 import json
+import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -194,3 +197,68 @@ def test_names_fit_folders_that_write_them_otherwise():
     assert fit_class_names(own, model, ("A", "B")).classes == ("B", "A")
     assert fit_class_names(own, model, ()).classes is None
     assert fit_class_names(own, model, ("c", "a")).classes is None
+
+
+# --- models of images and texts ------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[3] / "docs" / "use" / "zero-shot.md"
+CLASSES = ("n01440764", "n01443537")
+WORDS = ("[PAD]", "[UNK]", "a", "photo", "of", "tench", "goldfish", ".")
+
+
+def put_clip(folder):
+    """Save a tiny CLIP of random weights with a tokenizer of eight words."""
+    tokenizers = pytest.importorskip("tokenizers")
+    words = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: n for n, word in enumerate(WORDS)}, "[UNK]")
+    )
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=words,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        model_input_names=["input_ids", "attention_mask"],
+    )
+    tokenizer.save_pretrained(folder)
+    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    text = {**small, "vocab_size": len(WORDS), "eos_token_id": WORDS.index(".")}
+    config = transformers.CLIPConfig(
+        text_config=text | {"max_position_embeddings": 8},
+        vision_config=small | {"image_size": 224, "patch_size": 32},
+        projection_dim=8,
+    )
+    torch.manual_seed(0)
+    clip = transformers.CLIPModel(config).eval()
+    clip.save_pretrained(folder)
+    return clip, tokenizer
+
+
+def test_zero_shot_clip_in_ten_lines(tmp_path, monkeypatch):
+    clip, tokenizer = put_clip(tmp_path / "clip")
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "zero_shot.py").write_text(block)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "zero_shot", raising=False)
+    source = put_levels(tmp_path / "val", dict(zip(CLASSES, (40, 200), strict=True)))
+    few = {"corruptions": "brightness", "severities": 1, "jobs": 1, "format": "png", "save": "logits"}
+    scores = robustgen.evaluate("zero_shot:build", source=source, output="preds", **few)
+    assert scores.clean_error in (0, 0.5, 1)
+    with np.load("preds/zero_shot-build/clean.npz") as found:
+        logits = found["logits"]
+    pixels = np.stack([np.full((3, 224, 224), level / 255) for level in (40, 200)])
+    mean, std = (np.array(each)[:, None, None] for each in (CLIP_MEAN, CLIP_STD))
+    tokens = tokenizer(["a photo of a tench.", "a photo of a goldfish."], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        wanted = clip(**tokens, pixel_values=torch.tensor((pixels - mean) / std, dtype=torch.float32))
+    np.testing.assert_allclose(logits, wanted.logits_per_image.numpy(), atol=1e-4)
+
+
+CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+
+
+def test_a_raw_clip_is_no_classifier(tmp_path):
+    clip, _ = put_clip(tmp_path / "clip")
+    source = put_levels(tmp_path / "val", dict(zip(CLASSES, (40, 200), strict=True)))
+    with pytest.raises(ConfigError, match=r"input_ids.* classifier .* docs/use/zero-shot\.md"):
+        robustgen.evaluate(clip, source=source, input_size=224, **FEW)
