@@ -15,7 +15,7 @@ PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile -
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-all test-lowest test-opencv lint format docs site bench clean
+.PHONY: help demo demo-score test test-all test-slow test-lowest test-opencv lint format docs site bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,11 +30,13 @@ demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photog
 demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C and P sets of twenty photographs
 	$(SCORE)/bin/python scripts/demo_score.py
 
-test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in six minutes
+test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in four minutes
 	$(BIN)/robustgen warm
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-all: test ## Run all tests
+test-all: test test-slow ## Run all tests
+
+test-slow: $(VENV)/.installed-test ## Run the tests that `make test` leaves out
 	$(BIN)/python -m pytest $(PARALLEL) -m slow
 
 # The reference is written with the newest releases.

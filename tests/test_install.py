@@ -15,7 +15,7 @@ import robustgen
 from robustgen.errors import MissingDependencyError
 from robustgen.pixels.imaging import third_party
 from robustgen.pixels.imaging.third_party import EVERYTHING, FROST_FILES
-from tests.helpers import FEW, cli, cli_error, put_photo
+from tests.helpers import FEW, cli, cli_error, put_photo, without_beginning
 
 
 @pytest.fixture
@@ -139,6 +139,18 @@ def test_a_file_is_previewed_without_the_photographs_of_the_demo(tmp_path):
     few = ("--corruptions", "contrast", "--severities", "1", "--output", tmp_path / "sheet.png")
     done = without("skimage", "preview", photo, *few)
     assert done.returncode == 0 and (tmp_path / "sheet.png").exists(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("prefix", "way"), [("NUMBA_DISABLE_JIT=1", "unset"), ("ulimit -v 500000;", "ulimit -v unlimited")]
+)
+def test_what_keeps_loops_from_being_compiled_is_named(tmp_path, prefix, way):
+    put_photo(tmp_path / "in" / "a" / "x.png")
+    flags = "--corruptions fog --severities 1 --jobs 1"
+    command = f"{prefix} {sys.executable} -m robustgen make-c --source in --output out {flags}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    (line,) = without_beginning(done.stderr)
+    assert done.returncode == 2 and line.startswith("Error: ") and way in line
 
 
 TYPED = """\

@@ -47,8 +47,9 @@ def draw_chart(path: Path, draw: Callable[[Any], None]) -> None:
         The file cannot be written.
     """
     matplotlib = _matplotlib()
-    # A fixed salt gives every SVG the same names.
-    with matplotlib.rc_context({"svg.hashsalt": "robustgen", "font.size": 10}):
+    # A fixed salt gives every SVG the same names; a `$` in a name begins no formula.
+    style = {"svg.hashsalt": "robustgen", "font.size": 10, "text.parse_math": False}
+    with matplotlib.rc_context(style):
         figure = matplotlib.figure.Figure(figsize=(12, 3.8), layout="constrained")
         draw(figure)
         suffix, buffer = path.suffix.lower(), io.BytesIO()

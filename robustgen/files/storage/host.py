@@ -20,7 +20,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TextIO
+
+from robustgen.errors import MissingDependencyError
 
 # --- memory settings for processes that run only robustgen -----------------------------------------
 
@@ -267,6 +269,20 @@ def find_task_limit() -> tuple[int, str]:
     return min(limit for limit in limits if limit[0] >= 0)
 
 
+# OpenCV and numba crash while they are loaded, or while they compile, with less.
+_LEAST_ADDRESSES: Final = 1_000_000 << 10
+
+
+def check_address_space() -> None:
+    """Raise a MissingDependencyError if the limit of address space is too low for OpenCV and numba."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= limit < _LEAST_ADDRESSES:
+        raise MissingDependencyError(
+            f"OpenCV and numba need {_LEAST_ADDRESSES >> 10} kB of address space, and its limit is "
+            f"{limit >> 10} kB (ulimit -v); raise it, for instance with ulimit -v unlimited"
+        )
+
+
 def explain_refusal(error: BaseException) -> str:
     """Return why the system or Python refuses a thread, process, file or folder; "" for another error."""
     number = error.errno if isinstance(error, OSError) and error.filename is None else None
@@ -345,6 +361,12 @@ def use_utf8() -> None:
     if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def find_error_stream() -> TextIO | None:
+    """Return standard error; None if there is none, or if the caller has closed it."""
+    stream = sys.stderr
+    return None if stream is None or getattr(stream, "closed", False) else stream
 
 
 def open_closed_streams() -> None:

@@ -71,7 +71,7 @@ class FileSource(EncodedSource):
                 unread.append(key)
             else:
                 listing.add(key, self._prefix + name, reason)
-        listing.remarks = [describe_unread(sorted(unread))] if unread else []
+        listing.remarks = describe_unread(unread)
         recorded, are_numbers = self._read_record({class_of(key) for key in listing.places})
         listing.order_classes(recorded, are_numbers=are_numbers)
         return listing

@@ -25,7 +25,14 @@ from robustgen.sets.sources.classes import (
 from robustgen.sets.sources.files import IndexedSource, SourceListing
 from robustgen.sets.sources.labels import Label, check_label_size, parse_label
 from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, SourceFile
-from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
+from robustgen.sets.sources.trees import (
+    check_name,
+    describe_unread,
+    is_image,
+    is_unread,
+    list_archive,
+    read_member,
+)
 
 _MOST_PEEKED: Final = 32
 
@@ -59,13 +66,15 @@ class WebDataset(IndexedSource):
     def build(self) -> SourceListing:
         """List the samples of all shards; unpack compressed shards first."""
         full_names = {sample_key(name): name for name in self._read_names(KEYS)}
-        samples = SourceListing(classes=self._read_names(CLASS_NAMES))
+        samples, unread = SourceListing(classes=self._read_names(CLASS_NAMES)), list[str]()
         for number, file in enumerate(self.files):
             with samples.refuse_damaged(file.name):
                 shard = list_archive(self, number)
                 samples.refused |= shard.refused
                 self._group(shard, full_names, samples)
+                unread += [name for name in shard.places if is_unread(name)]
         if not self.kind:
+            samples.remarks = describe_unread(unread)
             return _name_samples(samples)
         listing = SourceListing({}, samples.refused, samples.classes)
         for place, label, name in samples.places.values():
@@ -142,7 +151,7 @@ def _decode_name(member: str) -> str:
 
 def _name_samples(samples: SourceListing) -> SourceListing:
     """Assign every sample its key and class."""
-    found, listing = samples.places, SourceListing({}, samples.refused)
+    found, listing = samples.places, SourceListing({}, samples.refused, remarks=samples.remarks)
     recorded, told = name_folders(samples.classes), [each.label for each in found.values()]
     are_numbers = not recorded and all(isinstance(label, int) for label in told if label is not None)
     classes = {

@@ -4,7 +4,7 @@ import os
 import stat
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -21,12 +21,16 @@ from robustgen.sets.sources.places import ARCHIVES, Place, explain_foreign, find
 Found = tuple[str, str | None]
 
 UNREAD = "in an unsupported format"
-"""Reason for skipping an image that does not count as a failure."""
+"""Reason for skipping an image or a video, which does not count as a failure."""
 _UNREAD_EXTENSIONS = (
     *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".dcm", ".dicom", ".nii", ".nii.gz"),
     *(".jpx", ".jpf", ".j2c", ".jpc", ".pfm", ".pam", ".pcx", ".ico", ".icns", ".sgi", ".ras", ".xbm"),
     *(".qoi", ".dds", ".fits"),
+)
+_VIDEO_EXTENSIONS = (
+    *(".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".m2v", ".mts", ".m2ts", ".wmv"),
+    *(".flv", ".ogv", ".3gp", ".3g2", ".asf", ".vob"),
 )
 # Files without a suffix that are no images.
 _NOTES = {
@@ -88,13 +92,27 @@ def _follow(
     return is_folder, refusal
 
 
-def describe_unread(names: Sequence[str]) -> str:
-    """Describe images in unsupported formats in one line: the count of each suffix, and the first name."""
+def describe_unread(names: Iterable[str]) -> list[str]:
+    """Describe videos, and images in unsupported formats, in one line each: counts and the first name."""
+    videos, images = list[str](), list[str]()
+    for name in sorted(names):
+        (videos if name.lower().endswith(_VIDEO_EXTENSIONS) else images).append(name)
+    lines = list[str]()
+    if images:
+        suffixes = {PurePosixPath(name).suffix for name in images}
+        rename = "; add the suffix of their format to images without one" * ("" in suffixes)
+        convert = "; convert them, for instance to PNG" * any(suffixes)
+        lines.append(f"skipped, {UNREAD}: {_count_suffixes(images)}{convert}{rename}")
+    if videos:
+        frames = "extract their frames, for instance with ffmpeg"
+        lines.append(f"videos are not read: {_count_suffixes(videos)}; {frames}")
+    return lines
+
+
+def _count_suffixes(names: Sequence[str]) -> str:
     counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
     counted = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in sorted(counts.items()))
-    rename = "; add the suffix of their format to images without one" * ("" in counts)
-    convert = "; convert them, for instance to PNG" * any(counts)
-    return f"skipped, {UNREAD}: {counted} ({names[0]!r}, ...){convert}{rename}"
+    return f"{counted} ({names[0]!r}, ...)"
 
 
 def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
@@ -105,11 +123,11 @@ def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
 
 
 def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
-    """Yield the file `name` if it is named like an image, with the reason for refusing it."""
+    """Yield the file `name` if it is named like an image or a video, with the reason for refusing it."""
     last = name.rpartition("/")[2].lower()
     if is_image(name):
         yield check_name(name, refusal)
-    elif not refusal and (name.lower().endswith(_UNREAD_EXTENSIONS) or not ("." in last or last in _NOTES)):
+    elif not refusal and (is_unread(name) or not ("." in last or last in _NOTES)):
         yield check_name(name, UNREAD)
 
 
@@ -122,6 +140,11 @@ def check_name(key: str, reason: str | None) -> Found:
 def is_image(name: str) -> bool:
     """Return True if a file name has the suffix of an image."""
     return name.lower().endswith(EXTENSIONS)
+
+
+def is_unread(name: str) -> bool:
+    """Return True if a file name has the suffix of a video, or of an image that cannot be read."""
+    return name.lower().endswith((*_UNREAD_EXTENSIONS, *_VIDEO_EXTENSIONS))
 
 
 # --- folders and archives ------------------------------------------------------------------------
@@ -236,7 +259,8 @@ def open_tree(location: Location | Place, options: SourceOptions = DEFAULTS) -> 
         return ArchiveTree(place.location, options.cache)
     if place.store.is_local and not place.is_folder:
         known = f"neither a folder, an image nor an archive ({', '.join(ARCHIVES)})"
-        raise SourceError(f"{place.location}: {explain_foreign(place) or known}")
+        unread = describe_unread([place.name]) if is_unread(place.name) else [known]
+        raise SourceError(f"{place.location}: {explain_foreign(place) or unread[0]}")
     return FolderTree(place, options)
 
 

@@ -146,6 +146,15 @@ def test_an_imglist_names_the_files_of_the_set(tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["a\nb", "polar bear"])
+def test_an_imglist_has_no_names_that_its_readers_would_divide(tmp_path, name):
+    put_photo(tmp_path / "in" / name / "x.png", 36, 40)
+    flags = ("--corruptions", "contrast", "--format", "imglist", "--output", tmp_path / "list.txt")
+    message = cli_error("stream", "--source", tmp_path / "in", *flags)
+    assert repr(f"{name}/x.JPEG") in message and "--format jsonl" in message
+    assert not (tmp_path / "list.txt").exists()
+
+
 def test_csid_draws_corruptions_and_severities_uniformly():
     from robustgen.lab.related.streams.drawing import draw_csid
 

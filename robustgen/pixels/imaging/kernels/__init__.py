@@ -10,7 +10,6 @@ The first call of a loop imports its module and numba.
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import cache
@@ -20,7 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from robustgen.files.storage.host import cache_folder, pause_collection, private_folder
+from robustgen.files.storage.host import (
+    cache_folder,
+    check_address_space,
+    find_error_stream,
+    pause_collection,
+    private_folder,
+)
 
 
 class _Loops:
@@ -30,6 +35,7 @@ class _Loops:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        check_address_space()
         with pause_collection():
             value = getattr(import_module(self._name), attribute)
         # Later look-ups find it here.
@@ -95,8 +101,9 @@ def _use_temporary_cache() -> Path:
     """Create a temporary cache folder, set it for worker processes too, log it, and return it."""
     folder = private_folder("robustgen-numba")
     os.environ[VARIABLE] = str(folder)
-    sys.stderr.write(
-        f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
-        f"{VARIABLE} names one that lasts\n"
-    )
+    if stream := find_error_stream():
+        stream.write(
+            f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
+            f"{VARIABLE} names one that lasts\n"
+        )
     return folder

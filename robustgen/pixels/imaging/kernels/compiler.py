@@ -2,13 +2,17 @@
 
 from contextlib import ExitStack, suppress
 
-from numba import njit
+from numba import config, njit
 from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.np import linalg
 
+from robustgen.errors import MissingDependencyError
 from robustgen.files.storage.host import lock, pause_collection
 from robustgen.pixels.imaging.kernels import loop_folder, tell_of_compiling
+
+if config.DISABLE_JIT:
+    raise MissingDependencyError("NUMBA_DISABLE_JIT is set, but robustgen's loops must be compiled; unset it")
 
 
 class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]
