@@ -156,7 +156,7 @@ def test_an_imglist_has_no_names_that_its_readers_would_divide(tmp_path, name):
 
 
 def test_csid_draws_corruptions_and_severities_uniformly():
-    from robustgen.lab.related.streams.drawing import draw_csid
+    from robustgen.related.streams.drawing import draw_csid
 
     steps = [*draw_csid(75_000, IMAGENET_C.common, IMAGENET_C.levels, np.random.default_rng(0))]
     assert [step.image for step in steps] == [*range(75_000)]
