@@ -15,7 +15,7 @@ PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile -
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-all test-slow test-lowest test-opencv lint format docs site bench clean
+.PHONY: help demo demo-score test test-all test-slow test-lowest test-opencv lint format docs site wheel bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ docs: $(VENV)/.installed ## Write the reference of configs, flags and files agai
 
 site: $(VENV)/.installed-site ## Build the pages of docs/ and the gallery as build/site-html
 	$(BIN)/mkdocs build --quiet
+
+wheel: $(VENV)/.installed ## Write a wheel with compiled loops for this Python, and its constraints file, into dist/
+	$(BIN)/python scripts/build_wheel.py
 
 bench: $(VENV)/.installed-test ## Measure the speed of every corruption
 	$(BIN)/python scripts/bench.py

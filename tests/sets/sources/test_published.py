@@ -194,11 +194,11 @@ def test_small_images_are_refused_by_corruptions_that_need_larger_ones(tmp_path)
 @pytest.mark.parametrize(
     "command", ["make-c --corruptions fog --severities 1", "make-p --perturbations tilt"]
 )
-@pytest.mark.parametrize(("edition", "status"), [("folder", 1), ("cifar-10", 2)])
-def test_an_edition_that_is_named_for_small_images_works(tmp_path, command, edition, status):
+@pytest.mark.parametrize("edition", ["folder", "cifar-10"])
+def test_an_edition_that_is_named_for_small_images_works(tmp_path, command, edition):
     put_photo(tmp_path / "photos" / "a.png", 40, 24)
     flags = (*command.split(), "--source", tmp_path / "photos", "--format", "png", "--jobs", 1)
-    told = cli(*flags, "--edition", edition, "--output", tmp_path / "out", status=status).stderr
+    told = cli(*flags, "--edition", edition, "--output", tmp_path / "out", status=1).stderr
     assert re.search(r"editions imagenet-64 and imagenet\b", told)
     for each in ("imagenet-64", "imagenet"):
         cli(*flags, "--edition", each, "--output", tmp_path / each)
@@ -206,7 +206,7 @@ def test_an_edition_that_is_named_for_small_images_works(tmp_path, command, edit
 
 def test_laion_c_resizes_small_images(tmp_path):
     put_photo(tmp_path / "photos" / "a.png", 40, 24)
-    flags = ("--dataset", "laion-c", "--corruptions", "laion-c:glitched,laion-c:stickers", "--severities", 3)
+    flags = ("--dataset", "laion-c", "--corruptions", "laion-c:glitched", "--severities", 3)
     make_c(tmp_path / "photos", tmp_path / "out", *flags, "--format", "png", "--jobs", 1)
     assert Image.open(tmp_path / "out" / "laion-c.glitched" / "3" / "a.png").size == (224, 224)
 
