@@ -26,9 +26,7 @@ PINNED = ("numba", "llvmlite")
 
 def main() -> None:
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        sys.exit(
-            "wheels with compiled loops are for Linux on x86-64; build another with: pip wheel --no-deps ."
-        )
+        sys.exit("wheels with compiled loops are for Linux on x86-64; for others: pip wheel --no-deps .")
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
     cache = ROOT / "build" / "loops"
     shutil.rmtree(cache, ignore_errors=True)
