@@ -112,8 +112,8 @@ def tell_of_other_loops() -> None:
         (loop_folder() / "told").touch(exist_ok=False)
         if stream := find_error_stream():
             stream.write(
-                "robustgen: the compiled loops of this wheel are for the releases in its constraints file, and "
-                f"for processors of {SHIPPED_PROCESSOR}; compiling loops for this machine, once\n"
+                f"robustgen: the compiled loops of this wheel are for {SHIPPED_PROCESSOR} processors and the "
+                "numba of its constraints file; compiling loops for this machine, once\n"
             )
 
 
