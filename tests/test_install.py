@@ -239,10 +239,6 @@ def test_a_wheel_with_compiled_loops_compiles_nothing(compiled, tmp_path):
     assert not any(
         str(Path(robustgen.__file__).parent).encode() in path.read_bytes() for path in folder.rglob("*.nbc")
     )
-    old = {
-        "NUMBA_CPU_NAME": "nehalem",
-        "NUMBA_CPU_FEATURES": "+cx16,+popcnt,+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3",
-    }
     fog = COMMON.index("fog")
     again, count, lines = count_compilations(python, tmp_path / "old", "fog", **OLD)
     assert again == sums[fog : fog + 1] and count > 0 and len(lines) == 1 and "x86-64-v3" in lines[0]
