@@ -219,7 +219,7 @@ class Choices(Options):
     follow_links: Annotated[tuple[ExpandedLocation, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
-    """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
+    """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N images"""
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
@@ -300,6 +300,8 @@ class Config(Choices):
         description="repeat other files of the source in every variant, as hard links or copies, with "
         "format original; or none",
     )
+    orientation: Literal["stored", "upright"] | None = None
+    """pixels that detectors get of files with an EXIF orientation; default as their annotations fit"""
     video: Video = Video()
     """encoder settings of make-p; default as published"""
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(

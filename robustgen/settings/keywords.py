@@ -40,6 +40,7 @@ class ConfigKeys(TypedDict, total=False):
     format: str | None
     shard_size: int
     mirror: Literal["none"] | Literal["link", "copy"] | None
+    orientation: Literal["stored", "upright"] | None
     video: Mapping[str, Any]
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None
     motion_blur: Literal["exact", "imagemagick"]
@@ -65,6 +66,8 @@ class EvaluateKeys(ConfigKeys, total=False):
     std: str | float | Sequence[float] | None
     pixel_scale: float | None
     layout: Literal["NCHW", "NHWC"] | None
+    channel_order: Literal["rgb", "bgr"]
+    outputs: Literal["logits", "probabilities"] | None
     input_size: str | int | Sequence[int] | None
     clean_input: Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
+from PIL.Image import Transpose
 from PIL.JpegImagePlugin import JpegImageFile
+from PIL.TiffImagePlugin import TiffImageFile
 
 from robustgen.errors import (
     ArgumentError,
@@ -26,6 +28,7 @@ from robustgen.errors import (
 )
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.file_tags import NO_TAGS, ORIENTATION, FileTags, read_tags
 from robustgen.pixels.imaging.jpeg import Libjpeg, capture_native_messages, read_by_ijg
 
 Location = str | os.PathLike[str]
@@ -49,9 +52,54 @@ Levels = tuple[float, float]
 """The two values that become 0 and 255."""
 _WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
 # No text chunk of a file has a key that is no text.
-_USED_BITS: Final = (16, 8)
-# A set of 12 bits is the most common one that is stored in 16.
-FEW_BITS: Final = 12
+_LOSS: Final = (16, 8)
+_TAGS: Final = (ORIENTATION, 0)
+# Orientation to what undoes it.
+_BACK: Final = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_90,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_270,
+}
+# A set of 12 bits is the most common one that is stored in 16: its high bytes are 16 greys.
+FEW_GREYS: Final = 16
+
+
+class Loss(NamedTuple):
+    """Part of a file that its pixels of 8 bits and three channels lack.
+
+    Attributes
+    ----------
+    way : {"8 bits", "high byte", "levels", "colours"}
+        Way to 8 bits: none; the high byte of greys; `levels` of greys; the high byte of colours.
+    low, high : float
+        Smallest and largest value of a file with more than 8 bits.
+    greys : int
+        Number of values from the darkest to the brightest in 8 bits; 2 if all are black or white.
+    has_more : bool
+        Whether there are further bands, or an alpha channel that is not opaque everywhere.
+    """
+
+    way: str = "8 bits"
+    low: float = 0
+    high: float = 0
+    greys: int = 256
+    has_more: bool = False
+
+    @property
+    def ends(self) -> str:
+        """Return levels that fit the values, as a text: 0 and a power of two if they begin near 0."""
+        return name_ends(self.low, self.high)
+
+
+def name_ends(low: float, high: float) -> str:
+    """Return levels that fit values from `low` to `high`, as a text for the key and the flag."""
+    if high > 1 and 0 <= 4 * low <= high and high == int(high):
+        return f"0,{2 ** int(high).bit_length() - 1}"
+    return f"{low:.9g},{high:.9g}"
 
 
 def decode(
@@ -104,30 +152,63 @@ def decode_to_pillow(
         return _decode(file, name, library, levels)
 
 
-def find_used_bits(image: object) -> int | None:
-    """Return how many bits the largest value of a decoded 16-bit file has; None for any other image."""
-    return image.info.get(_USED_BITS) if isinstance(image, Image.Image) else None
+def find_loss(image: object) -> Loss | None:
+    """Return what a decoded file loses in 8 bits and three channels; None if it loses nothing."""
+    return image.info.get(_LOSS) if isinstance(image, Image.Image) else None
 
 
-def warn_if_dark(image: object) -> bool:
-    """Warn of a decoded 16-bit file whose values have so few bits that it comes out dark; return if so."""
-    return _warn_of_few_bits(find_used_bits(image))
+def find_tags(image: object) -> FileTags:
+    """Return orientation and colour profile of the file that an image was decoded from, if it has any."""
+    return image.info.get(_TAGS, NO_TAGS) if isinstance(image, Image.Image) else NO_TAGS
 
 
-def _warn_of_few_bits(bits: int | None) -> bool:
-    is_dark = bits is not None and 0 < bits <= FEW_BITS
-    if is_dark:
-        # The same text for all images, of which Python prints one.
-        remedy = f"give levels, such as (0, {2**FEW_BITS - 1}), or scale its values"
-        text = f"a 16-bit image uses at most {FEW_BITS} of its bits and comes out dark: {remedy}"
+def warn_of_few_greys(image: object) -> bool:
+    """Warn of a decoded file with more than 8 bits that comes out in few grey levels; return if so."""
+    loss = find_loss(image)
+    return loss is not None and _warn_of_loss(loss)
+
+
+def _warn_of_loss(loss: Loss) -> bool:
+    has_few = loss.low < loss.high and loss.greys <= FEW_GREYS
+    if has_few:
+        remedy = "scale its values"
+        if loss.way != "colours":
+            # The same for similar images, as Python prints equal texts once.
+            low = loss.low // 4096 * 4096
+            is_rounded = loss.way == "high byte" and loss.high < low + 4096
+            ends = name_ends(low, low + 4095) if is_rounded else loss.ends
+            remedy = f"give levels, such as ({ends.replace(',', ', ')}), or {remedy}"
+        text = f"an image of more than 8 bits comes out in at most {FEW_GREYS} grey levels: {remedy}"
         warnings.warn(text, DecodingWarning, stacklevel=3)
-    return is_dark
+    return has_few
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
     """Return width and height from the header of an image file; raise an ImageError like `decode`."""
     with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
-        return image.size
+        return _size_as_stored(image)
+
+
+def read_header(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int, FileTags]:
+    """Return width and height of the stored pixels, orientation and colour profile of an image file.
+
+    Raises
+    ------
+    ImageError
+        As for `decode`.
+    """
+    with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
+        if image.format == "PNG":
+            # EXIF data may follow the pixels.
+            image.load()
+        return *_size_as_stored(image), read_tags(image)
+
+
+def _size_as_stored(image: Image.Image) -> tuple[int, int]:
+    # Pillow has already exchanged the sides of TIFF files that it will turn.
+    if isinstance(image, TiffImageFile):
+        return image.tag_v2[TiffImagePlugin.IMAGEWIDTH], image.tag_v2[TiffImagePlugin.IMAGELENGTH]
+    return image.size
 
 
 @contextmanager
@@ -157,19 +238,29 @@ def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Leve
         tiles = getattr(image, "tile", ())
         is_deep_colour = not _is_deep(image) and any(";16" in str(tile[3]) for tile in tiles)
         # Pillow refuses damaged files, of which IJG libjpeg returns grey pixels.
-        _load(image, name)
+        stored, tags = _load(image, name)
         if library == "ijg" and isinstance(image, JpegImageFile):
             stream.seek(0)
-            return _to_pillow(read_by_ijg(stream.read()), image)
-        decoded = _restore_depth(image)
+            decoded = _to_pillow(read_by_ijg(stream.read()), image)
+        else:
+            decoded = _restore_depth(stored, image)
+        loss = Loss()
         if is_deep_colour:
             if levels:
                 raise ValueError("levels are for greys, this file has 16-bit colours: convert it to 8 bits")
-            decoded.info[_USED_BITS] = 8 + int(np.asarray(decoded).max()).bit_length()
+            colours = np.asarray(decoded)[..., : 1 if decoded.mode == "LA" else 3]
+            low, high = int(colours.min()), int(colours.max())
+            loss = Loss("colours", low << 8, (high << 8) + 255, high - low + 1)
         elif levels and _is_deep(decoded):
-            return _apply_levels(decoded, levels)
+            decoded = scale_levels(np.asarray(decoded), levels)
+            loss = decoded.info[_LOSS]
         elif decoded.mode.startswith("I;16"):
-            decoded.info[_USED_BITS] = int(np.asarray(decoded).max()).bit_length()
+            loss = _measure(np.asarray(decoded))
+        loss = loss._replace(has_more=_has_more(image))
+        if loss != Loss():
+            decoded.info[_LOSS] = loss
+        if tags != NO_TAGS:
+            decoded.info[_TAGS] = tags
         return decoded
 
 
@@ -177,40 +268,90 @@ def _is_deep(image: Image.Image) -> bool:
     return image.mode[0] in "IF"
 
 
-def _restore_depth(image: Image.Image) -> Image.Image:
-    """Return a copy of a loaded image that has mode I;16 if its file has 16 bits, which Pillow may widen."""
-    if image.mode == "I" and image.format in ("PNG", "PPM"):
+def _restore_depth(image: Image.Image, file: Image.Image) -> Image.Image:
+    """Return a copy of a loaded image with the values of its `file`, which Pillow may widen or misread."""
+    if image.mode == "I" and file.format in ("PNG", "PPM"):
         return Image.fromarray(np.asarray(image).astype(np.uint16))
+    tags = getattr(file, "tag_v2", {})
+    if image.mode == "I;16" and tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
+        # White is 0, which Pillow knows of 8 bits only.
+        return Image.fromarray(np.uint16(65535) - np.asarray(image))
+    if image.mode == "L" and tags.get(TiffImagePlugin.SAMPLEFORMAT) == (2,):
+        return Image.fromarray(np.asarray(image).view(np.int8).astype(np.int32))
     return image.copy()
 
 
-def _apply_levels(image: Image.Image, levels: Levels) -> Image.Image:
-    """Return greys of any depth as 8 bits: the two `levels` become 0 and 255."""
+def _refuse_misread(image: Image.Image) -> None:
+    """Raise a ValueError for TIFF files that Pillow decodes to other pixels than theirs."""
+    tags = getattr(image, "tag_v2", {})
+    bits = tags.get(TiffImagePlugin.BITSPERSAMPLE, ())
+    what = ""
+    if 16 in bits[1:] and tags.get(TiffImagePlugin.PLANAR_CONFIGURATION) == 2:
+        what = "16-bit channels in separate planes"
+    elif image.mode == "F" and tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
+        what = "floating-point values of which 0 is white"
+    if what:
+        raise ValueError(f"TIFF file of {what}, which Pillow misreads; convert it, for instance to PNG")
+
+
+def _has_more(image: Image.Image) -> bool:
+    """Return whether a loaded file has transparent pixels, or more bands than colours."""
+    bands = image.getbands()
+    if image.mode[-1] in "Aa":
+        return image.getchannel(len(bands) - 1).getextrema()[0] != 255
+    more = getattr(image, "tag_v2", {}).get(TiffImagePlugin.SAMPLESPERPIXEL, 1) > len(bands)
+    return more or "transparency" in image.info
+
+
+def scale_levels(values: NDArray[Any], levels: Levels) -> Image.Image:
+    """Return values (H, W) or (H, W, 3) of any type as 8 bits: the two `levels` become 0 and 255."""
+    _check_finite(values)
     low, high = levels
-    units = (_read_finite(image).astype(np.float64) - low) / (high - low)
-    return Image.fromarray(np.rint(np.clip(units, 0, 1) * 255).astype(np.uint8))
+    units = (values.astype(np.float64) - low) / (high - low)
+    pixels = np.rint(np.clip(units, 0, 1) * 255).astype(np.uint8)
+    image = Image.fromarray(pixels)
+    is_between = ((units > 0) & (units < 1)).any()
+    greys = int(pixels.max()) - int(pixels.min()) + 1 if is_between else 2
+    image.info[_LOSS] = Loss("levels", values.min().item(), values.max().item(), greys)
+    return image
 
 
-def _read_finite(image: Image.Image) -> NDArray[Any]:
-    """Return the values of a grey image; raise a ValueError unless all are finite."""
-    values = np.asarray(image)
+def _measure(values: NDArray[np.uint16]) -> Loss:
+    """Return what 16-bit greys lose if only their high bytes are kept."""
+    low, high = int(values.min()), int(values.max())
+    return Loss("high byte", low, high, (high >> 8) - (low >> 8) + 1)
+
+
+def _check_finite(values: NDArray[Any]) -> None:
     if not np.isfinite(values).all():
         raise ValueError("contains values that are not finite")
-    return values
 
 
-def _load(image: Image.Image, name: str) -> None:
+def _load(image: Image.Image, name: str) -> tuple[Image.Image, FileTags]:
+    """Decode an opened file; return its pixels as they are stored, and its tags."""
     messages: list[str] = []
     # libtiff prints its messages, and Pillow raises no more than "decoder error -2".
     is_printing = any(tile[0] == "libtiff" for tile in getattr(image, "tile", ()))
+    _refuse_misread(image)
     try:
         with capture_native_messages(messages) if is_printing else nullcontext():
-            image.load()
+            stored, tags = _load_as_stored(image)
     except (OSError, ValueError, SyntaxError, LookupError, TypeError, struct.error) as error:
         if getattr(error, "errno", None):
             raise
         raise ValueError(_name_damage(str(image.format), error, messages)) from error
     _complain(name, messages)
+    return stored, tags
+
+
+def _load_as_stored(image: Image.Image) -> tuple[Image.Image, FileTags]:
+    if not isinstance(image, TiffImageFile):
+        image.load()
+        return image, read_tags(image)
+    # Pillow turns TIFF files, and no others, as their tag says, which it then removes.
+    tags, turned = read_tags(image), image.getexif().get(ORIENTATION)
+    image.load()
+    return image.transpose(_BACK[turned]) if turned in _BACK else image, tags
 
 
 def _name_damage(form: str, error: Exception, messages: Sequence[str] = ()) -> str:
@@ -244,9 +385,9 @@ def name_image_in_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def open_image(file: Location | BinaryIO) -> Iterator[Image.Image]:
-    """Open an image file in a supported format as a Pillow image of its own mode."""
+    """Open an image file in a supported format as a Pillow image of its own mode, as it is stored."""
     with _open(file) as stream, _identify(stream) as image:
-        yield image
+        yield _load_as_stored(image)[0] if isinstance(image, TiffImageFile) else image
 
 
 def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
@@ -323,15 +464,16 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
     # EXIF orientation is ignored, as in the scripts of the published data sets.
     image.load()
     if image.mode in ("I", "F"):
-        what, values = _WIDE[image.mode], _read_finite(image)
+        what, values = _WIDE[image.mode], np.asarray(image)
+        _check_finite(values)
         ends = f"{values.min():.6g} to {values.max():.6g}"
         hint = "set levels, its values of black and white, or convert it to 8 bits"
         raise ValueError(f"{what} ({ends}): {hint}")
     if image.mode.startswith("I;16"):
         values = np.asarray(image)
-        if _USED_BITS not in image.info:
+        if _LOSS not in image.info:
             # A picture of the caller; those of a source are counted.
-            _warn_of_few_bits(int(values.max()).bit_length())
+            _warn_of_loss(_measure(values))
         # convert() would clip, and turn nearly all of the image white.
         image = Image.fromarray((values >> 8).astype(np.uint8))
     elif image.mode in ("La", "RGBa"):
@@ -378,8 +520,9 @@ def as_rgb_picture(image: Image.Image) -> Image.Image:
         It is damaged, or its values need levels (see `decode`).
     """
     try:
+        _refuse_misread(image)
         image.load()
-        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image))
+        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image, image))
     except OSError as error:
         raise ImageError(f"image cannot be read: {error}") from error
     except ValueError as error:
@@ -426,7 +569,7 @@ _FEW_COLOURS: Final = 256
 
 
 def read_label_map(file: Location) -> NDArray[Any]:
-    """Read a label map from a PNG file: grey values, or palette indices.
+    """Read a label map from a PNG file: grey values of any number of bits, or palette indices.
 
     Returns
     -------
@@ -440,8 +583,11 @@ def read_label_map(file: Location) -> NDArray[Any]:
     with name_image_in_errors(str(file)), open_image(file) as image:
         if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
             raise ImageError(f"contains colours ({image.mode}), not labels", str(file))
+        form = next((str(tile[3]) for tile in getattr(image, "tile", ())), "")
         labels = np.array(image)
-        return labels.astype(np.uint8) if labels.dtype == bool else labels
+        # Pillow stretches greys of two and four bits to 255.
+        scale = {"L;2": 85, "L;4": 17}.get(form, 1)
+        return labels.astype(np.uint8) // np.uint8(scale) if labels.dtype in (bool, np.uint8) else labels
 
 
 def judge_look(data: bytes, name: str) -> Look:

@@ -25,7 +25,7 @@ from robustgen.files.set_files import (
 )
 from robustgen.files.storage import Store, open_log
 from robustgen.files.text_files import read_sums
-from robustgen.pixels.imaging.decode import Complaint, collect_complaints
+from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints
 from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
@@ -36,8 +36,10 @@ from robustgen.sets.dataset.unit_jobs import (
     Outcome,
     UnitJob,
     check_identity,
-    describe_used_bits,
-    list_used_bits,
+    describe_losses,
+    describe_orientations,
+    list_losses,
+    list_orientations,
     measure_image,
 )
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
@@ -205,7 +207,8 @@ class _SetRun:
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         self._complaints = list[Complaint]()
-        self._used_bits = dict[str, int | None]()
+        self._losses = dict[str, Loss | None]()
+        self._orientations = dict[str, int]()
         self._removed = 0
         self._standing = state.standing()
 
@@ -288,7 +291,8 @@ class _SetRun:
                 if record is None:
                     self._state.delete_record(name)
                 elif record.images:
-                    self._used_bits |= list_used_bits(record)
+                    self._losses |= list_losses(record)
+                    self._orientations |= list_orientations(record)
                     yield name, record
 
         def is_current(file: WrittenFile) -> bool:
@@ -358,7 +362,8 @@ class _SetRun:
         self._made, self._size = self._made + outcome.made, self._size + outcome.size
         self._failures += outcome.failures
         self._complaints += outcome.complaints
-        self._used_bits |= outcome.used_bits
+        self._losses |= outcome.losses
+        self._orientations |= outcome.orientations
         self._own += unit.count_outputs()
         self._log(unit, outcome)
         return outcome.name
@@ -373,10 +378,14 @@ class _SetRun:
         failures = sorted(each_once.values(), key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         folders, waiting = [variant.folder for variant in plan.variants], list[int]()
+        fate = "kept in their files" if plan.writer.encoder.keeps_tags else "dropped"
         remarks = [
             *plan.remarks,
             *plan.source.remarks(),
-            *describe_used_bits(self._used_bits, len(plan.keys)),
+            *describe_losses(self._losses, len(plan.keys)),
+            *describe_orientations(
+                self._orientations.values(), len(plan.keys), f"pixels as stored, and the tag is {fate}"
+            ),
         ]
         if plan.mirror:
             beside, not_repeated = plan.mirror.list_files()
