@@ -208,7 +208,7 @@ def test_laion_c_resizes_small_images(tmp_path):
     put_photo(tmp_path / "photos" / "a.png", 40, 24)
     flags = ("--dataset", "laion-c", "--corruptions", "laion-c:glitched", "--severities", 3)
     make_c(tmp_path / "photos", tmp_path / "out", *flags, "--format", "png", "--jobs", 1)
-    assert Image.open(tmp_path / "out" / "glitched" / "3" / "a.png").size == (224, 224)
+    assert Image.open(tmp_path / "out" / "glitched" / "intensity_level_3" / "a.png").size == (224, 224)
 
 
 # --- MedMNIST ------------------------------------------------------------------------------------
