@@ -3,7 +3,7 @@
 # Unpacks a Python that this system lacks from the packages of Debian's next release, without installing them,
 # and makes a virtual environment with pip: FOLDER/venv. Needs Debian on x86-64, and patchelf.
 set -eu
-root=$(realpath -m "$1") release=${2:-3.15}
+root=$(realpath -m "$1") release=${2:-3.14}
 
 mkdir -p "$root/apt/lists/partial" "$root/apt/archives/partial" "$root/debs"
 keys=$(ls /usr/share/keyrings/debian-archive-keyring.* | head -n 1)
