@@ -22,12 +22,13 @@ Found = tuple[str, str | None]
 
 UNREAD = "in an unsupported format"
 """Reason for skipping an image or a video, which does not count as a failure."""
-_UNREAD_EXTENSIONS = (
+UNREAD_EXTENSIONS = (
     *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".dcm", ".dicom", ".nii", ".nii.gz"),
     *(".jpx", ".jpf", ".j2c", ".jpc", ".pfm", ".pam", ".pcx", ".ico", ".icns", ".sgi", ".ras", ".xbm"),
     *(".qoi", ".dds", ".fits"),
 )
+"""Suffixes of images in unsupported formats."""
 _VIDEO_EXTENSIONS = (
     *(".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".m2v", ".mts", ".m2ts", ".wmv"),
     *(".flv", ".ogv", ".3gp", ".3g2", ".asf", ".vob"),
@@ -144,7 +145,7 @@ def is_image(name: str) -> bool:
 
 def is_unread(name: str) -> bool:
     """Return True if a file name has the suffix of a video, or of an image that cannot be read."""
-    return name.lower().endswith((*_UNREAD_EXTENSIONS, *_VIDEO_EXTENSIONS))
+    return name.lower().endswith((*UNREAD_EXTENSIONS, *_VIDEO_EXTENSIONS))
 
 
 # --- folders and archives ------------------------------------------------------------------------
@@ -252,8 +253,10 @@ class ArchiveTree(Index):
 FileTree = FolderTree | ArchiveTree
 
 
-def open_tree(location: Location | Place, options: SourceOptions = DEFAULTS) -> FileTree:
-    """Open a folder or an archive; raise a SourceError if it is neither."""
+def open_tree(location: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> FileTree:
+    """Open a folder or an archive, unless it is open; raise a SourceError if it is neither."""
+    if isinstance(location, (FolderTree, ArchiveTree)):
+        return location
     place = find_place(location)
     if place.has_suffix(*ARCHIVES) and not place.is_folder:
         return ArchiveTree(place.location, options.cache)
