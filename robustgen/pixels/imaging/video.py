@@ -30,6 +30,7 @@ from robustgen.errors import (
     WriteError,
 )
 from robustgen.files.storage.host import read_regular
+from robustgen.pixels.imaging.clips import peek
 from robustgen.pixels.imaging.decode import reason_of
 from robustgen.pixels.imaging.third_party import cv2
 
@@ -51,6 +52,8 @@ LARGE = 1 << 21
 # x264 needs 13 bytes per pixel of each reference frame, 4 of each look-ahead frame, and some 50 for B-frames:
 # 3.7 GB for 4000 x 3000 with veryslow. Without look-ahead, files would be three times as large.
 BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
+# Demuxers of playlists would open other files.
+_CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 _LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
 # Pixel formats without chroma subsampling, eight bits per channel.
@@ -115,10 +118,12 @@ def encode(frames: Iterable[Frames], encoding: Encoding) -> bytes:
     MissingDependencyError
         If PyAV was built without x264.
     """
-    av = _import_av()
+    av = import_av()
     from av.codec.codec import UnknownCodecError
 
-    (height, width, _), frames = _peek(frames)
+    first, frames = peek(frames)
+    height, width, _ = first.shape
+    del first
     _check_sides(height, width, encoding.pixel_format)
     with _make_room(height * width) as file:
         try:
@@ -164,12 +169,12 @@ def read_sequence(path: str | PathLike[str]) -> Frames:
 
 
 def read_frames(data: bytes, name: str = "video") -> Frames:
-    """Return the frames, uint8 (T, H, W, 3) RGB, of an MP4 file given as its bytes.
+    """Return the frames, uint8 (T, H, W, 3) RGB, of a video file given as its bytes.
 
     Raises
     ------
     ImageError
-        If the data are damaged or not an MP4 file; the message contains `name`.
+        If the data are damaged or not a video; the message contains `name`.
     """
     return _stack(_decode_rgb(data, name), name)
 
@@ -206,7 +211,8 @@ def check_kept(kept: int, count: int) -> None:
 
 
 @cache
-def _import_av() -> Any:
+def import_av() -> Any:
+    """Return the package PyAV; raise a MissingDependencyError without it."""
     try:
         import av
     except ImportError as error:
@@ -219,7 +225,7 @@ def _import_av() -> Any:
 @cache
 def build() -> str:
     """Return the versions that determine the bytes of a video, as x264 writes them into each file."""
-    av = _import_av()
+    av = import_av()
 
     video = encode(np.zeros((1, 16, 16, 3), np.uint8), Encoding(preset="ultrafast"))
     x264 = re.search(rb"x264 - ([\w ]+) - ", video)
@@ -229,23 +235,16 @@ def build() -> str:
 @cache
 def _conversion() -> dict[str, Any]:
     """Return PyAV's settings for pixel conversion: flags, and one thread."""
-    av = _import_av()
+    av = import_av()
 
     threads = {"threads": 1} if int(av.__version__.split(".")[0]) >= _CONVERTS_ON_THREADS else {}
     # Same as FFmpeg's command line; PyAV's default rounds the colours of yuv420p differently.
     return {"interpolation": "BICUBIC", **threads}
 
 
-def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
-    """Return the shape of the first frame, and an iterator over all frames that keeps none."""
-    ahead = iter(frames)
-    first = [next(ahead)]
-
-    def go_on() -> Iterator[Frames]:
-        yield first.pop()
-        yield from ahead
-
-    return first[0].shape, go_on()
+def convert_picture(converter: Any, picture: Any, form: str) -> Any:
+    """Return a picture (av.VideoFrame) in the pixel format `form`, the same on every run."""
+    return converter.reformat(picture, format=form, **_conversion())
 
 
 def _make_room(pixels: int) -> IO[bytes]:
@@ -261,7 +260,7 @@ def _check_sides(height: int, width: int, pixel_format: str) -> None:
 
 
 def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
-    av = _import_av()
+    av = import_av()
     from av.video.reformatter import VideoReformatter
 
     # Bit-exact: the container does not contain the version of the library.
@@ -280,7 +279,7 @@ def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], e
         for frame in frames:
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
             del frame
-            picture = converter.reformat(picture, format=encoding.pixel_format, **_conversion())
+            picture = convert_picture(converter, picture, encoding.pixel_format)
             picture.pts = next(numbers)
             container.mux(stream.encode(picture))
             del picture
@@ -306,10 +305,14 @@ def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
 def _options(encoding: Encoding, pixels: int) -> dict[str, str]:
     named = {"preset": encoding.preset, "tune": encoding.tune, "crf": encoding.crf}
     options = {name: str(value) for name, value in named.items() if value is not None}
-    # x264 does not check forced instruction sets, so AVX2 is set only if the processor has it.
-    processor = ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
     bounds = "".join(f":{name}={value}" for name, value in bound_memory(encoding, pixels).items())
-    return options | {"x264-params": "threads=1" + processor + bounds}
+    return options | {"x264-params": "threads=1" + force_instructions() + bounds}
+
+
+def force_instructions() -> str:
+    """Return the setting of x264 that leaves AVX-512 unused."""
+    # x264 does not check forced instruction sets, so AVX2 is set only if the processor has it.
+    return ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -319,18 +322,20 @@ def _read_bytes(path: Path) -> bytes:
         raise ImageError(f"{path}: {error.strerror}") from error
 
 
-def _decode(data: bytes, name: str) -> Iterator[Any]:
-    """Yield the frames (av.VideoFrame) of an MP4 file; raise an ImageError at damage."""
-    av = _import_av()
+def read_pictures(data: bytes, name: str) -> Iterator[Any]:
+    """Yield the frames (av.VideoFrame) of the first video of a file; raise an ImageError at damage."""
+    av = import_av()
     # Later releases of PyAV read damaged metadata without being told.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
     try:
-        with av.open(io.BytesIO(data), format="mp4", **lenient) as container:
+        with av.open(
+            io.BytesIO(data), options={"format_whitelist": _CONTAINERS}, **lenient
+        ) as container:
             if not container.streams.video:
                 raise ImageError(f"{name}: contains no video")
             stream = container.streams.video[0]
             if stream.codec_context is None:
-                raise ImageError(f"{name}: not a complete MP4 video (unknown codec)")
+                raise ImageError(f"{name}: not a complete video (unknown codec)")
             # By default, the decoder conceals damage by inventing pixels.
             stream.codec_context.options = {"err_detect": "explode"}
             stream.codec_context.thread_count = 1
@@ -341,23 +346,23 @@ def _decode(data: bytes, name: str) -> Iterator[Any]:
             if count < stream.frames:
                 raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
     except av.FFmpegError as error:
-        raise ImageError(f"{name}: not a complete MP4 video ({error.strerror})") from error
+        raise ImageError(f"{name}: not a complete video ({error.strerror})") from error
 
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
-    """Yield the frames, uint8 (H, W, 3) RGB, like `_decode`."""
+    """Yield the frames, uint8 (H, W, 3) RGB, like `read_pictures`."""
     from av.video.reformatter import VideoReformatter
 
     converter = VideoReformatter()
-    for frame in _decode(data, name):
-        yield _read_pixels(frame, converter)
+    for frame in read_pictures(data, name):
+        yield read_pixels(frame, converter)
 
 
-def _read_pixels(frame: Any, converter: Any) -> Frames:
+def read_pixels(frame: Any, converter: Any) -> Frames:
     """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame)."""
     # Without chroma subsampling, reading planes gives the same values in half the time.
     planar = frame.format.name in _WHOLE_COLOURS
-    converted = converter.reformat(frame, format="gbrp" if planar else "rgb24", **_conversion())
+    converted = convert_picture(converter, frame, "gbrp" if planar else "rgb24")
     pixels: Frames = _merge_planes(converted) if planar else converted.to_ndarray()
     return pixels
 
