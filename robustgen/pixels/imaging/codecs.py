@@ -276,7 +276,7 @@ def _wrap(stream: bytes, rate: Fraction) -> bytes:
         for packet in source.demux(video=0):
             if packet.size:
                 packet.pts = packet.dts = number
-                packet.time_base, packet.stream = 1 / rate, copy
+                packet.duration, packet.time_base, packet.stream = 1, 1 / rate, copy
                 target.mux(packet)
                 number += 1
     return file.getvalue()
