@@ -177,6 +177,7 @@ SOURCE_ROWS: Final[Mapping[str, str]] = MappingProxyType(
         "tiny-imagenet": "imagenet:TINY_IMAGENET",
         "arrays": "arrays:ARRAY_FILES",
         "folder": "folder:FOLDER",
+        "clips": "clips:CLIPS",
     }
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
@@ -201,6 +202,7 @@ class SetKind(NamedTuple):
 SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
     {
         "ImageNet-C": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
+        "ImageNet-C of clips": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
         "ImageNet-C, mixed": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
         "ImageNet-P": SetKind("make-p", "settings.config:Config", "sets.dataset.plan:plan_p"),
         "AugMix": SetKind(

@@ -134,7 +134,7 @@ class BoundCorruption(Bound):
         if operation.takes_clips:
             changed: Clip = operation.function(clip, self.any_parameters(), rng)
             return changed
-        return Clip(self._corrupt_frames(clip, rng, given, temporal), clip.rate)
+        return Clip(self._corrupt_frames(clip, rng, given, temporal), clip.rate, names=clip.names)
 
     def _corrupt_frames(self, frames: Iterable[Rgb], rng: Any, given: Any, temporal: Temporal) -> Iterator[Rgb]:
         own = self.operation.over_time

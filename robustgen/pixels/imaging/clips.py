@@ -1,15 +1,15 @@
 """Clips: frames of one size at a constant rate, and what changes several of them at once."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, name_error
 from robustgen.pixels.imaging.arrays import Rgb, to_uint8
 from robustgen.pixels.imaging.rng import Rng, integers
 from robustgen.pixels.imaging.third_party import cv2
@@ -33,28 +33,35 @@ class Clip:
         Frames per second.
     data : bytes
         The video file that decodes to these frames; empty if there is none.
+    names : tuple of str
+        Names of the files of the frames in their folder; () if they have none.
     """
 
     frames: Iterable[Rgb]
     rate: Fraction = USUAL_RATE
     data: bytes = b""
+    names: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Rgb]:
-        return iter(self.frames)
+        try:
+            yield from self.frames
+        except OSError as error:
+            # Frames are computed while they are written, which must not look like a failure of the output.
+            raise ImageError(name_error(error)) from error
 
     def hold(self) -> "Clip":
         """Return the clip with its frames in memory if they need at most `MOST_HELD` bytes."""
         kept, size = list[Rgb](), 0
-        for frame in self.frames:
+        for frame in self:
             kept.append(frame)
             size += frame.nbytes
             if size > MOST_HELD:
                 return self
-        return Clip(np.stack(kept), self.rate, self.data)
+        return replace(self, frames=np.stack(kept))
 
     def stack(self) -> Rgb:
         """Return all frames, uint8 (T, H, W, 3)."""
-        return self.frames if isinstance(self.frames, np.ndarray) else np.stack([*self.frames])
+        return self.frames if isinstance(self.frames, np.ndarray) else np.stack([*self])
 
 
 def peek(frames: Iterable[Rgb]) -> tuple[Rgb, Iterator[Rgb]]:
@@ -126,8 +133,9 @@ def choose_frames(count: int, rate: Fraction, wanted: Fraction) -> list[int]:
 
 def change_rate(clip: Clip, wanted: Fraction) -> Clip:
     """Return the clip at the `wanted` rate, with frames left out or repeated as FFmpeg's filter ``fps`` does."""
-    frames = clip.stack()
-    return Clip(frames[choose_frames(len(frames), clip.rate, wanted)], wanted)
+    chosen = choose_frames(sum(1 for _ in clip), clip.rate, wanted)
+    repeats = Counter(chosen)
+    return Clip((frame for place, frame in enumerate(clip) for _ in range(repeats[place])), wanted)
 
 
 def average_frames(frames: Iterable[Rgb], reach: int) -> Iterator[Rgb]:

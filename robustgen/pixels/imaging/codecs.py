@@ -5,6 +5,7 @@ Encoders and decoders run on one thread, because their results depend on the num
 """
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,10 +16,12 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from robustgen.errors import ImageError, MissingDependencyError
+from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.video import (
+    CONTAINERS,
     convert_picture,
     force_instructions,
     import_av,
@@ -69,7 +72,7 @@ class DamagedVideo:
 def _decode_damaged(data: bytes) -> Iterator[Any]:
     """Yield the pictures (av.VideoFrame) that the decoder conceals, and skip packets that it refuses."""
     av = import_av()
-    with av.open(io.BytesIO(data)) as container:
+    with av.open(io.BytesIO(data), options={"format_whitelist": CONTAINERS}) as container:
         stream = container.streams.video[0]
         # With threads, four runs gave four different clips.
         stream.thread_type, stream.codec_context.thread_count = "NONE", 1
@@ -153,8 +156,19 @@ def _encode(
     return file.getvalue(), packets
 
 
-def _open_whole(data: bytes, rate: Fraction) -> Clip:
-    return Clip(DamagedVideo(data), rate, data)
+def _open_whole(data: bytes, rate: Fraction, names: tuple[str, ...] = ()) -> Clip:
+    return Clip(DamagedVideo(data), rate, data, names)
+
+
+@cache
+def build() -> str:
+    """Return the versions that determine the results, as the encoders write them into their files."""
+    encoders = [video.build()]
+    if "libx265" in import_av().codecs_available:
+        black = Clip(np.zeros((1, 64, 64, 3), np.uint8))
+        found = re.search(rb"x265 \(build \d+\) - ([\w.+-]+)", compress(black, "libx265", 51).data)
+        encoders.append(f"x265 {found[1].decode() if found else 'unknown'}")
+    return ", ".join(encoders)
 
 
 # --- the corruptions ------------------------------------------------------------------------------
@@ -163,7 +177,7 @@ def _open_whole(data: bytes, rate: Fraction) -> Clip:
 def compress(clip: Clip, codec: Codec, factor: int) -> Clip:
     """Return the clip after encoding at a constant rate `factor`."""
     data, _ = _encode(_list_pictures(clip), clip.rate, codec, {"crf": str(factor)})
-    return _open_whole(data, clip.rate)
+    return _open_whole(data, clip.rate, clip.names)
 
 
 def squeeze(clip: Clip, codec: Codec, divisor: int) -> Clip:
@@ -174,7 +188,7 @@ def squeeze(clip: Clip, codec: Codec, divisor: int) -> Clip:
     bits = str(int(_measure_rate(clip) / divisor))
     options = {"b": bits, "maxrate": bits, "bufsize": bits}
     data, _ = _encode(_list_pictures(clip), clip.rate, codec, options)
-    return _open_whole(data, clip.rate)
+    return _open_whole(data, clip.rate, clip.names)
 
 
 def _measure_rate(clip: Clip) -> float:

@@ -11,6 +11,8 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from fractions import Fraction
 from functools import cache
 from hashlib import sha256
 from itertools import count
@@ -30,8 +32,8 @@ from robustgen.errors import (
     WriteError,
 )
 from robustgen.files.storage.host import read_regular
-from robustgen.pixels.imaging.clips import peek
-from robustgen.pixels.imaging.decode import reason_of
+from robustgen.pixels.imaging.clips import USUAL_RATE, Clip, peek
+from robustgen.pixels.imaging.decode import complain, reason_of
 from robustgen.pixels.imaging.third_party import cv2
 
 Frames = NDArray[np.uint8]
@@ -53,7 +55,7 @@ LARGE = 1 << 21
 # 3.7 GB for 4000 x 3000 with veryslow. Without look-ahead, files would be three times as large.
 BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
 # Demuxers of playlists would open other files.
-_CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
+CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 _LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
 # Pixel formats without chroma subsampling, eight bits per channel.
@@ -177,6 +179,78 @@ def read_frames(data: bytes, name: str = "video") -> Frames:
         If the data are damaged or not a video; the message contains `name`.
     """
     return _stack(_decode_rgb(data, name), name)
+
+
+MOST_FRAMES = 100_000
+"""Frames of the longest clip."""
+
+MOST_PIXELS = 1 << 26
+"""Pixels of the largest frame of a clip."""
+
+
+@dataclass(frozen=True)
+class VideoFrames:
+    """The frames of a video file, uint8 (H, W, 3) RGB, upright; decoded each time anew."""
+
+    data: bytes
+    name: str
+
+    def __iter__(self) -> Iterator[Frames]:
+        from av.video.reformatter import VideoReformatter
+
+        converter, shape = VideoReformatter(), None
+        for picture in read_pictures(self.data, self.name):
+            pixels = read_pixels(picture, converter)
+            turned = np.ascontiguousarray(np.rot90(pixels, _count_turns(picture)))
+            if turned.shape != (shape := shape or turned.shape):
+                raise ImageError(f"{self.name}: frames differ in size")
+            yield turned
+
+
+def _count_turns(picture: Any) -> int:
+    """Return by how many quarters of a turn, counterclockwise, a player rotates a picture."""
+    return round(picture.rotation / 90) % 4
+
+
+def open_clip(data: bytes, name: str) -> Clip:
+    """Return the clip in a video file given as its bytes, with its frame rate and without sound.
+
+    All frames are kept. If their distances vary, the rate is the average, which is a complaint.
+
+    Raises
+    ------
+    ImageError
+        The file is no video, has more than `MOST_FRAMES` frames, or frames of more than `MOST_PIXELS` pixels.
+    """
+    width, height, rate, times = _read_header(data, name)
+    if len(times) > MOST_FRAMES:
+        raise ImageError(f"{name}: has {len(times)} frames, more than {MOST_FRAMES}; cut it into clips")
+    if width * height > MOST_PIXELS:
+        raise ImageError(f"{name}: frames of {width} x {height} pixels have more than {MOST_PIXELS}")
+    steps = np.diff(np.sort(np.array(times, float)))
+    # Times in Matroska are whole milliseconds.
+    if len(steps) and steps.max() - steps.min() > 0.0021 + 0.1 / rate:
+        complain(name, [f"the frame rate varies: all frames are kept, at {float(rate):.2f} a second"])
+    first = next(read_pictures(data, name), None)
+    if first is None:
+        raise ImageError(f"{name}: contains no frames")
+    # The encoder's file of a turned clip would have other frames.
+    return Clip(VideoFrames(data, name), rate, b"" if _count_turns(first) else data)
+
+
+def _read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]]:
+    """Return width, height, frames per second, and the times of all frames in seconds."""
+    with _open_video(data, name) as (container, stream):
+        rate = stream.average_rate or stream.guessed_rate or USUAL_RATE
+        packets = (packet for packet in container.demux(stream) if packet.size)
+        times = [float((packet.pts or 0) * packet.time_base) for packet in packets]
+        return stream.width, stream.height, Fraction(rate), times
+
+
+def read_clip_size(data: bytes, name: str) -> tuple[int, int]:
+    """Return width and height of the frames of a video file, from its header."""
+    with _open_video(data, name) as (_, stream):
+        return stream.width, stream.height
 
 
 def frames_digest(frames: NDArray[Any]) -> str:
@@ -322,31 +396,36 @@ def _read_bytes(path: Path) -> bytes:
         raise ImageError(f"{path}: {error.strerror}") from error
 
 
-def read_pictures(data: bytes, name: str) -> Iterator[Any]:
-    """Yield the frames (av.VideoFrame) of the first video of a file; raise an ImageError at damage."""
+@contextmanager
+def _open_video(data: bytes, name: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the container and the first video of a file; raise an ImageError at damage."""
     av = import_av()
     # Later releases of PyAV read damaged metadata without being told.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
     try:
-        with av.open(
-            io.BytesIO(data), options={"format_whitelist": _CONTAINERS}, **lenient
-        ) as container:
+        with av.open(io.BytesIO(data), options={"format_whitelist": CONTAINERS}, **lenient) as container:
             if not container.streams.video:
                 raise ImageError(f"{name}: contains no video")
             stream = container.streams.video[0]
             if stream.codec_context is None:
                 raise ImageError(f"{name}: not a complete video (unknown codec)")
-            # By default, the decoder conceals damage by inventing pixels.
-            stream.codec_context.options = {"err_detect": "explode"}
-            stream.codec_context.thread_count = 1
-            count = 0
-            for frame in container.decode(stream):
-                count += 1
-                yield frame
-            if count < stream.frames:
-                raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
+            yield container, stream
     except av.FFmpegError as error:
         raise ImageError(f"{name}: not a complete video ({error.strerror})") from error
+
+
+def read_pictures(data: bytes, name: str) -> Iterator[Any]:
+    """Yield the frames (av.VideoFrame) of the first video of a file; raise an ImageError at damage."""
+    with _open_video(data, name) as (container, stream):
+        # By default, the decoder conceals damage by inventing pixels.
+        stream.codec_context.options = {"err_detect": "explode"}
+        stream.codec_context.thread_count = 1
+        count = 0
+        for frame in container.decode(stream):
+            count += 1
+            yield frame
+        if count < stream.frames:
+            raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
 
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:

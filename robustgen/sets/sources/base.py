@@ -5,8 +5,9 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from PIL import Image
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
 from robustgen.files.storage import Store
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import USUAL_RATE
 from robustgen.pixels.imaging.decode import Levels, Location, reason_of
 from robustgen.pixels.imaging.jpeg import Libjpeg
 
@@ -46,6 +48,8 @@ class SourceOptions(NamedTuple):
         Decoder of JPEG files.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in files that become 0 and 255.
+    rate : Fraction
+        Frames per second of the clips that are folders of frames.
     """
 
     labels: Location | None = None
@@ -57,6 +61,7 @@ class SourceOptions(NamedTuple):
     image_root: str | None = None
     libjpeg: Libjpeg = "turbo"
     levels: Levels | None = None
+    rate: Fraction = USUAL_RATE
 
 
 DEFAULTS: Final = SourceOptions()
@@ -103,10 +108,13 @@ class Items(Reusable, ABC, Generic[Loaded]):
         Absolute path or URL.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in its files that become 0 and 255.
+    noun : str
+        Name of one item.
     """
 
     location: str
     levels: Levels | None = None
+    noun: ClassVar[str] = "image"
 
     def __init__(self, location: str) -> None:
         self.location = location

@@ -11,13 +11,22 @@ from typing import ClassVar, Final
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
-from robustgen.sets.sources.files import EncodedSource, SourceListing
+from robustgen.sets.sources.base import DEFAULTS, Loaded, SourceOptions, class_of
+from robustgen.sets.sources.files import EncodedSource, ListedItems, SourceListing
 from robustgen.sets.sources.labels import Label, check_label_size, parse_label, read_labels
 from robustgen.sets.sources.places import PARQUET, Place, find_place
-from robustgen.sets.sources.trees import UNREAD, FolderTree, describe_unread, is_image, open_tree
+from robustgen.sets.sources.trees import (
+    UNREAD,
+    Finder,
+    FolderTree,
+    describe_unread,
+    find_by_name,
+    is_image,
+    open_tree,
+)
 
 _SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
 _RECORD: Final = "dataset.json"
@@ -26,8 +35,8 @@ Named = tuple[str, str, str | None]
 """Key of an image, name of its file below the prefix, and the reason for refusing it, or None."""
 
 
-class FileSource(EncodedSource):
-    """A source with one file for each image, in a folder or an archive.
+class TreeItems(ListedItems[Loaded]):
+    """Items in the files of a folder or an archive.
 
     Parameters
     ----------
@@ -42,9 +51,12 @@ class FileSource(EncodedSource):
     """
 
     has_class_folders: ClassVar[bool] = True
+    finder: ClassVar[Finder] = staticmethod(find_by_name)
+    """Recognises the files."""
 
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
-        self._tree, self.libjpeg, self.levels = open_tree(root, options), options.libjpeg, options.levels
+        self._tree = open_tree(root, options, self.finder)
+        self.libjpeg, self.levels = options.libjpeg, options.levels
         super().__init__(self._tree.location)
         folder = self._find_folder()
         self._prefix = f"{folder}/" if folder else ""
@@ -80,6 +92,14 @@ class FileSource(EncodedSource):
         """Return the recorded classes, if any, and whether the classes are numbers; `found` have images."""
         return (), False
 
+    def make_ready(self) -> None:
+        """Cache the listing of an archive for worker processes."""
+        self._tree.make_ready()
+
+
+class FileSource(TreeItems[Rgb], EncodedSource):
+    """A source with one file for each image, in a folder or an archive."""
+
     def read_bytes(self, key: str) -> bytes:
         """Read the file of one image."""
         return self._tree.read(self._place(key))
@@ -88,10 +108,6 @@ class FileSource(EncodedSource):
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
         with name_image_in_errors(key):
             return self._tree.size(self._place(key))
-
-    def make_ready(self) -> None:
-        """Cache the listing of an archive for worker processes."""
-        self._tree.make_ready()
 
 
 class ImageFolder(FileSource):
