@@ -147,6 +147,13 @@ Ingredients = Annotated[
     dict[str, Annotated[dict[str, Any], BeforeValidator(_read_ingredient)]],
     BeforeValidator(_parse_ingredients),
 ]
+def _check_rate(fps: Any) -> str:
+    from robustgen.pixels.imaging.clips import parse_rate
+
+    return str(parse_rate(fps))
+
+
+Rate = Annotated[str, BeforeValidator(_check_rate)]
 Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
@@ -218,6 +225,8 @@ class Choices(Options):
     """folder of the image paths in a table; default that of the table"""
     follow_links: Annotated[tuple[ExpandedLocation, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
+    fps: Annotated[Rate, Flag(SOURCE, "N")] = "25"
+    """frames per second of clips that are folders of frames"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
     """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
@@ -267,6 +276,8 @@ class Config(Choices):
         "1-5", validate_default=True
     )
     """1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5"""
+    temporal: Annotated[Literal["clip", "frame"], Flag(CONTENT, kinds="c")] = "clip"
+    """of clips: draw fog, frost, drops and angles once per clip, or everything afresh in each frame"""
     one_per_image: Annotated[StrictBool, Flag(CONTENT, kinds="c")] = False
     """write one corrupted copy of each image; --seed draws its corruption and severity"""
     perturbations: Annotated[

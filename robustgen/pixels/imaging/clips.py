@@ -1,7 +1,7 @@
 """Clips: frames of one size at a constant rate, and what changes several of them at once."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
@@ -62,6 +62,16 @@ class Clip:
     def stack(self) -> Rgb:
         """Return all frames, uint8 (T, H, W, 3)."""
         return self.frames if isinstance(self.frames, np.ndarray) else np.stack([*self])
+
+
+@dataclass(frozen=True)
+class Repeatable:
+    """Frames that are computed anew each time they are read."""
+
+    compute: Callable[[], Iterable[Rgb]]
+
+    def __iter__(self) -> Iterator[Rgb]:
+        return iter(self.compute())
 
 
 def peek(frames: Iterable[Rgb]) -> tuple[Rgb, Iterator[Rgb]]:

@@ -23,8 +23,10 @@ from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.video import (
     CONTAINERS,
     convert_picture,
+    digest_frames,
     force_instructions,
     import_av,
+    read_header,
     read_pictures,
     read_pixels,
 )
@@ -160,6 +162,12 @@ def _open_whole(data: bytes, rate: Fraction, names: tuple[str, ...] = ()) -> Cli
     return Clip(DamagedVideo(data), rate, data, names)
 
 
+def open_damaged(data: bytes) -> Clip:
+    """Return the clip in a video file, with as many frames as can be decoded."""
+    *_, rate, _ = read_header(data, "video")
+    return _open_whole(data, rate)
+
+
 @cache
 def build() -> str:
     """Return the versions that determine the results, as the encoders write them into their files."""
@@ -169,6 +177,11 @@ def build() -> str:
         found = re.search(rb"x265 \(build \d+\) - ([\w.+-]+)", compress(black, "libx265", 51).data)
         encoders.append(f"x265 {found[1].decode() if found else 'unknown'}")
     return ", ".join(encoders)
+
+
+def digest_clip(clip: Clip) -> str:
+    """Return the digest of the frames of a clip with a file, as `frames_digest` of the stacked frames."""
+    return digest_frames(clip, sum(1 for _ in clip))
 
 
 # --- the corruptions ------------------------------------------------------------------------------

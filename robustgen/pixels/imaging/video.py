@@ -222,7 +222,7 @@ def open_clip(data: bytes, name: str) -> Clip:
     ImageError
         The file is no video, has more than `MOST_FRAMES` frames, or frames of more than `MOST_PIXELS` pixels.
     """
-    width, height, rate, times = _read_header(data, name)
+    width, height, rate, times = read_header(data, name)
     if len(times) > MOST_FRAMES:
         raise ImageError(f"{name}: has {len(times)} frames, more than {MOST_FRAMES}; cut it into clips")
     if width * height > MOST_PIXELS:
@@ -238,7 +238,7 @@ def open_clip(data: bytes, name: str) -> Clip:
     return Clip(VideoFrames(data, name), rate, b"" if _count_turns(first) else data)
 
 
-def _read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]]:
+def read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]]:
     """Return width, height, frames per second, and the times of all frames in seconds."""
     with _open_video(data, name) as (container, stream):
         rate = stream.average_rate or stream.guessed_rate or USUAL_RATE
@@ -268,8 +268,13 @@ def digest_video(data: bytes, count: int) -> str:
     ImageError
         If the file decodes to another number of frames.
     """
+    return digest_frames(_decode_rgb(data, "video"), count)
+
+
+def digest_frames(frames: Iterable[Frames], count: int) -> str:
+    """Return the `frames_digest` of `count` frames; raise an ImageError if there is another number of them."""
     digest, kept = sha256(), 0
-    for pixels in _decode_rgb(data, "video"):
+    for pixels in frames:
         if not kept:
             digest.update(f"{pixels.dtype.str} {(count, *pixels.shape)}".encode())
         digest.update(np.ascontiguousarray(pixels).data)

@@ -19,18 +19,20 @@ from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.binding import Bound
-from robustgen.pixels.benchmarks.editions import EDITIONS, nearest_scale
+from robustgen.pixels.benchmarks.corruptions import get_corruption
+from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition, nearest_scale
 from robustgen.pixels.benchmarks.kinds import (
     BENCHMARKS,
     CLEAN,
     CLEAN_VARIANT,
+    CLIP,
     IMAGENET_P,
     USUAL_SCALE,
     Benchmark,
     Kind,
     Variant,
 )
-from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
@@ -38,7 +40,7 @@ from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, ClipRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
@@ -194,9 +196,10 @@ def plan_benchmark(
     source = source or open_chosen_source(config, SetLedger(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
+    recipe, benchmark = _fit_recipe(recipe, source, config)
     config, remarks = _select_pictures(config, source)
     keys = select_keys(source, config)
-    usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
+    usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
     file_per = FORMATS[name].file_per
@@ -228,6 +231,7 @@ def plan_benchmark(
         subsampling=row.subsampling,
         grey=row.grey,
         videos=lambda: _choose_encodings(config),
+        clip_video=lambda: _choose_encodings(config) if config.video != type(config.video)() else (),
     )
     writer = open_writer(name, content, choices, encoding)
     mirror = _open_mirror(name, config, source)
@@ -279,6 +283,33 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
         _check_constants(each, config)
     smallest = min((each.operation.smallest_side for each in bound), default=SMALLEST_SIDE)
     return dataclasses.replace(recipe, smallest_side=smallest)
+
+
+def _fit_recipe(
+    recipe: BenchmarkRecipe[Any], source: Source, config: Config
+) -> tuple[BenchmarkRecipe[Any], Benchmark]:
+    """Return the recipe for what the source contains, images or clips, and its benchmark.
+
+    Raises
+    ------
+    ConfigError
+        The source has no clips but a corruption needs them, or clips that the recipe cannot use.
+    """
+    if source.noun != CLIP:
+        names = config.corruptions if isinstance(recipe, CorruptionRecipe) else ()
+        if needing := [name for name in names if get_corruption(name).takes_clips]:
+            raise ConfigError(f"{needing[0]} needs clips: choose --dataset clips, whose source are videos or frames")
+        return recipe, recipe.benchmark
+    if not isinstance(recipe, CorruptionRecipe):
+        raise ConfigError(f"{source.location}: contains clips, of which make-c writes sets; make-p needs images")
+    row = get_edition(config.edition)
+    if row.by_corruption or row.implementation or row.grey or row.data_set not in (None, *CLIP_SETS):
+        raise ConfigError(f"edition {config.edition} has no clips; choose kinetics, ssv2, imagenet or folder")
+    if config.one_per_image:
+        raise ConfigError("one_per_image: needs images, not clips")
+    own = {each.name: getattr(recipe, each.name) for each in dataclasses.fields(recipe) if each.init}
+    clips = ClipRecipe(**own, temporal=config.temporal)
+    return clips, clips.benchmark
 
 
 def _check_constants(bound: Bound, config: Config) -> None:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from typing import Any, Final
 
 from robustgen.errors import ConfigError, SourceError
@@ -43,7 +44,8 @@ def open_chosen_source(
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
     named = config.follow_links, index, config.split, config.labels_are_classes
-    options = SourceOptions(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
+    own = config.image_columns or (), root, libjpeg, config.levels, Fraction(config.fps)
+    options = SourceOptions(labels, *named, *own)
     return open_source(located, config.source_kind, options)
 
 

@@ -182,7 +182,7 @@ class ClipFolder(TreeItems[Clip]):
         if is_video(key):
             with name_image_in_errors(key):
                 data = self._tree.read(files[0])
-            return open_clip(data, key), hashlib.sha256(data).hexdigest()[:16]
+            return self.open_video(data, key), hashlib.sha256(data).hexdigest()[:16]
         if len(files) > MOST_FRAMES:
             raise ImageError(f"has {len(files)} frames, more than {MOST_FRAMES}; cut it into clips", key)
         for name in files:
@@ -191,6 +191,11 @@ class ClipFolder(TreeItems[Clip]):
         frames = FrameFiles(self._tree, files, self.libjpeg, self.levels)
         names = tuple(name.rpartition("/")[2] for name in files)
         return Clip(frames, self._rate, names=names), digest.hexdigest()[:16]
+
+
+    def open_video(self, data: bytes, key: str) -> Clip:
+        """Return the clip of a video file; raise an ImageError at damage."""
+        return open_clip(data, key)
 
 
 def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], int]:
