@@ -41,6 +41,8 @@ from robustgen.pixels.imaging.geometry import (
 from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
+# Quality of the published frames of clips.
+_OF_FRAMES: Final = 80
 _KEEP: Final = Keep()
 
 
@@ -229,7 +231,7 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
 
 
 def _clips(name: str, size: int) -> Edition:
-    return replace(_imagenet(name, size, None), data_set=name)
+    return replace(_imagenet(name, size, None), data_set=name, quality=_OF_FRAMES)
 
 
 def _cifar(name: str) -> Edition:
@@ -281,7 +283,7 @@ _ROWS = (
     ),
     *map(_medmnist, MEDMNIST),
     # For clips, whose frames keep their size.
-    *(Edition(name, None, data_set=name) for name in CLIP_SETS),
+    *(Edition(name, None, data_set=name, quality=_OF_FRAMES) for name in CLIP_SETS),
 )
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})

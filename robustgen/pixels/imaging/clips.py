@@ -59,6 +59,15 @@ class Clip:
                 return self
         return replace(self, frames=np.stack(kept))
 
+    def take(self, most: int) -> tuple["Clip", int]:
+        """Return the clip of at most the first `most` frames, and the number of all frames."""
+        first, count = list[Rgb](), 0
+        for frame in self:
+            first += [frame] if count < most else []
+            count += 1
+        whole = count <= most
+        return Clip(np.stack(first), self.rate, self.data if whole else b"", self.names[:most]), count
+
     def stack(self) -> Rgb:
         """Return all frames, uint8 (T, H, W, 3)."""
         return self.frames if isinstance(self.frames, np.ndarray) else np.stack([*self])

@@ -245,8 +245,10 @@ def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
     """Yield a remark on each choice of an encoding that the writer does not have."""
     settings, fields = writer.settings(), type(config).model_fields
     used = {*settings, *settings.get("sample", ())}
-    for key in ("quality", "shard_size", "video"):
-        if getattr(config, key) != fields[key].default and key not in used:
+    usual = {key: fields[key].default for key in ("quality", "shard_size", "video")}
+    usual["quality"] = EDITIONS[config.base_edition].quality
+    for key, value in usual.items():
+        if getattr(config, key) != value and key not in used:
             yield f"{key}: has no effect on the format {form}"
 
 
