@@ -147,6 +147,8 @@ Ingredients = Annotated[
     dict[str, Annotated[dict[str, Any], BeforeValidator(_read_ingredient)]],
     BeforeValidator(_parse_ingredients),
 ]
+
+
 def _check_rate(fps: Any) -> str:
     from robustgen.pixels.imaging.clips import parse_rate
 

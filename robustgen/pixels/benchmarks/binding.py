@@ -17,7 +17,14 @@ from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.corruptions import get_corruption
 from robustgen.pixels.benchmarks.editions import Edition, check_scale, get_edition, scale_by_side
 from robustgen.pixels.benchmarks.parameters import check_parameter, replace_parameters
-from robustgen.pixels.benchmarks.registry import Corruption, Operation, Perturbation, Scale, Temporal, get_known
+from robustgen.pixels.benchmarks.registry import (
+    Corruption,
+    Operation,
+    Perturbation,
+    Scale,
+    Temporal,
+    get_known,
+)
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import Clip, peek
 from robustgen.pixels.imaging.decode import as_grey
@@ -130,13 +137,17 @@ class BoundCorruption(Bound):
         """
         operation = self.operation
         if operation.needs and operation.needs.fits_image:
-            raise ArgumentError(f"{operation.name} needs {operation.needs.name} of each frame; clips have none")
+            raise ArgumentError(
+                f"{operation.name} needs {operation.needs.name} of each frame; clips have none"
+            )
         if operation.takes_clips:
             changed: Clip = operation.function(clip, self.any_parameters(), rng)
             return changed
         return Clip(self._corrupt_frames(clip, rng, given, temporal), clip.rate, names=clip.names)
 
-    def _corrupt_frames(self, frames: Iterable[Rgb], rng: Any, given: Any, temporal: Temporal) -> Iterator[Rgb]:
+    def _corrupt_frames(
+        self, frames: Iterable[Rgb], rng: Any, given: Any, temporal: Temporal
+    ) -> Iterator[Rgb]:
         own = self.operation.over_time
         if callable(own) and temporal == "clip":
             first, frames = peek(frames)

@@ -18,7 +18,7 @@ USUAL_RATE: Final = Fraction(25)
 """Frames per second of numbered images, as in FFmpeg."""
 
 MOST_HELD: Final = 1 << 28
-"""Bytes of the largest clip whose frames are kept in memory; those of others are decoded once for each variant."""
+"""Bytes of the largest clip that is kept in memory; others are decoded again for each variant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ def as_clip(frames: Any, fps: Any = None) -> Clip:
 
 
 def parse_rate(fps: Any) -> Fraction:
-    """Return frames per second as a fraction, 25 for None; raise an ArgumentError for anything but 0.1 to 1000."""
+    """Return frames per second as a fraction, 25 for None; raise an ArgumentError outside 0.1 to 1000."""
     try:
         # The number 29.97 is 30000/1001, and not a fraction with a large denominator.
         rate = USUAL_RATE if fps is None else Fraction(fps).limit_denominator(1001)
@@ -151,7 +151,7 @@ def choose_frames(count: int, rate: Fraction, wanted: Fraction) -> list[int]:
 
 
 def change_rate(clip: Clip, wanted: Fraction) -> Clip:
-    """Return the clip at the `wanted` rate, with frames left out or repeated as FFmpeg's filter ``fps`` does."""
+    """Return the clip at the `wanted` rate, with frames left out or repeated as by FFmpeg's filter ``fps``."""
     chosen = choose_frames(sum(1 for _ in clip), clip.rate, wanted)
     repeats = Counter(chosen)
     return Clip((frame for place, frame in enumerate(clip) for _ in range(repeats[place])), wanted)
@@ -226,7 +226,7 @@ def draw_rain(shape: tuple[int, int], area: int, length: int, rng: Rng) -> npt.N
 
 
 def add_rain(frame: Rgb, mask: npt.NDArray[np.float64], factor: float) -> Rgb:
-    """Brighten and blur the drops of a `mask` (H, W), and scale distances from the channels' means by `factor`."""
+    """Brighten and blur the drops of a `mask` (H, W), and multiply the contrast by `factor`."""
     drops, mean = mask[..., None], frame.mean()
     added = drops * (1 - frame / 255) * (1 - mean / 255)
     blurred = cv2.blur(frame + added.astype(np.uint8), (3, 3))

@@ -56,7 +56,7 @@ def check_encoder(codec: Codec) -> None:
 
 @dataclass(frozen=True)
 class DamagedVideo:
-    """The frames of a damaged video file, as many as its decoder gives; decoded on one thread, each time anew."""
+    """The frames of a damaged video file, as many as its decoder gives; decoded each time anew."""
 
     data: bytes
 
@@ -215,7 +215,7 @@ def _measure_rate(clip: Clip) -> float:
 
 
 def flip_bytes(data: bytes, every: int, state: int = 0) -> tuple[bytes, int]:
-    """Return `data` with about one byte in `every` replaced, as FFmpeg's filter ``noise``, and its state after.
+    """Replace about one byte in `every` of `data` like FFmpeg's filter ``noise``; also return its state.
 
     Parameters
     ----------

@@ -10,8 +10,8 @@ import io
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from hashlib import sha256
@@ -272,7 +272,7 @@ def digest_video(data: bytes, count: int) -> str:
 
 
 def digest_frames(frames: Iterable[Frames], count: int) -> str:
-    """Return the `frames_digest` of `count` frames; raise an ImageError if there is another number of them."""
+    """Return the `frames_digest` of `count` frames; raise an ImageError if there are more or fewer."""
     digest, kept = sha256(), 0
     for pixels in frames:
         if not kept:

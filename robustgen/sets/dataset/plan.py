@@ -300,10 +300,14 @@ def _fit_recipe(
     if source.noun != CLIP:
         names = config.corruptions if isinstance(recipe, CorruptionRecipe) else ()
         if needing := [name for name in names if get_corruption(name).takes_clips]:
-            raise ConfigError(f"{needing[0]} needs clips: choose --dataset clips, whose source are videos or frames")
+            raise ConfigError(
+                f"{needing[0]} needs clips: choose --dataset clips, whose source are videos or frames"
+            )
         return recipe, recipe.benchmark
     if not isinstance(recipe, CorruptionRecipe):
-        raise ConfigError(f"{source.location}: contains clips, of which make-c writes sets; make-p needs images")
+        raise ConfigError(
+            f"{source.location}: contains clips, of which make-c writes sets; make-p needs images"
+        )
     row = get_edition(config.edition)
     if row.by_corruption or row.implementation or row.grey or row.data_set not in (None, *CLIP_SETS):
         raise ConfigError(f"edition {config.edition} has no clips; choose kinetics, ssv2, imagenet or folder")

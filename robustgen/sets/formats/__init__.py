@@ -26,9 +26,9 @@ class Format:
     title : str
         Name for readers.
     encoders : mapping
-        Content of a set, "c" for images, "p" for sequences or "clip", to a function that creates the encoder from `EncoderChoices`; or, for shards, to the name
-        of the format whose encoder is used unless ``NAME:ENCODING`` chooses another one. Other sets are not
-        supported.
+        Content of a set, "c" for images, "p" for sequences or "clip", to a function that creates the encoder
+        from `EncoderChoices`; or, for shards, to the name of the format whose encoder is used unless
+        ``NAME:ENCODING`` chooses another one. Other sets are not supported.
     writer : type of Writer
         `TreeWriter` for separate files.
     reader : type of WrittenSet, optional

@@ -364,9 +364,13 @@ class ClipVideoEncoder(Encoder):
 
     def settings(self) -> dict[str, Any]:
         """Return the format and the encoder settings."""
-        own = ({k: v for k, v in vars(e).items() if k != "fps"} for e in (self.encoding, self.noise_encoding))
-        smooth, noise = own
-        return {"format": "mp4", "video": smooth, "noise_video": noise, "large_video": {"above": video.LARGE, **video.BOUNDS}}
+        smooth, noise = map(vars, (self.encoding, self.noise_encoding))
+        return {
+            "format": "mp4",
+            "video": smooth,
+            "noise_video": noise,
+            "large_video": {"above": video.LARGE, **video.BOUNDS},
+        }
 
     def versions(self) -> dict[str, str]:
         """Return the versions of PyAV and of its encoders."""

@@ -106,7 +106,7 @@ class ClipFolder(TreeItems[Clip]):
 
     @cached_property
     def _found(self) -> tuple[dict[str, str | None], int]:
-        """Return the names of all clips with the reasons for refusing some, and the number of other images."""
+        """Return all clips with the reasons for refusing some, and the number of other images."""
         if self._only:
             return {self._only: None}, 0
         return group_files(dict(self._tree.find(self._prefix)))
@@ -191,7 +191,6 @@ class ClipFolder(TreeItems[Clip]):
         frames = FrameFiles(self._tree, files, self.libjpeg, self.levels)
         names = tuple(name.rpartition("/")[2] for name in files)
         return Clip(frames, self._rate, names=names), digest.hexdigest()[:16]
-
 
     def open_video(self, data: bytes, key: str) -> Clip:
         """Return the clip of a video file; raise an ImageError at damage."""

@@ -25,8 +25,8 @@ VIDEO_C = Family(
     "video-c",
     "Mini Kinetics-C and Mini SSV2-C",
     "Chenyu Yi, Siyuan Yang, Haoliang Li, Yap-Peng Tan and Alex Kot: Benchmarking the Robustness of "
-    "Spatial-Temporal Models Against Corruptions. Advances in Neural Information Processing Systems, Datasets "
-    "and Benchmarks, 2021.",
+    "Spatial-Temporal Models Against Corruptions. Advances in Neural Information Processing Systems, "
+    "Datasets and Benchmarks, 2021.",
     licence="Apache-2.0",
     edition="kinetics",
 )
@@ -145,15 +145,22 @@ class RateFactor:
 
 
 @corruption(
-    "digital", RateFactor, {224: (23, 30, 37, 44, 51)}, family=VIDEO_C, random=False, common=False,
+    "digital",
+    RateFactor,
+    {224: (23, 30, 37, 44, 51)},
+    family=VIDEO_C,
+    random=False,
+    common=False,
     takes_clips=True,
-)  # fmt: skip
+)
 def h264_crf(clip: Clip, parameters: RateFactor, rng: Rng) -> Clip:
     """Compress by H.264 with constant quality."""
     return codecs.compress(clip, "libx264", parameters.factor)
 
 
-@corruption("digital", RateFactor, {224: (27, 33, 39, 45, 51)}, family=VIDEO_C, random=False, takes_clips=True)
+@corruption(
+    "digital", RateFactor, {224: (27, 33, 39, 45, 51)}, family=VIDEO_C, random=False, takes_clips=True
+)
 def h265_crf(clip: Clip, parameters: RateFactor, rng: Rng) -> Clip:
     """Compress by H.265 with constant quality."""
     return codecs.compress(clip, "libx265", parameters.factor)
@@ -167,9 +174,14 @@ class Bandwidth:
 
 
 @corruption(
-    "digital", Bandwidth, {224: (2, 4, 8, 16, 32)}, family=VIDEO_C, random=False, common=False,
+    "digital",
+    Bandwidth,
+    {224: (2, 4, 8, 16, 32)},
+    family=VIDEO_C,
+    random=False,
+    common=False,
     takes_clips=True,
-)  # fmt: skip
+)
 def h264_abr(clip: Clip, parameters: Bandwidth, rng: Rng) -> Clip:
     """Compress by H.264 to a part of the clip's bit rate."""
     return codecs.squeeze(clip, "libx264", parameters.divisor)

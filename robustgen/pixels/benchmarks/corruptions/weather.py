@@ -47,7 +47,7 @@ class Snow:
 def _let_fall(
     frames: Iterable[tuple[Rgb, npt.NDArray[np.float32]]], parameters: Snow, rng: Rng
 ) -> Iterator[Rgb]:
-    """Yield the frames of a clip, given with their luma, with new flakes in each and the wind of the first."""
+    """Yield frames, given with their luma, with new flakes in each and the wind of the first."""
     p, wind = parameters, None
     for frame, luma in frames:
         flakes = draw_flakes(frame.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
