@@ -153,7 +153,7 @@ def _read_format(name: str, row: "Format") -> dict[str, Any]:
         "kind": "format",
         "name": name,
         "title": row.title,
-        "sets": [{"c": "images", "p": "sequences"}[kind] for kind in row.encoders],
+        "sets": [{"c": "images", "p": "sequences", CLIP: "clips"}[content] for content in row.encoders],
         "contains_images": row.file_per == "shard",
     }
 

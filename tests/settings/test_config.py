@@ -374,8 +374,8 @@ def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
         monkeypatch.setenv(variable, "/data")
     config = load(Config, dataset_file(name))
     # Sets of one's own are named after their source.
-    assert config.dataset == (None if name in ("folder", "table") else name)
-    editions = {"demo": "imagenet", "smoke": "imagenet-64", "table": "folder"}
+    assert config.dataset == (None if name in ("clips", "folder", "table") else name)
+    editions = {"clips": "kinetics", "demo": "imagenet", "smoke": "imagenet-64", "table": "folder"}
     assert config.edition == editions.get(name, name)
     # Of coco-c there is no P set.
     named = f"out/{name}-{{kind}}" if name != "coco-c" else "out/coco-c"

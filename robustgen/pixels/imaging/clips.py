@@ -151,7 +151,7 @@ def choose_frames(count: int, rate: Fraction, wanted: Fraction) -> list[int]:
 
 
 def change_rate(clip: Clip, wanted: Fraction) -> Clip:
-    """Return the clip at the `wanted` rate, with frames left out or repeated as by FFmpeg's filter ``fps``."""
+    """Return the clip at the `wanted` rate: frames are left out or repeated as by FFmpeg's ``fps``."""
     chosen = choose_frames(sum(1 for _ in clip), clip.rate, wanted)
     repeats = Counter(chosen)
     return Clip((frame for place, frame in enumerate(clip) for _ in range(repeats[place])), wanted)

@@ -1,4 +1,4 @@
-"""What encoders and lossy links do to a clip: constant quality, little bandwidth, wrong bits, lost packets.
+"""Video encoders and lossy links: constant quality, little bandwidth, wrong bits, lost packets.
 
 Each function returns a `Clip` with the video file that was written, whose decoder's frames are its frames.
 Encoders and decoders run on one thread, because their results depend on the number of threads.
@@ -26,6 +26,7 @@ from robustgen.pixels.imaging.video import (
     digest_frames,
     force_instructions,
     import_av,
+    open_converter,
     read_header,
     read_pictures,
     read_pixels,
@@ -61,9 +62,7 @@ class DamagedVideo:
     data: bytes
 
     def __iter__(self) -> Iterator[Rgb]:
-        from av.video.reformatter import VideoReformatter
-
-        converter, given = VideoReformatter(), 0
+        converter, given = open_converter(), 0
         for picture in _decode_damaged(self.data):
             given += 1
             yield read_pixels(picture, converter)
@@ -95,9 +94,7 @@ def _list_pictures(clip: Clip) -> Iterator[Any]:
     """Yield the pictures of a clip with even sides: its decoder's own, or in yuv420p."""
     av = import_av()
     if not clip.data:
-        from av.video.reformatter import VideoReformatter
-
-        converter = VideoReformatter()
+        converter = open_converter()
         for frame in clip:
             even = np.ascontiguousarray(frame[: len(frame) // 2 * 2, : frame.shape[1] // 2 * 2])
             picture = av.VideoFrame.from_ndarray(even, format="rgb24")
@@ -133,7 +130,7 @@ def _encode(
     """Return the file of the container `form` and its packets."""
     av = import_av()
     check_encoder(codec)
-    file, packets, numbers, stream = io.BytesIO(), list[bytes](), count(), None
+    file, packets, numbers, stream = io.BytesIO(), list[Any](), count(), None
     flags = {"fflags": "+bitexact"} if form == "mp4" else {}
     with av.open(file, "w", format=form, options=flags) as container:
         for picture in pictures:
@@ -144,18 +141,20 @@ def _encode(
                 stream.pix_fmt = picture.format.name if picture.format.name in formats else "yuv420p"
                 # Otherwise, older PyAV sets a bit rate that replaces the rate factor.
                 stream.bit_rate = int(options.get("b", 0))
-            if picture.format.name != stream.pix_fmt:
-                picture = picture.reformat(format=stream.pix_fmt)
             picture.pts, picture.time_base = next(numbers), 1 / rate
-            for packet in stream.encode(picture):
-                packets.append(bytes(packet))
-                container.mux(packet)
+            same = picture.format.name == stream.pix_fmt
+            packets += stream.encode(picture if same else picture.reformat(format=stream.pix_fmt))
         if stream is None:
             raise ImageError("contains no frames")
-        for packet in stream.encode(None):
-            packets.append(bytes(packet))
+        packets += stream.encode(None)
+        # For fewer than four frames, x265 leaves these times undefined.
+        late = max(number - packet.pts for number, packet in enumerate(packets))
+        for number, packet in enumerate(packets):
+            packet.dts = number - late
+        contents = [bytes(packet) for packet in packets]
+        for packet in packets:
             container.mux(packet)
-    return file.getvalue(), packets
+    return file.getvalue(), contents
 
 
 def _open_whole(data: bytes, rate: Fraction, names: tuple[str, ...] = ()) -> Clip:

@@ -196,9 +196,7 @@ class VideoFrames:
     name: str
 
     def __iter__(self) -> Iterator[Frames]:
-        from av.video.reformatter import VideoReformatter
-
-        converter, shape = VideoReformatter(), None
+        converter, shape = open_converter(), None
         for picture in read_pictures(self.data, self.name):
             pixels = read_pixels(picture, converter)
             turned = np.ascontiguousarray(np.rot90(pixels, _count_turns(picture)))
@@ -321,6 +319,13 @@ def _conversion() -> dict[str, Any]:
     return {"interpolation": "BICUBIC", **threads}
 
 
+def open_converter() -> Any:
+    """Return what converts pictures of one size between pixel formats (av.VideoReformatter)."""
+    from av.video.reformatter import VideoReformatter
+
+    return VideoReformatter()
+
+
 def convert_picture(converter: Any, picture: Any, form: str) -> Any:
     """Return a picture (av.VideoFrame) in the pixel format `form`, the same on every run."""
     return converter.reformat(picture, format=form, **_conversion())
@@ -340,8 +345,6 @@ def _check_sides(height: int, width: int, pixel_format: str) -> None:
 
 def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
     av = import_av()
-    from av.video.reformatter import VideoReformatter
-
     # Bit-exact: the container does not contain the version of the library.
     with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         codec = CODECS[encoding.pixel_format]
@@ -352,7 +355,7 @@ def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], e
         # Older PyAV sets a bit rate, which would replace x264's default rate factor.
         stream.bit_rate = 0
         # Shared by all frames, as setting it up dominates the conversion of small frames.
-        converter = VideoReformatter()
+        converter = open_converter()
         numbers = count()
         # Unlike `enumerate`, this releases large frames once they are copied or converted.
         for frame in frames:
@@ -435,9 +438,7 @@ def read_pictures(data: bytes, name: str) -> Iterator[Any]:
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
     """Yield the frames, uint8 (H, W, 3) RGB, like `read_pictures`."""
-    from av.video.reformatter import VideoReformatter
-
-    converter = VideoReformatter()
+    converter = open_converter()
     for frame in read_pictures(data, name):
         yield read_pixels(frame, converter)
 

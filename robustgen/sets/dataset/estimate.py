@@ -1,7 +1,8 @@
 """Estimates of the outputs, bytes and seconds of a run, from a sample of a few images.
 
 All variants of the middle of each image, or of the beginning of each clip, are created; cost and size are
-scaled by the number of pixels. Files are written to a folder on the file system of the output, which is removed.
+scaled by the number of pixels. Files are written to a folder on the file system of the output, which is
+removed.
 """
 
 import heapq
