@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from robustgen.lab.evaluation.predictions import EvaluateResult as EvaluateResult
     from robustgen.lab.evaluation.predictions import write as write_predictions  # noqa: F401
     from robustgen.lab.inspection.verify_contents import Findings as Findings
-    from robustgen.lab.related.streams.accuracy_files import load_table as load_accuracy_table  # noqa: F401
     from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS as CORRUPTIONS
     from robustgen.pixels.benchmarks.corruptions import FAMILIES as FAMILIES
     from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation as published_preparation
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from robustgen.pixels.imaging.three_d_cc_effects import depth_from_midas as depth_from_midas
     from robustgen.pixels.imaging.three_d_cc_effects import prepare_depth as prepare_depth
     from robustgen.pixels.imaging.video import read_sequence as read_sequence
+    from robustgen.related.streams.accuracy_files import load_table as load_accuracy_table  # noqa: F401
     from robustgen.sets.dataset.opening import open_set  # noqa: F401
     from robustgen.sets.dataset.recipes import item_rng as item_rng
     from robustgen.sets.dataset.run import RunResult as RunResult
@@ -61,7 +61,7 @@ _PUBLIC = {
     "item_rng": "robustgen.sets.dataset.recipes",
     "open_set": "robustgen.sets.dataset.opening:open_set",
     "write_predictions": "robustgen.lab.evaluation.predictions:write",
-    "load_accuracy_table": "robustgen.lab.related.streams.accuracy_files:load_table",
+    "load_accuracy_table": "robustgen.related.streams.accuracy_files:load_table",
     "RunResult": "robustgen.sets.dataset.run",
     "Findings": "robustgen.lab.inspection.verify_contents",
     "EvaluateResult": "robustgen.lab.evaluation.predictions",

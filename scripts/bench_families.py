@@ -22,13 +22,13 @@ from PIL import Image
 
 import robustgen
 from robustgen.files.storage.host import keep_freed_memory
-from robustgen.lab.related.streams.ccc import CccRun, list_corruptions
 from robustgen.pixels.benchmarks.corruptions import FAMILIES, get_corruption
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.pixels.imaging.laion_c_effects import TileBank
+from robustgen.related.streams.ccc import CccRun, list_corruptions
 from robustgen.sets.sources.folder import Photographs
 from robustgen.torch import CccDataset
 

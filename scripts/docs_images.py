@@ -16,10 +16,10 @@ from skimage import data
 import robustgen
 from robustgen.cli import main
 from robustgen.display.sheets import SheetRow, draw_sheet, encode_picture, fit_picture
-from robustgen.lab.related.streams import ccc
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
 from robustgen.pixels.imaging.laion_c_effects import TileBank
+from robustgen.related.streams import ccc
 
 MOST_BYTES = 250_000
 COFFEE, CAT = ("--dataset", "demo", "--index", "2"), ("--dataset", "demo", "--index", "1")

@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant("lab/inspection/verify_contents.py", '"changed" if path in listed else "extra"', '"extra"'),
     Mutant("lab/models/base.py", ".all(axis=1)", ".any(axis=1)"),
     Mutant("cli/list.py", "found = found or [", "found += ["),
-    Mutant("lab/related/streams/drawing.py", "(other >= state)", "(other > state)"),
+    Mutant("related/streams/drawing.py", "(other >= state)", "(other > state)"),
 )
 
 

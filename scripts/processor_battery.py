@@ -17,7 +17,6 @@ from PIL import Image
 
 import robustgen
 from robustgen.compat import imagecorruptions
-from robustgen.lab.related.streams import ccc
 from robustgen.pixels.benchmarks.corruptions import FAMILIES, get_corruption
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.augmix import OPERATIONS, AugMix, augmix
@@ -26,6 +25,7 @@ from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.laion_c_effects import TileBank
 from robustgen.pixels.imaging.rng import beta, dirichlet
 from robustgen.pixels.imaging.similarity import Alignment, Reference
+from robustgen.related.streams import ccc
 
 LATER = ("laion-c", "3dcc", "robodepth", "ccc", "medmnist-c")
 

@@ -22,8 +22,8 @@ from robustgen.files.text_files import imagenet_classes
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from tests import source_writers
 from tests.helpers import cifar_folder, photo, put_photo
-from tests.lab.related.icons.test_icon_set import NAMES as ICONS
-from tests.lab.related.icons.test_icon_set import datasource, fluent
+from tests.related.icons.test_icon_set import NAMES as ICONS
+from tests.related.icons.test_icon_set import datasource, fluent
 
 # Two of the classes of ImageNet, as the models have, and one image of each.
 CLASSES = ("n01440764", "n01443537")

@@ -58,23 +58,36 @@ class Section(Enum):
 # Names of the commands to their sections and modules, in the order of the help.
 _COMMANDS: Final = {
     Section.MAKE: {
-        **{"make-c": "make", "make-p": "make", "run": "make", "verify": "finished", "list": "list"},
-        **{"config": "list", "croissant": "finished", "fetch": "warm", "warm": "warm"},
+        **{
+            "make-c": "cli.make",
+            "make-p": "cli.make",
+            "run": "cli.make",
+            "verify": "cli.finished",
+            "list": "cli.list",
+        },
+        **{"config": "cli.list", "croissant": "cli.finished", "fetch": "cli.warm", "warm": "cli.warm"},
     },
     Section.SEE: {
-        "preview": "preview",
-        "report": "finished",
-        "compare": "finished",
-        "calibrate": "calibrate",
+        "preview": "cli.preview",
+        "report": "cli.finished",
+        "compare": "cli.finished",
+        "calibrate": "cli.calibrate",
     },
     Section.SCORE: {
-        **{"evaluate": "evaluate", "predict": "evaluate", "score": "score", "score-ood": "score"},
-        **{"score-detection": "score", "score-segmentation": "score"},
-        "stream": "stream",
+        **{
+            "evaluate": "cli.evaluate",
+            "predict": "cli.evaluate",
+            "score": "cli.score",
+            "score-ood": "cli.score",
+        },
+        **{"score-detection": "cli.score", "score-segmentation": "cli.score"},
+        "stream": "related.cli.streams",
     },
     Section.FAMILY: {
-        **{"make-augmix": "make", "filter-a": "related", "filter-o": "related", "make-icons": "related"},
-        **{"make-subtypes": "related", "preprocess": "preprocess"},
+        "make-augmix": "related.cli.training_copies",
+        **{"filter-a": "related.cli.filtration", "filter-o": "related.cli.filtration"},
+        **{"make-icons": "related.cli.icons", "make-subtypes": "related.cli.subtypes"},
+        "preprocess": "related.cli.cleaning",
     },
 }
 _MODULES: Final = {name: module for rows in _COMMANDS.values() for name, module in rows.items()}
@@ -94,7 +107,7 @@ class _App(click.Group):
         return self._build(cmd_name)
 
     def _build(self, name: str) -> click.Command:
-        import_module(f"robustgen.cli.{_MODULES[name]}")
+        import_module(f"robustgen.{_MODULES[name]}")
         return self.commands[name]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -1,4 +1,4 @@
-"""make-c and make-p: the two benchmarks; make-augmix: AugMix copies; run: execution of a plan from a file."""
+"""make-c and make-p: the two benchmarks; run: execution of a plan from a file."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,6 @@ from robustgen.cli.app import command, echo
 from robustgen.cli.execution import PlannedSet
 from robustgen.cli.flags import takes
 from robustgen.settings.config import Config
-from robustgen.settings.related import AugMixChoices
 from robustgen.settings.running import PlanRun, Running
 
 if TYPE_CHECKING:
@@ -52,27 +51,6 @@ def _plan(kind: "Kind", config: Config, running: Running) -> PlannedSet:
         if ALL_CORRUPTIONS[name].displaces:
             echo(f"{name} moves pixels, but boxes and masks stay in place", err=True)
     return PlannedSet(plan, running)
-
-
-@command("make-augmix")
-@takes(
-    says={"output": "output folder or URL; default out/{dataset}-augmix, named after the source"},
-    choices=AugMixChoices,
-    running=Running,
-)
-def make_augmix(choices: AugMixChoices, running: Running) -> PlannedSet:
-    """Write AugMix copies of training images.
-
-    Examples
-    --------
-    robustgen make-augmix --source train --output train-augmix
-    robustgen make-augmix --source train --output train-augmix --copies 3 --operations all
-    """
-    choices.require_source()
-    from robustgen.lab.related import training_copies
-
-    training_copies.refuse_scored_source(choices)
-    return PlannedSet(training_copies.plan_copies(choices), running)
 
 
 @command("run")

@@ -207,20 +207,20 @@ SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
         "ImageNet-P": SetKind("make-p", "settings.config:Config", "sets.dataset.plan:plan_p"),
         "AugMix": SetKind(
             "make-augmix",
-            "settings.related:AugMixChoices",
-            "lab.related.training_copies:plan_copies",
+            "related.settings:AugMixChoices",
+            "related.training_copies:plan_copies",
         ),
         "icons in the manner of Icons-50": SetKind(
-            "make-icons", "settings.related:IconChoices", "lab.related.icons.icon_set:plan_icons"
+            "make-icons", "related.settings:IconChoices", "related.icons.icon_set:plan_icons"
         ),
         "CLAHE": SetKind(
-            "preprocess clahe", "settings.related:ClaheChoices", "lab.related.cleaned_sets:plan_cleaning"
+            "preprocess clahe", "related.settings:ClaheChoices", "related.cleaned_sets:plan_cleaning"
         ),
         "Denoising": SetKind(
-            "preprocess denoise", "settings.related:DenoiseChoices", "lab.related.cleaned_sets:plan_cleaning"
+            "preprocess denoise", "related.settings:DenoiseChoices", "related.cleaned_sets:plan_cleaning"
         ),
         "Median filter": SetKind(
-            "preprocess median", "settings.related:MedianChoices", "lab.related.cleaned_sets:plan_cleaning"
+            "preprocess median", "related.settings:MedianChoices", "related.cleaned_sets:plan_cleaning"
         ),
     }
 )

@@ -4,6 +4,5 @@ models      opening and running models
 evaluation  from images to predictions
 scores      from predictions to tables and pages
 inspection  commands that look at sets
-related     the related benchmarks
 plans       plans of every kind of set, as files
 """

@@ -6,6 +6,8 @@ Each name loads on first use; PyTorch is imported only by objects that need it.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from robustgen.related.streams.torch_datasets import CccDataset as CccDataset
+    from robustgen.related.streams.torch_datasets import StreamDataset as StreamDataset
     from robustgen.torch.consistency import AugMixDataset as AugMixDataset
     from robustgen.torch.consistency import jensen_shannon_loss as jensen_shannon_loss
     from robustgen.torch.consistency import stability_loss as stability_loss
@@ -14,20 +16,18 @@ if TYPE_CHECKING:
     from robustgen.torch.datasets import SourceDataset as SourceDataset
     from robustgen.torch.datasets import VariantsDataset as VariantsDataset
     from robustgen.torch.items import SeededDataset as SeededDataset
-    from robustgen.torch.streams import CccDataset as CccDataset
-    from robustgen.torch.streams import StreamDataset as StreamDataset
     from robustgen.torch.transform import Corrupt as Corrupt
     from robustgen.torch.uniform_noise import UniformNoise as UniformNoise
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.consistency",
-    "CccDataset": "robustgen.torch.streams",
+    "CccDataset": "robustgen.related.streams.torch_datasets",
     "Corrupt": "robustgen.torch.transform",
     "CorruptedDataset": "robustgen.torch.datasets",
     "PerturbedDataset": "robustgen.torch.datasets",
     "SeededDataset": "robustgen.torch.items",
     "SourceDataset": "robustgen.torch.datasets",
-    "StreamDataset": "robustgen.torch.streams",
+    "StreamDataset": "robustgen.related.streams.torch_datasets",
     "UniformNoise": "robustgen.torch.uniform_noise",
     "VariantsDataset": "robustgen.torch.datasets",
     "jensen_shannon_loss": "robustgen.torch.consistency",

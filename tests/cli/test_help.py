@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 import robustgen
 from robustgen.cli import main
+from robustgen.related.streams.settings import SETTINGS
 from robustgen.sets.formats import FORMATS
-from robustgen.settings.streams import SETTINGS
 from tests.helpers import cli
 
 
@@ -73,12 +73,10 @@ SPEAKERS = {
     "cli/evaluate": "evaluate",
     "cli/execution": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
     "cli/warm": "fetch",
-    "cli/related": "filter-a filter-o",
     "cli/preview": "preview",
     "cli/score": "score",
     "cli/flags": "",
     "cli/make": _OF_SETS,
-    "cli/stream": "stream",
     "sets/dataset": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
     # evaluate has no --split, only --set split=NAME.
     "sets/dataset/selection": _OF_SOURCES.replace(" evaluate", ""),
@@ -108,12 +106,15 @@ SPEAKERS = {
     "lab/inspection/verify_contents": "verify",
     "lab/models": _OF_MODELS,
     "lab/models/base": "predict evaluate stream_measure",
-    "lab/related/training_copies": "make-augmix",
-    "lab/related/cleaned_sets": _PREPROCESS,
-    "lab/related/filtration": "filter-a filter-o",
-    "lab/related/icons": "make-icons",
-    "lab/related/streams/measuring": "stream_measure",
-    "lab/related/subtypes": "make-subtypes",
+    "related/cli/filtration": "filter-a filter-o",
+    "related/cli/streams": "stream",
+    "related/settings": "make-augmix make-icons make-subtypes filter-a filter-o",
+    "related/training_copies": "make-augmix",
+    "related/cleaned_sets": _PREPROCESS,
+    "related/filtration": "filter-a filter-o",
+    "related/icons": "make-icons",
+    "related/streams/measuring": "stream_measure",
+    "related/subtypes": "make-subtypes",
     "lab/scores": "score evaluate",
     "lab/scores/detection": "score-detection",
     "lab/scores/result_grid": "score-segmentation",
@@ -124,7 +125,7 @@ SPEAKERS = {
     "settings": _OF_SOURCES,
     "settings/inspecting": "preview",
     "settings/models": "evaluate",
-    "settings/streams": "stream",
+    "related/streams/settings": "stream",
     "sets/sources": _OF_SOURCES,
     "sets/sources/labels": f"{_OF_SOURCES} list",
     "sets/sources/trees": f"{_OF_SOURCES} list filter-a filter-o make-icons {_PREPROCESS}",

@@ -168,6 +168,23 @@ class TarMember(NamedTuple):
     size: int
 
 
+def skip_members(file: IO[bytes], count: int) -> None:
+    """Move `file` behind the next `count` files of a tar without a look at their names.
+
+    Raises
+    ------
+    ValueError
+        The archive ends before, or has no header where one should be.
+    """
+    while count:
+        header = file.read(_BLOCK)
+        if header[257:262] != b"ustar":
+            raise ValueError("the archive is damaged, or ends too early")
+        file.seek(-(-int(header[124:135], 8) // _BLOCK) * _BLOCK, 1)
+        # Headers with the long name of the next file have other types.
+        count -= header[156:157] == tarfile.REGTYPE
+
+
 def locate_member(file: IO[bytes], entry: tarfile.TarInfo) -> TarMember:
     """Return the place of a member that `iterate_members` has yielded from `file`."""
     file.seek(entry.offset)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import ImageError
@@ -14,7 +15,7 @@ from robustgen.files.containers.archives import END, member_bytes
 from robustgen.files.containers.tables import import_pyarrow
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
-from robustgen.files.text_files import join_names
+from robustgen.files.text_files import join_names, split_names
 from robustgen.pixels.benchmarks.kinds import Benchmark, Kind, Variant
 from robustgen.sets.formats import DEFAULTS, Format
 from robustgen.sets.formats.base import (
@@ -26,10 +27,11 @@ from robustgen.sets.formats.base import (
     Writer,
     WrittenSet,
     cut,
+    without_suffix,
 )
+from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, sample_key
-from robustgen.sets.sources.files import IndexedSource
-from robustgen.sets.sources.shards import Parquet, WebDataset
+from robustgen.sets.sources.shards import Parquet, RecordedSamples, ShardSource, WebDataset
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
@@ -96,7 +98,7 @@ class ShardWriter(SampleWriter):
     """Writer of shards of a fixed number of images, each encoded as one file."""
 
     format: ClassVar[str]
-    reader: ClassVar[type[IndexedSource]]
+    reader: ClassVar[type[ShardSource]]
 
     def __init__(self, encoder: Encoder, images: int, shard_size: int) -> None:
         super().__init__(encoder)
@@ -157,11 +159,28 @@ class ShardSet(WrittenSet):
     """Set with a folder of shards per variant."""
 
     suffix: ClassVar[str]
-    reader: ClassVar[type[IndexedSource]]
+    reader: ClassVar[type[ShardSource]]
 
-    def open(self, variant: Variant) -> IndexedSource:
+    def open(self, variant: Variant) -> ShardSource:
         """Open the shards of a variant."""
-        return self.reader(f"{self.root}/{self.places[variant]}", kind=self.kind)
+        place = f"{self.root}/{self.places[variant]}"
+        return self.reader(place, kind=self.kind, recorded=self._recorded)
+
+    @cached_property
+    def _recorded(self) -> RecordedSamples | None:
+        """Return the samples of a set that lacks none, from its records; None without these."""
+        size = self.manifest.get("settings", {}).get("output", {}).get("shard_size")
+        if not (size and self.manifest["complete"] and self.store.exists(KEYS)):
+            return None
+        names = split_names(self.store.read(KEYS))
+        keys = names if self.kind == "c" else [without_suffix(name) for name in names]
+        numbers = {key: number for number, key in enumerate(keys)}
+        # Tables replace what is no UTF-8.
+        if len(numbers) != self.manifest["images"] or any(name != _as_text(name) for name in names):
+            return None
+        labels = {name: label for label, name in enumerate(self.manifest["classes"])}
+        known = {key: labels[class_of(key)] for key in keys if class_of(key) in labels}
+        return RecordedSamples(names, numbers, known if len(known) == len(keys) else None, size)
 
 
 # --- WebDataset ----------------------------------------------------------------------------------

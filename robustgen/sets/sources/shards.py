@@ -1,18 +1,22 @@
 """Shards: WebDataset, whose images and labels are files with one stem in a tar, and Parquet of hubs."""
 
+from abc import abstractmethod
+from bisect import bisect
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from robustgen.errors import SourceError
+from robustgen.errors import ImageError, SourceError
 from robustgen.files.containers import tables
-from robustgen.files.containers.archives import peek_names
+from robustgen.files.containers.archives import iterate_members, locate_member, peek_names, skip_members
 from robustgen.files.text_files import split_names
-from robustgen.pixels.imaging.decode import EXTENSIONS
+from robustgen.pixels.imaging.decode import EXTENSIONS, Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import class_of
+from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
 from robustgen.sets.sources.classes import (
     CLASS_NAMES,
     KEYS,
@@ -28,6 +32,7 @@ from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, Sour
 from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
 
 _MOST_PEEKED: Final = 32
+_STEP: Final = 16
 
 
 class _Sample(NamedTuple):
@@ -38,7 +43,98 @@ class _Sample(NamedTuple):
     name: str
 
 
-class WebDataset(IndexedSource):
+@dataclass(frozen=True)
+class RecordedSamples:
+    """Samples of a complete set, as its records list them; all variants share one object.
+
+    Attributes
+    ----------
+    names : sequence of str
+        Names of the samples, with their suffixes, in the order of the files.
+    numbers : dict of str to int
+        Key to the number of the sample.
+    labels : dict of str to int, optional
+        None if only the samples contain them.
+    file_size : int
+        Number of samples in each file except the last.
+    """
+
+    names: Sequence[str]
+    numbers: dict[str, int]
+    labels: dict[str, int] | None
+    file_size: int
+
+
+class ShardSource(IndexedSource):
+    """Images in shards, which may be one variant of a set.
+
+    Parameters
+    ----------
+    files, options, kind
+        As for `IndexedSource`.
+    recorded : RecordedSamples, optional
+        The samples of the set, so that only those files are listed from which images are read.
+    """
+
+    def __init__(
+        self,
+        files: Location | Place,
+        options: SourceOptions = DEFAULTS,
+        kind: str | None = None,
+        recorded: RecordedSamples | None = None,
+    ) -> None:
+        super().__init__(files, options, kind)
+        self._recorded = recorded
+
+    @abstractmethod
+    def find_sample(self, file: int, index: int, name: str) -> Any:
+        """Return the place of sample number `index` of a file of a set, which is called `name`.
+
+        Raises
+        ------
+        OSError, ValueError
+            The file cannot be read, or has another sample there.
+        """
+
+    @cached_property
+    def _samples(self) -> RecordedSamples | None:
+        """Return the recorded samples, unless files have been added or removed since."""
+        recorded = self._recorded
+        if recorded and len(self.files) == -(-len(recorded.names) // recorded.file_size):
+            return recorded
+        return None
+
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        return tuple(self._samples.numbers) if self._samples else super()._keys
+
+    def refused(self) -> dict[str, str]:
+        """Return the keys of all refused images and files, with the reasons; none of a complete set."""
+        return {} if self._samples else super().refused()
+
+    @property
+    def has_labels(self) -> bool:
+        """Return whether every image has a class; samples of a set may lack a stored number."""
+        return bool(self._samples and self._samples.labels) or super().has_labels
+
+    def label(self, key: str) -> int:
+        """Return the stored number of a sample of a set; else the index of one image's class."""
+        labels = self._samples and self._samples.labels
+        return labels[key] if labels else super().label(key)
+
+    def _place(self, key: str) -> Any:
+        """Return the place of one image; raise an ImageError if `key` is unknown."""
+        if not self._samples:
+            return super()._place(key)
+        try:
+            number = self._samples.numbers[key]
+        except KeyError:
+            raise ImageError(f"no such image in {self.location}", key) from None
+        with name_image_in_errors(key):
+            return self.find_sample(*divmod(number, self._samples.file_size), self._samples.names[number])
+
+
+class WebDataset(ShardSource):
     """Images of a WebDataset.
 
     The image of a sample has one of the usual suffixes; its label is the number or name in ``.cls`` or
@@ -62,11 +158,34 @@ class WebDataset(IndexedSource):
         samples = SourceListing(classes=self._read_names(CLASS_NAMES))
         for number, file in enumerate(self.files):
             with samples.refuse_damaged(file.name):
-                shard = list_archive(self, number)
-                samples.refused |= shard.refused
-                self._group(shard, full_names, samples)
-        if not self.kind:
-            return _name_samples(samples)
+                self._group(list_archive(self, number), full_names, samples, self._read_label)
+        return self._as_stored(samples) if self.kind else _name_samples(samples)
+
+    @cached_property
+    def _steps(self) -> dict[int, list[int]]:
+        """Return the offsets of every sixteenth sample of each shard, as far as they are known."""
+        return {}
+
+    def find_sample(self, file: int, index: int, name: str) -> Any:
+        """Return the place of sample number `index` of a shard; skip those before it unread."""
+        store, path = self.locate(file)
+        step, rest = divmod(index, _STEP)
+        offsets = [*self._steps.get(file, [0])]
+        with store.open(path) as content:
+            content.seek(offsets[min(step, len(offsets) - 1)])
+            # A sample has two members: image and label.
+            while len(offsets) <= step:
+                skip_members(content, 2 * _STEP)
+                offsets.append(content.tell())
+            self._steps[file] = offsets
+            skip_members(content, 2 * rest)
+            entry = next(iterate_members(content), None)
+            folder, slash, member = entry.name.rpartition("/") if entry else ("", "", "")
+            if not entry or folder + slash + member.partition(".")[0] != sample_key(name):
+                raise ValueError(f"not at its place in {self.files[file].name}")
+            return file, *locate_member(content, entry)
+
+    def _as_stored(self, samples: SourceListing) -> SourceListing:
         listing = SourceListing({}, samples.refused, samples.classes)
         for place, label, name in samples.places.values():
             self.add_as_stored(listing, name, label, place)
@@ -79,7 +198,15 @@ class WebDataset(IndexedSource):
                 return [line.removesuffix("\r") for line in split_names(each.store.read(name))]
         return []
 
-    def _group(self, shard: SourceListing, full_names: Mapping[str, str], samples: SourceListing) -> None:
+    def _group(
+        self,
+        shard: SourceListing,
+        full_names: Mapping[str, str],
+        samples: SourceListing,
+        read_label: Callable[[SourceListing, Mapping[str, str]], Label | None],
+    ) -> None:
+        """Add the samples of a shard, or the reasons for refusing them."""
+        samples.refused |= shard.refused
         wanted = (".mp4",) if self.kind == "p" else EXTENSIONS
         grouped: dict[str, dict[str, str]] = defaultdict(dict)
         for name in shard.places:
@@ -90,7 +217,7 @@ class WebDataset(IndexedSource):
             images = [name for suffix, name in members.items() if suffix in wanted]
             if len(images) == 1:
                 with samples.refuse_damaged(images[0], "its label cannot be read: "):
-                    label = self._read_label(shard, members)
+                    label = read_label(shard, members)
                     own = full_names.get(key) or _decode_name(images[0])
                     samples.add(key, _Sample(shard.places[images[0]], label, own))
             elif images:
@@ -199,7 +326,7 @@ class _Found(NamedTuple):
     label: Any
 
 
-class Parquet(IndexedSource):
+class Parquet(ShardSource):
     """Images in Parquet files.
 
     The column of images is a struct of ``bytes`` and ``path``, or binary; labels are names, or integers
@@ -211,19 +338,33 @@ class Parquet(IndexedSource):
 
     def build(self) -> SourceListing:
         """Read all files once, and list keys and sizes of their images."""
-        found, listing = list[_Found](), SourceListing()
+        listing, found = SourceListing(), list[_Found]()
         for number, file in enumerate(self.files):
-            with listing.refuse_damaged(file.name), file.store.open(file.name) as content:
-                table = tables.open_table(content)
-                schema = _read_schema(table.file.schema_arrow, self.kind)
-                if schema.names not in (None, listing.classes or schema.names):
-                    raise ValueError("its class names differ from those of the files before it")
-                listing.classes = listing.classes or schema.names or ()
-                for group in range(table.file.num_row_groups):
-                    with listing.refuse_damaged(f"{file.name}, row group {group}"):
-                        found += _read_rows(table, schema, number, group, self.kind)
-        if not self.kind:
-            return _name_rows(found, listing)
+            with listing.refuse_damaged(file.name):
+                found += self._read_file(number, listing)
+        return self._as_stored(found, listing) if self.kind else _name_rows(found, listing)
+
+    def find_sample(self, file: int, index: int, name: str) -> Any:
+        """Return the place of row number `index` of a file."""
+        column, starts = find_groups(self.check(file), self.kind)
+        group = bisect(starts, index) - 1
+        return file, group, index - starts[group], column, 0
+
+    def _read_file(self, number: int, listing: SourceListing) -> list[_Found]:
+        """Return the images of a file, and add its class names, or what cannot be read, to `listing`."""
+        file, found = self.files[number], list[_Found]()
+        with file.store.open(file.name) as content:
+            table = tables.open_table(content)
+            schema = _read_schema(table.file.schema_arrow, self.kind)
+            if schema.names not in (None, listing.classes or schema.names):
+                raise ValueError("its class names differ from those of the files before it")
+            listing.classes = listing.classes or schema.names or ()
+            for group in range(table.file.num_row_groups):
+                with listing.refuse_damaged(f"{file.name}, row group {group}"):
+                    found += _read_rows(table, schema, number, group, self.kind)
+        return found
+
+    def _as_stored(self, found: Sequence[_Found], listing: SourceListing) -> SourceListing:
         for place, path, _, label in found:
             number, group, row = place[:3]
             name = path or f"{PurePosixPath(self.files[number].name).stem}/{group}-{row}"
@@ -253,6 +394,16 @@ def is_parquet(place: Place) -> bool:
 
 
 PARQUET_FILES: Final = SourceKind(is_parquet, Parquet, has_split_folders=True)
+
+
+@lru_cache(maxsize=4)
+def find_groups(file: SourceFile, kind: str | None) -> tuple[str, list[int]]:
+    """Return the column of the encoded images, and the number of the first row of each row group."""
+    with file.store.open(file.name) as content:
+        table = tables.open_table(content).file
+    schema, metadata = _read_schema(table.schema_arrow, kind), table.metadata
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    return _name_column(schema), [0, *accumulate(rows[:-1])]
 
 
 # Consecutive rows share a row group.
@@ -295,11 +446,15 @@ def _read_schema(schema: Any, kind: str | None) -> _Schema:
     raise SourceError(f"no column of images (columns: {', '.join(columns) or 'none'})")
 
 
+def _name_column(schema: _Schema) -> str:
+    return f"{schema.images}.bytes" if schema.is_struct else schema.images
+
+
 def _read_rows(
     table: tables.OpenParquet, schema: _Schema, number: int, group: int, kind: str | None
 ) -> list[_Found]:
     """Read the images of a row group of file `number`; for a set, only their paths."""
-    column = f"{schema.images}.bytes" if schema.is_struct else schema.images
+    column = _name_column(schema)
     listed = f"{schema.images}.path" if schema.is_struct and kind else schema.images
     found: list[_Found] = []
     for batch in tables.iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):

@@ -147,7 +147,7 @@ def test_an_imglist_names_the_files_of_the_set(tmp_path):
 
 
 def test_csid_draws_corruptions_and_severities_uniformly():
-    from robustgen.lab.related.streams.drawing import draw_csid
+    from robustgen.related.streams.drawing import draw_csid
 
     steps = [*draw_csid(75_000, IMAGENET_C.common, IMAGENET_C.levels, np.random.default_rng(0))]
     assert [step.image for step in steps] == [*range(75_000)]

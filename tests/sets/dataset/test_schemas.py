@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from robustgen.files.set_files import SCHEMA
-from robustgen.lab.related.streams import ccc
+from robustgen.related.streams import ccc
 from robustgen.sets.formats import list_formats
 from tests.digits import PLAIN, put_folder
 from tests.helpers import FEW, cli, cli_error, findings, make_c, put_photo, records_of, whole

@@ -13,8 +13,10 @@ import pytest
 import webdataset as wds
 from PIL import Image
 
+from robustgen.errors import ImageError, SourceError
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources.classes import sample_key, sample_name
+from robustgen.sets.sources.shards import ShardSource
 from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
 from tests.sets.sources.test_shards import put_parquet
 from tests.sets.sources.test_trees import put_tar
@@ -201,11 +203,64 @@ def test_a_webdataset_of_someone_else_is_read(sets, tmp_path):
 def test_samples_that_would_lie_outside_are_refused(sets, tmp_path, key):
     out = Path(shutil.copytree(sets / "webdataset", tmp_path / "out"))
     shutil.rmtree(out / ".robustgen")
+    (out / "keys.txt").unlink()
     image = (sets / "jpeg/clean/cat/a.JPEG").read_bytes()
     put_tar(out / "clean/000000.tar", {f"{key}.jpg": image, f"{key}.cls": b"0"})
     said = cli_error("preprocess", "clahe", out, tmp_path / "clahe")
     assert said.startswith(f"{out / 'clean'}: ") and repr(f"{key}.jpg".lstrip("/")) in said
     assert "its name leaves the archive" in said or "its name is absolute" in said
+
+
+# --- samples found by the records of a set ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """40 images in shards of 35, some names too long for a plain header, as WebDataset, Parquet and files."""
+    root = tmp_path_factory.mktemp("many")
+    for i in range(40):
+        name = f"{i:02d}{'é' * (i % 3)}{'x' * 90 * (i % 4 == 1)}.png"
+        put_photo(root / "photos" / ("cat", "dog")[i % 2] / name, seed=i)
+    for form in ("jpeg", *FORMATS):
+        flags = ("--corruptions", "contrast", "--severities", "1", "--set", "shard_size=35")
+        make_c(root / "photos", root / form, "--format", form, *flags)
+    return root
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_samples_are_found_without_a_listing_of_all(many, form, monkeypatch):
+    expected, written = (open_set(many / each) for each in ("jpeg", form))
+    monkeypatch.setattr(ShardSource, "listing", property(lambda self: pytest.fail("all shards are listed")))
+    for variant in written.variants:
+        keys = written.keys_of(variant)
+        assert sorted(keys) == sorted(expected.keys_of(variant))
+        assert [*written.labels(variant)] == [key.startswith("dog/") for key in keys]
+        for key in (keys[39], *keys, *keys[::-7]):
+            assert np.array_equal(written[variant].load(key), expected[variant].load(key))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_shards_that_are_not_those_of_the_records_are_listed(many, tmp_path, form):
+    out = Path(shutil.copytree(many / form, tmp_path / "out"))
+    (shard,) = out.rglob("contrast/1/*01*.*") if form == "webdataset" else out.rglob("contrast/1/00001-*")
+    shard.unlink()
+    written = open_set(out)
+    clean, contrast = written.variants
+    assert len(written.keys_of(clean)) == 40 and len(written[contrast].keys()) == 35
+    with pytest.raises(SourceError):
+        written.keys_of(contrast)
+
+
+def test_another_sample_at_a_place_is_refused(many, tmp_path):
+    out = Path(shutil.copytree(many / "webdataset", tmp_path / "out"))
+    for first, second in (("000000.tar", "000001.tar"), ("000001.tar", "000000.tar")):
+        shutil.copy(many / "webdataset/contrast/1" / first, out / "contrast/1" / second)
+    source = open_set(out)[open_set(out).variants[1]]
+    with pytest.raises(ImageError) as raised:
+        source.load(source.keys()[0])
+    assert "000000.tar" in raised.value.reason
+    with pytest.raises(ImageError):
+        source.load(source.keys()[-1])
 
 
 # --- Parquet as others read it ---------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 Definitions: Press, Schneider, Kuemmerer and Bethge 2023, as the published generation code computes them. They
 are those of ImageNet-C with constants interpolated linearly between severities; severity 0 changes nothing.
-`robustgen.lab.related.streams.ccc` creates sequences of pairs of them.
+`robustgen.related.streams.ccc` creates sequences of pairs of them.
 """
 
 from collections.abc import Callable

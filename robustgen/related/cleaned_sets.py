@@ -1,0 +1,222 @@
+"""`robustgen preprocess`: clean a set of images and keep its layout.
+
+A C set, whose images have a file or a row in each variant, is processed image by image; any other folder
+of images file by file. `robustgen predict` reads the result like the original.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from robustgen.errors import ImageError, SourceError
+from robustgen.files.set_files import check_folder
+from robustgen.files.storage import Store, open_store
+from robustgen.pixels.benchmarks.kinds import TITLES, Variant
+from robustgen.pixels.imaging.arrays import Decoded, Rgb
+from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
+from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.related.settings import CLEANING_CHOICES, CleaningChoices
+from robustgen.sets.dataset.opening import CLEANED, open_set, read_manifest_of
+from robustgen.sets.dataset.plan import Plan, assemble_plan
+from robustgen.sets.dataset.recipes import Recipe
+from robustgen.sets.dataset.selection import select_keys
+from robustgen.sets.formats import open_writer
+from robustgen.sets.formats.base import EncoderChoices, SetContent, Writer, WrittenSet
+from robustgen.sets.formats.encoders import OriginalEncoder
+from robustgen.sets.formats.trees import SequenceFolder, TreeSet, TreeWriter
+from robustgen.sets.sources.base import Items, Source
+from robustgen.sets.sources.folder import ImageFolder
+
+VariantReader = Callable[[Variant], Rgb]
+"""A function that reads an image in one variant of a set: uint8 (H, W, 3)."""
+
+
+# --- recipes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _CleaningRecipe:
+    """Cleaning of every file.
+
+    Attributes
+    ----------
+    cleaning : Cleaning
+    digest : str, optional
+        Digest of the source, if file sizes cannot show whether it has changed.
+    """
+
+    cleaning: Cleaning
+    digest: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the kind of the set."""
+        return self.cleaning.title
+
+    def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
+        """Return the parameters, which are the same for all variants."""
+        return {
+            "kind": self.cleaning.name,
+            **self.cleaning.settings(),
+            "source_digest": self.digest,
+            "parameters": {variant.folder: {} for variant in variants},
+        }
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the libraries of the cleaning."""
+        return self.cleaning.versions()
+
+
+class ImageRecipe(_CleaningRecipe, Recipe[Rgb]):
+    """Cleaning of an image, which has one file."""
+
+    def prepare(self, loaded: Decoded) -> Rgb:
+        """Return the pixels of the image."""
+        return as_rgb(loaded)
+
+    def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
+        """Clean the image."""
+        return self.cleaning.apply(prepared)
+
+
+class VariantsRecipe(_CleaningRecipe, Recipe[VariantReader]):
+    """Cleaning of each variant of an image."""
+
+    def make(
+        self, variant: Variant, key: str, prepared: VariantReader, shared: dict[str, Any] | None = None
+    ) -> Rgb:
+        """Read the image in `variant` and clean it."""
+        return self.cleaning.apply(prepared(variant))
+
+
+class _SetImages(Items[VariantReader]):
+    """The images of a C set, each with a file or a row in every variant."""
+
+    # Workers receive this object with every few images; cached properties open the set only once.
+    @cached_property
+    def written(self) -> WrittenSet:
+        """Return the set."""
+        return open_set(self.location)
+
+    @cached_property
+    def _sources(self) -> dict[Variant, Source]:
+        return {variant: self.written.open(variant) for variant in self.written}
+
+    @cached_property
+    def _labels(self) -> dict[str, int]:
+        labels = self.written.labels(self.written.variants[0])
+        return {} if labels is None else dict(zip(self.keys(), labels.tolist(), strict=True))
+
+    def keys(self) -> tuple[str, ...]:
+        return self.written.keys_of(self.written.variants[0])
+
+    def load(self, key: str) -> VariantReader:
+        """Return a function that reads one variant: an image that fails in one may be readable in others."""
+        return lambda variant: self._sources[variant].load(key)
+
+    def size(self, key: str) -> int:
+        """Return the bytes of the files of `key` in all variants; 0 if files contain many images."""
+        if not isinstance(self.written, TreeSet):
+            return 0
+        paths = [f"{folder}/{key}" for folder in self.written.places.values()]
+        sizes = [*self.written.store.sizes(paths)]
+        if -1 in sizes:
+            raise ImageError(f"{paths[sizes.index(-1)]} is missing", key)
+        return sum(sizes)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.written.classes
+
+    @property
+    def class_count(self) -> int | None:
+        return self.written.class_count
+
+    @property
+    def class_labels(self) -> NDArray[np.int64]:
+        return self.written.class_labels
+
+    def label(self, key: str) -> int:
+        return self._labels.get(key, -1)
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+def plan_cleaning(choices: CleaningChoices) -> Plan:
+    """Return the plan of cleaning all images of the source.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        The settings or the source are invalid.
+    """
+    root = open_store(choices.source or "")
+    check_folder(root)
+    manifest = read_manifest_of(root)
+    if CLEANED in manifest:
+        (earlier,) = manifest[CLEANED]
+        raise SourceError(f"{root.location}: is already the result of preprocess {earlier}")
+    name = next(name for name, each in CLEANING_CHOICES.items() if isinstance(choices, each))
+    row = CLEANINGS[name]
+    cleaning = row(**{each.name: getattr(choices, each.name) for each in fields(row)})  # type: ignore[arg-type]
+    images = _SetImages(root.location)
+    dataset = images.written if _is_c_set(images, root, manifest, name) else None
+    source: Items[Any] = images if dataset else ImageFolder(root.location)
+    keys = select_keys(source, choices)
+    variants = dataset.variants if dataset else (Variant(name, 0, ""),)
+    writer = _open_writer(dataset, source, keys, choices.quality)
+    # The sizes of files show changes; rows of arrays do not.
+    digest = None if dataset is None or isinstance(dataset, TreeSet) else manifest.get("digest")
+    recipe: Recipe[Any] = VariantsRecipe(cleaning, digest) if dataset else ImageRecipe(cleaning, digest)
+    known = {key: manifest.get(key) for key in ("dataset", "edition") if manifest.get(key)}
+    if dataset:
+        known |= {"benchmark": manifest.get("kind"), "origin": manifest.get("source", {}).get("digest")}
+    named = choices.model_copy(update=known)
+    return assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
+
+
+def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: str) -> bool:
+    """Return whether `root` has a C set, whose variants are folders or arrays directly in it.
+
+    Raises
+    ------
+    SourceError
+        The manifest describes a set that cannot be read, or a set of sequences.
+    """
+    try:
+        written = images.written
+        for variant in written:
+            written.keys_of(variant)
+    except SourceError:
+        arrays = (
+            entry for entry in root.list() if "/" not in entry.path and entry.path.endswith((".npy", ".npz"))
+        )
+        if manifest.get("kind") in TITLES or next(arrays, None):
+            raise
+        return False
+    if written.kind == "p":
+        first = written[written.variants[0]]
+        if not isinstance(first, SequenceFolder) or not first.has_frames(first.keys()[0]):
+            raise SourceError(
+                f"{root.location}: contains sequences; use robustgen predict --clean-input {name} instead"
+            )
+        return False
+    # The folders of an unpacked archive may not be those that make-c uses.
+    return not isinstance(written, TreeSet) or all(
+        variant.folder == own for variant, own in written.places.items()
+    )
+
+
+def _open_writer(
+    dataset: WrittenSet | None, source: Items[Any], keys: tuple[str, ...], quality: int
+) -> Writer:
+    """Return a writer for the layout of the set, or for other images like those that exist."""
+    if dataset is None:
+        return TreeWriter(OriginalEncoder(quality))
+    content = SetContent(benchmark=dataset.benchmark, variants=dataset.variants, keys=keys, source=source)
+    return open_writer(dataset.format, content, EncoderChoices(quality=quality, grey=dataset.grey))

@@ -1,0 +1,69 @@
+"""make-icons: icons of several styles."""
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from robustgen.cli.app import command, echo
+from robustgen.cli.execution import PlannedSet
+from robustgen.cli.flags import takes
+from robustgen.display.text import format_count, format_path, format_size, format_time
+from robustgen.related.settings import IconChoices
+from robustgen.settings.running import Running
+
+if TYPE_CHECKING:
+    from robustgen.related.icons.icon_set import IconPlan
+
+
+@command("make-icons")
+@takes(
+    hide=("dataset", "config", "source", "split", "labels", "levels", "limit", "sample", "subset", "seed"),
+    choices=IconChoices,
+    running=Running,
+)
+def make_icons(choices: IconChoices, running: Running) -> PlannedSet | None:
+    """Write icons of several styles, as in Icons-50.
+
+    Examples
+    --------
+    robustgen make-icons --style google=DIR --style twitter=DIR --output icons
+    robustgen make-icons --style google=DIR --style twitter=DIR --size 128 --output icons-128
+    """
+    from robustgen.related.icons import icon_set
+
+    planned = icon_set.plan_icons(choices)
+    if running.dry_run:
+        _show_styles(planned)
+        _show_classes(planned)
+        return None
+    return PlannedSet(planned, running, partial(_show_styles, planned))
+
+
+def _show_styles(plan: "IconPlan") -> None:
+    made = Counter(plan.style_of().values())
+    duplicates = Counter(plan.style(key) for key in plan.duplicates())
+    for style in plan.styles:
+        package = (
+            f"{style.package} {style.version or ''}".strip() if style.package else format_path(style.root)
+        )
+        parts = [
+            format_count(made[style.name], "icon"),
+            format_count(duplicates[style.name], "duplicate"),
+            f"{len(plan.choice.lacking[style.name])} emoji missing",
+        ]
+        echo(f"{style.name:10} {package} ({style.licence}): {', '.join(parts)}")
+
+
+def _show_classes(plan: "IconPlan") -> None:
+    from robustgen.sets.dataset.estimate import estimate
+
+    names = [style.name for style in plan.styles]
+    width = max(map(len, plan.counts()))
+    echo("  ".join([" " * width, *names]))
+    for name, counts in plan.counts().items():
+        columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
+        echo("  ".join([f"{name:{width}}", *columns]))
+    cost = estimate(plan)
+    echo(f"output {format_path(plan.store.location)}: {cost.outputs} icons, {len(plan.refused)} refused")
+    judged = format_count(cost.images, "icon")
+    echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (estimated from {judged})")

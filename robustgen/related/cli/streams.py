@@ -1,0 +1,163 @@
+"""stream, stream ccc and stream measure: orders of corrupted images for test-time adaptation."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from robustgen.cli.app import Command, echo, echo_failures, group
+from robustgen.cli.execution import stop_in_order
+from robustgen.cli.flags import takes
+from robustgen.display.text import format_count, format_path, format_size
+from robustgen.errors import ArgumentError, ConfigError
+from robustgen.related.streams.settings import AccuracyMeasuring, CccPlaying, Drawing
+from robustgen.settings.config import Choices, Config
+from robustgen.settings.fields import spell
+from robustgen.settings.models import Runtime
+
+_CORRELATED = frozenset({"law", "concentration", "slots"})
+_CHAIN = frozenset(
+    {"class_correlation", "domain_correlation", "class_imbalance", "domain_imbalance", "most_samples"}
+)
+# The first of the three published seeds of CCC, and the images of an accuracy table.
+_SEED, _SAMPLE = 43, 256
+_MOST_NAMED = 10
+_OF_SETS = (
+    *("output", "quality", "format", "clean", "one_per_image", "perturbations", "difficulty", "libjpeg"),
+)
+
+
+@group("stream", invoke_without_command=True)
+@takes("c", hide=(*_OF_SETS, "levels", "jobs"), config=Config, drawing=Drawing)
+def stream(config: Config, drawing: Drawing) -> None:
+    """Draw a stream for test-time adaptation.
+
+    Each line names an image by its key, its corruption, severity and label. robustgen.torch.StreamDataset
+    creates the images on the fly.
+
+    Examples
+    --------
+    robustgen stream --dataset cifar-10 --setting continual
+    robustgen stream --dataset cifar-10 --setting correlated --output stream.jsonl
+    """
+    config.require_source()
+    setting = drawing.setting or ("csid" if drawing.format == "imglist" else None)
+    if setting is None:
+        raise ConfigError("give --setting; the default for --format imglist is csid")
+    import numpy as np
+
+    from robustgen.files.storage import save
+    from robustgen.related.streams.drawing import choose, draw_csid, draw_stream, format_imglist_row
+    from robustgen.related.streams.rows import StreamRow, format_row
+    from robustgen.sets.dataset.selection import check_classes, open_chosen_source, select_keys
+
+    for key in sorted(drawing.flagged & (_CORRELATED | _CHAIN)):
+        meant = "the correlated settings" if key in _CORRELATED else "--setting markov"
+        if not (setting.endswith("correlated") if key in _CORRELATED else setting == "markov"):
+            raise ConfigError(f"{spell(key)} is for {meant}")
+    source = open_chosen_source(config)
+    check_classes(source, config)
+    keys = select_keys(source, config)
+    labels = [source.label(key) for key in keys]
+    rng, count = np.random.default_rng(config.seed), 0
+    if setting == "csid":
+        steps = draw_csid(len(keys), config.corruptions, config.severities, rng)
+    else:
+        steps = draw_stream(labels, choose(setting, config, drawing), rng)
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        for step in steps:
+            count += 1
+            named = config.base_edition if count == 1 and "edition" in config.model_fields_set else ""
+            where = (step.visit, step.domain, step.reset, named)
+            row = StreamRow(keys[step.image], step.corruption, step.severity, labels[step.image], *where)
+            if drawing.format == "imglist":
+                line = format_imglist_row(row._replace(key=source.tree_path(row.key)), drawing.files)
+            else:
+                line = format_row(row)
+            yield f"{line}\n".encode()
+
+    suffix = "txt" if drawing.format == "imglist" else "jsonl"
+    output = Path(drawing.output or f"out/stream-{setting}.{suffix}")
+    save(output, lines(), f"--output {output}")
+    echo(f"{format_count(count, 'image')} in {format_path(output.absolute())}")
+
+
+@stream.command(cls=Command)
+@takes(hide=("output",), choices=Choices, playing=CccPlaying)
+def ccc(choices: Choices, playing: CccPlaying) -> None:
+    """Draw a run of CCC: images whose accuracy stays at a target while corruptions change.
+
+    Examples
+    --------
+    robustgen stream ccc --source val --accuracy-table accuracies.json
+    robustgen stream ccc --source val --accuracy-table accuracies.json --format webdataset
+    """
+    choices.require_source()
+    stop_in_order()
+    from robustgen.display.progress import track
+    from robustgen.files.storage import save
+    from robustgen.related.streams.accuracy_files import load_table
+    from robustgen.related.streams.ccc import CccRun
+    from robustgen.related.streams.rows import draw_rows, format_ccc_row
+    from robustgen.sets.dataset.selection import open_chosen_source, select_keys
+
+    table = load_table(playing.accuracy_table)
+    source = open_chosen_source(choices)
+    keys = select_keys(source, choices)
+    seed = choices.seed if "seed" in choices.origins else _SEED
+    run = CccRun(table, len(keys), playing.baseline, playing.speed, seed, playing.length)
+    try:
+        cells = len(run.cells)
+    except ArgumentError as error:
+        raise ConfigError(f"{playing.accuracy_table}: {error}") from error
+    if run.images_per_cell < run.speed:
+        echo(f"{len(keys)} images are fewer than {run.speed}: each cell shows all once", err=True)
+    if playing.format == "jsonl":
+        output = playing.output or "out/stream-ccc.jsonl"
+        rows = track(draw_rows(run, source, keys), len(run), "images")
+        save(output, (f"{format_ccc_row(row)}\n".encode() for row in rows), f"--output {output}")
+        echo(f"{format_count(len(run), 'image')} in {format_count(cells, 'cell')}, in {format_path(output)}")
+        return
+    from robustgen.related.streams.shards import write_shards
+
+    output = playing.output or "out/ccc"
+    done = write_shards(run, source, keys, output, jobs=choices.jobs, overwrite=playing.overwrite)
+    echo(
+        f"{format_count(done.made, 'image')} ({format_size(done.size)}) in {done.seconds:.1f} s, "
+        f"{done.kept} were there already, in {format_path(done.location)}"
+    )
+    for failure in done.failures[:_MOST_NAMED]:
+        echo(f"  {failure['sample']}, {failure['key']!r}: {failure['reason']}", err=True)
+    sys.exit(1 if done.failures else 0)
+
+
+@stream.command(cls=Command)
+@takes(
+    "c",
+    hide=(*_OF_SETS, "severities", "corruptions"),
+    config=Config,
+    measuring=AccuracyMeasuring,
+    runtime=Runtime,
+)
+def measure(config: Config, measuring: AccuracyMeasuring, runtime: Runtime) -> None:
+    """Measure the accuracies that `stream ccc` needs, on 256 images unless others are selected.
+
+    Examples
+    --------
+    robustgen stream measure --source val --model resnet50.onnx
+    robustgen stream measure --source val --model resnet50.onnx --output accuracies.json
+    """
+    config.require_source()
+    stop_in_order()
+    from robustgen.related.streams.measuring import measure_accuracies
+
+    if not config.origins.keys() & {"limit", "sample", "subset"}:
+        config = config.model_copy(update={"sample": _SAMPLE})
+    done = measure_accuracies(config, measuring, runtime)
+    echo(
+        f"{done.made} accuracies of {format_count(done.images, 'image')} measured, "
+        f"{done.kept} were there already, in {format_path(measuring.output)}"
+    )
+    echo_failures(done.failures)
+    sys.exit(1 if done.failures else 0)

@@ -1,0 +1,248 @@
+"""Choice of emoji for a set: classes, skin tones, limit per class, duplicates, and the splits by style."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from robustgen.errors import ConfigError, ImageError
+from robustgen.files.set_files import SUMS
+from robustgen.related.icons.packages import Style, order, parse_emoji, strip_tones
+from robustgen.settings.yaml_files import read_yaml
+
+Classes = Mapping[str, tuple[str, ...]]
+
+PARTS = ("test", "train")
+
+
+def name_icon(name: str, style: str, emoji: str) -> str:
+    """Return the key of one icon, ``<class>/<style>_<code points>.png``."""
+    return f"{name}/{style}_{emoji}.png"
+
+
+def style_in(key: str) -> str:
+    """Return the style of the icon `key`."""
+    return key.rpartition("/")[2].rpartition("_")[0]
+
+
+# --- classes -------------------------------------------------------------------------------------
+
+
+def own_classes() -> Path:
+    """Return the path of the file with the fifty classes."""
+    return Path(__file__).parent / "classes.yaml"
+
+
+def read_classes(path: Path) -> dict[str, tuple[str, ...]]:
+    """Return each class with its emoji, both sorted, from a YAML file of lists of code points.
+
+    Raises
+    ------
+    ConfigError
+        The file is invalid; the message names the class and the entry.
+    """
+    content = read_yaml(path)
+    if not content:
+        raise ConfigError(f"{path}: contains no class")
+    owners: dict[str, str] = {}
+    classes = {}
+    for name, entries in sorted(content.items(), key=lambda item: str(item[0])):
+        emoji = _members(f"{path}: {name}", name, entries)
+        for each in emoji:
+            if owners.setdefault(each, name) != name:
+                raise ConfigError(f"{path}: {name}: {each} belongs to {owners[each]} already")
+        classes[name] = emoji
+    return classes
+
+
+def _members(where: str, name: Any, entries: Any) -> tuple[str, ...]:
+    if not isinstance(name, str) or not re.fullmatch(r"\w[\w -]*", name) or name == SUMS:
+        raise ConfigError(f"{where}: is not a valid class name; use letters, digits, _, - and spaces")
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(f"{where}: must be a list of code points")
+    emoji = [_member(where, entry) for entry in entries]
+    repeated = [each for each, count in Counter(emoji).items() if count > 1]
+    if repeated:
+        raise ConfigError(f"{where}: {repeated[0]} is listed twice")
+    return tuple(sorted(emoji, key=order))
+
+
+def _member(where: str, entry: Any) -> str:
+    emoji = parse_emoji(entry) if isinstance(entry, str) else None
+    if emoji is None:
+        raise ConfigError(
+            f'{where}: must be code points in quotes, such as "1f468-200d-1f527", not {entry!r}'
+        )
+    if strip_tones(emoji) != emoji:
+        raise ConfigError(f"{where}: {emoji} has a skin tone; name the emoji without it")
+    return emoji
+
+
+# --- choice --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The emoji of a set.
+
+    Attributes
+    ----------
+    members : mapping
+        Class to its emoji, the same in every style.
+    left_out : mapping
+        Class to the emoji beyond the limit per class.
+    lacking : mapping
+        Style to the emoji in `members` without a picture in it.
+    pictures : mapping
+        Key to style and file.
+    """
+
+    members: Mapping[str, tuple[str, ...]]
+    left_out: Mapping[str, tuple[str, ...]]
+    lacking: Mapping[str, tuple[str, ...]]
+    pictures: Mapping[str, tuple[str, Path]]
+
+
+def choose(classes: Classes, styles: Sequence[Style], *, skin_tones: bool, per_class: int | None) -> Choice:
+    """Find the emoji of `classes` in `styles`.
+
+    Parameters
+    ----------
+    classes : mapping
+        Class to its emoji.
+    styles : sequence of Style
+    skin_tones : bool
+        Whether to include variants in which all persons have the same skin tone.
+    per_class : int or None
+        Highest number of emoji in a class: first those that most styles have, then those without skin tone.
+    """
+    having = Counter(emoji for style in styles for emoji in style.files)
+    wanted = _add_skin_tones(classes, having) if skin_tones else classes
+    ranked = {name: _sort_by_rank(wanted[name], having) for name in sorted(wanted)}
+    members = {name: _sort(emoji[:per_class]) for name, emoji in ranked.items()}
+    beyond = {name: _sort(emoji[len(members[name]) :]) for name, emoji in ranked.items()}
+    every = _sort(emoji for each in members.values() for emoji in each)
+    return Choice(
+        members,
+        {name: emoji for name, emoji in beyond.items() if emoji},
+        {style.name: tuple(emoji for emoji in every if emoji not in style.files) for style in styles},
+        _pictures(members, styles),
+    )
+
+
+def _add_skin_tones(classes: Classes, found: Iterable[str]) -> Classes:
+    """Return `classes`, with the variants of their emoji that are in `found`."""
+    owners = {emoji: name for name, members in classes.items() for emoji in members}
+    wanted = {name: set(members) for name, members in classes.items()}
+    for emoji in found:
+        if owner := owners.get(strip_tones(emoji) or ""):
+            wanted[owner].add(emoji)
+    return {name: tuple(emoji) for name, emoji in wanted.items()}
+
+
+def _sort_by_rank(emoji: Iterable[str], having: Mapping[str, int]) -> list[str]:
+    """Sort by priority; `having` is the number of styles that have an emoji."""
+
+    def rank(each: str) -> tuple[int, bool, bytes]:
+        # Neighbouring code points look alike; the order of their hashes mixes them.
+        return -having.get(each, 0), strip_tones(each) != each, hashlib.sha256(each.encode()).digest()
+
+    return sorted(emoji, key=rank)
+
+
+def _sort(emoji: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(emoji, key=order))
+
+
+def _pictures(members: Classes, styles: Sequence[Style]) -> dict[str, tuple[str, Path]]:
+    return {
+        name_icon(name, style.name, each): (style.name, style.files[each])
+        for name, emoji in members.items()
+        for style in styles
+        for each in emoji
+        if each in style.files
+    }
+
+
+# --- duplicates ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """The pictures of a `Choice` after a comparison of their pixels.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        Keys of the pictures to use, sorted.
+    duplicates : mapping
+        Key of a duplicate to that of the picture it repeats.
+    unreadable : mapping
+        Key to the reason.
+    """
+
+    keys: tuple[str, ...]
+    duplicates: Mapping[str, str]
+    unreadable: Mapping[str, str]
+
+
+def drop_duplicates(keys: Iterable[str], pixels_of: Callable[[str], bytes]) -> Sifted:
+    """Keep the first of icons with the same pixels: a held-out style then has no icon of another style.
+
+    Parameters
+    ----------
+    keys : iterable of str
+        Keys of the icons.
+    pixels_of : function
+        Key to the pixels of the finished icon; raises ImageError if the picture cannot be read.
+    """
+    first: dict[bytes, str] = {}
+    duplicates, unreadable = {}, {}
+    for key in keys:
+        try:
+            digest = hashlib.sha256(pixels_of(key)).digest()
+        except ImageError as error:
+            unreadable[key] = str(error)
+            continue
+        earlier = first.setdefault(digest, key)
+        if earlier != key:
+            duplicates[key] = earlier
+    return Sifted(tuple(sorted(first.values())), duplicates, unreadable)
+
+
+# --- splits --------------------------------------------------------------------------------------
+
+
+def split_files(style_of: Mapping[str, str]) -> dict[str, bytes]:
+    """Return the lists of the splits, each of which holds out one style.
+
+    Parameters
+    ----------
+    style_of : mapping
+        Key to its style.
+
+    Returns
+    -------
+    dict
+        Name to content: ``hold_out_<style>_train.txt`` and ``hold_out_<style>_test.txt``, one key a line.
+    """
+    lists: dict[str, list[str]] = {}
+    styles = sorted(set(style_of.values()))
+    for held_out in styles:
+        for part in PARTS:
+            keys = [key for key, style in sorted(style_of.items()) if (style == held_out) == (part == "test")]
+            lists[f"hold_out_{held_out}_{part}.txt"] = keys
+    return {name: "".join(f"{key}\n" for key in keys).encode() for name, keys in lists.items()}
+
+
+def count_icons(keys: Iterable[str], style_of: Mapping[str, str]) -> dict[str, dict[str, int]]:
+    """Return the number of `keys` by class and style."""
+    counts: dict[str, dict[str, int]] = {}
+    none_yet = dict.fromkeys(sorted(set(style_of.values())), 0)
+    for key in sorted(keys):
+        of_class = counts.setdefault(key.partition("/")[0], none_yet.copy())
+        of_class[style_of[key]] += 1
+    return counts
