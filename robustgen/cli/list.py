@@ -10,6 +10,7 @@ from robustgen.cli.app import command, echo, echo_keys, echo_text
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
 from robustgen.settings.inspecting import Listing, ShowingConfig
 

@@ -21,6 +21,7 @@ class ConfigKeys(TypedDict, total=False):
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]
+    fps: str
     levels: str | float | Sequence[float] | None
     limit: int | None
     sample: int | None
@@ -30,6 +31,7 @@ class ConfigKeys(TypedDict, total=False):
     edition: str
     corruptions: str | Sequence[str]
     severities: str | float | Sequence[str | float]
+    temporal: Literal["clip", "frame"]
     one_per_image: bool
     perturbations: str | Sequence[str]
     difficulty: str | float | Sequence[str | float]
