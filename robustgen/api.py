@@ -142,7 +142,7 @@ def corrupt_clip(
     family = find_family(corruption) if isinstance(corruption, str) else None
     published = family.edition if family and family.edition in CLIP_SETS else None
     own = {**parameters} if isinstance(parameters, Mapping) else parameters
-    temporal = own.pop("temporal", "clip") if isinstance(own, dict) else "clip"
+    temporal: Any = own.pop("temporal", "clip") if isinstance(own, dict) else "clip"
     if temporal not in get_args(Temporal):
         raise ArgumentError(f'parameters: temporal: must be "clip" or "frame", not {temporal!r}')
     if published and temporal == "frame":

@@ -183,14 +183,13 @@ def _check_quality(value: int, info: ValidationInfo) -> int:
 
 
 class Video(Options):
-    """Video compression of `make-p`; the defaults are the published settings."""
+    """Video compression; the defaults are the published settings of `make-p`, and lossless for clips."""
 
     preset: Annotated[
-        str,
-        known("preset", catalogue.video_presets),
-        Flag(Group.OUTPUT, "NAME", usual=True, kinds="p", complete=catalogue.video_presets),
-    ] = "veryslow"
-    """preset of x264, veryslow to ultrafast; medium takes a quarter of the time, and a fifth more bytes"""
+        Annotated[str, known("preset", catalogue.video_presets)] | None,
+        Flag(Group.OUTPUT, "NAME", usual=True, kinds="cp", complete=catalogue.video_presets),
+    ] = None
+    """preset of x264, veryslow (default of make-p) to ultrafast; compresses clips, which else are lossless"""
     crf: float | None = Field(None, ge=0, le=51)
     """constant rate factor of all sequences; default as published"""
     pixel_format: Annotated[str, known("pixel format", catalogue.pixel_formats)] = "yuv444p"
@@ -314,7 +313,7 @@ class Config(Choices):
         "format original; or none",
     )
     video: Video = Video()
-    """encoder settings of make-p; default as published"""
+    """encoder settings of sequences and clips; default as published, and lossless for clips"""
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(
         None,
         description="image size whose constants are used; the last four are"

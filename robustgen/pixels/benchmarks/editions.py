@@ -231,7 +231,7 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
 
 
 def _clips(name: str, size: int) -> Edition:
-    return replace(_imagenet(name, size, None), data_set=name, quality=_OF_FRAMES)
+    return replace(_imagenet(name, size, None), data_set=name.partition("@")[0], quality=_OF_FRAMES)
 
 
 def _cifar(name: str) -> Edition:

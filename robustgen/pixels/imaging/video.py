@@ -207,7 +207,7 @@ class VideoFrames:
 
 def _count_turns(picture: Any) -> int:
     """Return by how many quarters of a turn, counterclockwise, a player rotates a picture."""
-    return round(picture.rotation / 90) % 4
+    return round(int(picture.rotation) / 90) % 4
 
 
 def open_clip(data: bytes, name: str) -> Clip:

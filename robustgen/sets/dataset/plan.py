@@ -5,7 +5,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -53,7 +53,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
-from robustgen.sets.sources.folder import FileSource
+from robustgen.sets.sources.folder import TreeItems
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
@@ -309,7 +309,8 @@ def _fit_recipe(
             f"{source.location}: contains clips, of which make-c writes sets; make-p needs images"
         )
     row = get_edition(config.edition)
-    if row.by_corruption or row.implementation or row.grey or row.data_set not in (None, *CLIP_SETS):
+    is_for_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
+    if row.by_corruption or row.implementation or not is_for_clips:
         raise ConfigError(f"edition {config.edition} has no clips; choose kinetics, ssv2, imagenet or folder")
     if config.one_per_image:
         raise ConfigError("one_per_image: needs images, not clips")
@@ -327,6 +328,8 @@ def _check_constants(bound: Bound, config: Config) -> None:
         sides = [each for each in operation.table if isinstance(each, int)]
         if sides and isinstance(scale, int) and scale not in sides:
             hint = f"; set constants_for={nearest_scale(scale, sides)}"
+        if {*operation.table} == {*CLIP_SETS}:
+            hint = "; choose --dataset clips, kinetics or ssv2, or the edition kinetics or ssv2"
         if scale or not (sides or len(operation.table) == 1):
             operation.rows(scale or USUAL_SCALE)
     except ArgumentError as error:
@@ -373,13 +376,20 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
         raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-    chosen = list_subset(source, config)
-    others = frozenset(source.keys()).difference(chosen)
+    chosen, every = (_list_files(source, keys) for keys in (list_subset(source, config), source.keys()))
+    others = frozenset(every).difference(chosen)
     maps = frozenset[str]()
     # Readers of a set tell its images from maps by the pattern.
-    if isinstance(source, FileSource) and (config.subset or "")[:1] != "@":
-        maps = find_maps_of(source.read_bytes, chosen, sorted(others))
+    if isinstance(source, TreeItems) and (config.subset or "")[:1] != "@":
+        maps = find_maps_of(source.read_file, chosen, sorted(others))
     return Mirror(folder, frozenset(chosen), maps, others - maps, link=config.mirror == "link")
+
+
+def _list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
+    """Return the files of the items `keys`."""
+    if not isinstance(source, TreeItems):
+        return [*keys]
+    return [name for key in keys for name in source.list_files(key)]
 
 
 def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str, ...]]:
@@ -392,14 +402,16 @@ def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str,
     ConfigError
         It is not certain which images are label maps, or no pattern leaves them out.
     """
-    if not isinstance(source, FileSource) or not (config.mirror or config.base_edition == "coco-c"):
+    if not isinstance(source, TreeItems) or not (config.mirror or config.base_edition == "coco-c"):
         return config, ()
     keys, subset = list_subset(source, config), config.subset
     if subset and subset[0] == "@":
         note = "mirror: repeats no label maps with --subset @FILE, only with --subset PATTERN"
         return config, (note,) * (config.mirror is not None)
+    # The first frame of a clip stands for all.
+    files = {name: key for key in keys for name in source.list_files(key)[:1]}
     try:
-        maps = find_maps(source.read_bytes, keys)
+        maps = {files[name] for name in find_maps(source.read_file, [*files])}
     except ConfigError:
         if subset:
             return config, ()
@@ -528,7 +540,8 @@ def _choose_encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     side = config.size or EDITIONS[config.base_edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
-    changes: dict[str, Any] = {"preset": choice.preset, "pixel_format": choice.pixel_format}
+    changes: dict[str, Any] = {"pixel_format": choice.pixel_format}
+    changes |= {} if choice.preset is None else {"preset": choice.preset}
     changes |= {} if choice.crf is None else {"crf": choice.crf}
     usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
     smooth, noise = (dataclasses.replace(encoding, **changes) for encoding in usual)

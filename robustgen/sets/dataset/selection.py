@@ -44,8 +44,8 @@ def open_chosen_source(
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
     named = config.follow_links, index, config.split, config.labels_are_classes
-    own = config.image_columns or (), root, libjpeg, config.levels, Fraction(config.fps)
-    options = SourceOptions(labels, *named, *own)
+    options = SourceOptions(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
+    options = options._replace(rate=Fraction(config.fps))
     return open_source(located, config.source_kind, options)
 
 

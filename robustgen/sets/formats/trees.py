@@ -17,7 +17,7 @@ from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
 from robustgen.sets.sources.arrays import NumberedSource
-from robustgen.sets.sources.base import Items, Loaded, SourceOptions
+from robustgen.sets.sources.base import Items, Loaded, Source, SourceOptions
 from robustgen.sets.sources.clips import ClipFolder
 from robustgen.sets.sources.folder import ImageFolder, Named, TreeItems
 from robustgen.sets.sources.places import Place
@@ -117,11 +117,12 @@ class TreeSet(WrittenSet):
 
     format = "original"
 
-    def open(self, variant: Variant) -> "VariantFolder | VariantClips":
+    def open(self, variant: Variant) -> Source:
         """Open the folder of a variant."""
         usual = VariantFolder if self.kind == "c" else SequenceFolder
-        cls = VariantClips if self.benchmark.noun == CLIP else usual
-        return cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest)
+        cls: Any = VariantClips if self.benchmark.noun == CLIP else usual
+        folder: Source = cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest)
+        return folder
 
 
 class _OfVariant(TreeItems[Loaded]):
@@ -143,9 +144,8 @@ class _OfVariant(TreeItems[Loaded]):
 
     def _scan(self) -> Iterator[Named]:
         # Mirrored files may be pictures too.
-        return (
-            each for each in super()._scan() if self._pattern is None or fnmatchcase(each[0], self._pattern)
-        )
+        found = super()._scan()  # type: ignore[safe-super]
+        return (each for each in found if self._pattern is None or fnmatchcase(each[0], self._pattern))
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         return self._recorded, False

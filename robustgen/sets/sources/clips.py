@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from robustgen.display.text import format_count
 from robustgen.errors import ImageError
@@ -25,7 +25,7 @@ from robustgen.sets.sources.base import DEFAULTS, SourceOptions
 from robustgen.sets.sources.folder import Named, TreeItems, put_into_classes
 from robustgen.sets.sources.labels import read_labels
 from robustgen.sets.sources.places import VIDEOS, Place, find_place
-from robustgen.sets.sources.trees import FileTree, FolderTree, Found, check_name, is_image, is_video
+from robustgen.sets.sources.trees import FileTree, Finder, FolderTree, Found, check_name, is_image, is_video
 
 _SOUND: Final = "the sound of videos, if any, is not kept"
 
@@ -84,7 +84,6 @@ class ClipFolder(TreeItems[Clip]):
 
     noun = CLIP
     formats = f"no folders of frames, and no videos ({', '.join(VIDEOS)})"
-    finder = staticmethod(find_in_clips)
 
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         place = find_place(root)
@@ -94,6 +93,11 @@ class ClipFolder(TreeItems[Clip]):
         self.location, self._rate = place.location, options.rate
         self._labels = find_place(options.labels) if options.labels else None
         self._are_classes, self._stem = options.labels_are_classes, place.name.partition(".")[0]
+
+    @property
+    def finder(self) -> Finder:
+        """Return what recognises videos and frames."""
+        return find_in_clips
 
     def _find_folder(self) -> str:
         if isinstance(self._tree, FolderTree):
@@ -235,4 +239,9 @@ def _list_folders(name: str) -> Iterator[str]:
         yield name
 
 
-CLIPS: Final = SourceKind(lambda _: False, ClipFolder, has_split_folders=True)
+def _open_clips(place: Place, options: SourceOptions) -> Any:
+    return ClipFolder(place, options)
+
+
+# Few callers differ between images and clips: they ask for the `noun` of the source.
+CLIPS: Final = SourceKind(lambda _: False, _open_clips, has_split_folders=True)

@@ -51,8 +51,11 @@ class TreeItems(ListedItems[Loaded]):
     """
 
     has_class_folders: ClassVar[bool] = True
-    finder: ClassVar[Finder] = staticmethod(find_by_name)
-    """Recognises the files."""
+
+    @property
+    def finder(self) -> Finder:
+        """Return what recognises the files of its items by their names."""
+        return find_by_name
 
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         self._tree = open_tree(root, options, self.finder)
@@ -92,6 +95,14 @@ class TreeItems(ListedItems[Loaded]):
         """Return the recorded classes, if any, and whether the classes are numbers; `found` have images."""
         return (), False
 
+    def list_files(self, key: str) -> tuple[str, ...]:
+        """Return the names of the files of one item, in order."""
+        return (key,)
+
+    def read_file(self, name: str) -> bytes:
+        """Read one of the files in `list_files`; raise any exception if it cannot be read."""
+        return self._tree.read(name)
+
     def make_ready(self) -> None:
         """Cache the listing of an archive for worker processes."""
         self._tree.make_ready()
@@ -103,6 +114,10 @@ class FileSource(TreeItems[Rgb], EncodedSource):
     def read_bytes(self, key: str) -> bytes:
         """Read the file of one image."""
         return self._tree.read(self._place(key))
+
+    def read_file(self, name: str) -> bytes:
+        """Read the file of one image, which has the name of its key."""
+        return self.read_bytes(name)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""

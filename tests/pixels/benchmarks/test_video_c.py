@@ -73,6 +73,7 @@ def test_noise_runs_on_from_frame_to_frame(panning):
 
 # --- video-c -------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("name", ["shot_noise", "rain", "contrast", "brightness", "saturate", "fog"])
 @pytest.mark.parametrize("severity", [1, 5])
 def test_pixels_of_video_c_are_those_of_the_formulas(name, severity, panning):

@@ -52,7 +52,9 @@ def test_a_higher_rate_factor_lowers_quality_and_size(clip, codec, name):
 
 def test_the_decoder_s_own_pictures_are_encoded(clip, frames):
     # Pictures that were converted to RGB and back differ.
-    assert codecs.compress(clip, "libx264", 10).data != codecs.compress(Clip(clip.stack()), "libx264", 10).data
+    assert (
+        codecs.compress(clip, "libx264", 10).data != codecs.compress(Clip(clip.stack()), "libx264", 10).data
+    )
 
 
 @pytest.mark.parametrize("with_file", [True, False])
@@ -106,9 +108,7 @@ def test_datagrams_are_lost_by_their_own_draws_but_not_the_first():
     pieces = [1472, 1472, 56, 10, 1472, 1472, 1]
     draws = np.random.RandomState(3).uniform(size=7)
     kept = codecs.drop_datagrams(packets, 0.5, np.random.RandomState(3))
-    assert len(kept) == sum(
-        size for number, size in enumerate(pieces) if draws[number] >= 0.5 or number == 0
-    )
+    assert len(kept) == sum(size for number, size in enumerate(pieces) if draws[number] >= 0.5 or number == 0)
     assert len(codecs.drop_datagrams(packets, 1.0, np.random.RandomState(3))) == 1472
 
 
