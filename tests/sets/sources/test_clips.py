@@ -66,8 +66,8 @@ def test_videos_and_folders_of_frames_are_clips(tmp_path):
     put_frames(tmp_path / "dog" / "b", names_of(6))
     source = open_source(tmp_path, "clips")
     assert source.keys() == ("cat/a.mp4", "dog/b")
-    assert (source.classes, [source.label(key) for key in source.keys()]) == (("cat", "dog"), [0, 1])
-    for key in source.keys():
+    assert (source.classes, [*map(source.label, source.keys())]) == (("cat", "dog"), [0, 1])
+    for key in [*source.keys()]:
         clip, identity = source.read(key)
         assert np.array_equal(clip.stack(), frames_of())
         assert clip.rate == 25 and len(identity) == 16
@@ -106,7 +106,7 @@ def test_the_rate_is_kept_and_sound_is_dropped_which_is_said_once(tmp_path):
     put_other(tmp_path / "cat" / "a.mp4", "libx264", rate=Fraction(30000, 1001), sound=True)
     put_other(tmp_path / "cat" / "b.mp4", "libx264", rate=12)
     source = open_source(tmp_path, "clips")
-    assert [source.load(key).rate for key in source.keys()] == [Fraction(30000, 1001), 12]
+    assert [clip.rate for clip in map(source.load, source.keys())] == [Fraction(30000, 1001), 12]
     assert sum("sound" in remark for remark in source.remarks()) == 1
 
 
@@ -147,11 +147,10 @@ def test_a_broken_tail_is_the_failure_of_the_clip(tmp_path, cut):
         data = path.read_bytes()
         path.write_bytes(data[: int(len(data) * cut)])
     source = open_source(tmp_path, "clips")
-    for key in ("cat/b.mp4",):
-        with pytest.raises(ImageError, match="b.mp4"):
-            source.load(key).stack()
+    with pytest.raises(ImageError, match=r"b\.mp4"):
+        source.load("cat/b.mp4").stack()
     (tmp_path / "cat" / "c.mp4").write_bytes(b"no video")
-    with pytest.raises(ImageError, match="c.mp4"):
+    with pytest.raises(ImageError, match=r"c\.mp4"):
         open_source(tmp_path, "clips").load("cat/c.mp4")
 
 
@@ -161,7 +160,7 @@ def test_frames_of_several_sizes_or_damaged_are_the_failure_of_the_clip(tmp_path
     put_frames(tmp_path / "cat" / "b", names_of(2))
     (tmp_path / "cat" / "b" / "image_00003.png").write_bytes(b"")
     source = open_source(tmp_path, "clips")
-    for key in source.keys():
+    for key in [*source.keys()]:
         with pytest.raises(ImageError, match="image_00003"):
             source.load(key).stack()
 
@@ -172,7 +171,7 @@ def test_too_many_frames_are_refused_before_they_are_read(tmp_path, monkeypatch)
     source = open_source(tmp_path, "clips")
     monkeypatch.setattr("robustgen.pixels.imaging.video.MOST_FRAMES", 5)
     monkeypatch.setattr("robustgen.sets.sources.clips.MOST_FRAMES", 5)
-    for key in source.keys():
+    for key in [*source.keys()]:
         with pytest.raises(ImageError, match="6 frames"):
             source.load(key)
     monkeypatch.setattr("robustgen.pixels.imaging.video.MOST_FRAMES", 6)
@@ -189,7 +188,7 @@ def test_labels_name_the_classes(tmp_path, layout):
     (tmp_path / "labels.csv").write_text(f"{below}a.mp4,dog\n{below}b,cat\n")
     source = open_source(tmp_path / "clips", "clips", SourceOptions(labels=tmp_path / "labels.csv"))
     assert source.keys() == (f"cat/{below}b", f"dog/{below}a.mp4")
-    assert [len(source.load(key).stack()) for key in source.keys()] == [2, 6]
+    assert [len(clip.stack()) for clip in map(source.load, source.keys())] == [2, 6]
     (tmp_path / "labels.csv").write_text(f"{below}a,dog\n")
     source = open_source(tmp_path / "clips", "clips", SourceOptions(labels=tmp_path / "labels.csv"))
     assert source.keys() == (f"dog/{below}a.mp4",)
@@ -220,7 +219,7 @@ def test_archives_are_read(tmp_path, form):
                 archive.add(path, str(path.relative_to(tmp_path)))
     source = open_source(place, "clips")
     assert source.keys() == ("cat/a.mp4", "dog/b")
-    assert [len(source.load(key).stack()) for key in source.keys()] == [6, 3]
+    assert [len(clip.stack()) for clip in map(source.load, source.keys())] == [6, 3]
 
 
 def test_one_clip_is_a_source(tmp_path):
