@@ -82,4 +82,6 @@ class EvaluateKeys(ConfigKeys, total=False):
     batch_size: int
     overwrite: bool
     quiet: bool
+    frames: int
+    random_offset: bool
     uncompressed: bool

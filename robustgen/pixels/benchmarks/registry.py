@@ -296,6 +296,7 @@ class Corruption(Operation):
 
 
 BALANCED_ERRORS, SUPERCLASS_ACCURACY = "balanced errors", "superclass accuracy"
+PERFORMANCE = "performance under corruption"
 
 
 @dataclass(frozen=True)
@@ -330,8 +331,8 @@ class Family:
     level_mark : str
         Separator of corruption and severity in the folders of the published set, if they differ from ours.
     measure : str
-        Further measure of its paper that `score` prints: `SUPERCLASS_ACCURACY` or, for MedMNIST-C alone,
-        `BALANCED_ERRORS`; empty for none.
+        Further measure of its paper that `score` prints: `SUPERCLASS_ACCURACY`, `PERFORMANCE` or, for
+        MedMNIST-C alone, `BALANCED_ERRORS`; empty for none.
     """
 
     name: str

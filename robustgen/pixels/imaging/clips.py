@@ -131,6 +131,22 @@ def parse_rate(fps: Any) -> Fraction:
     return rate
 
 
+def sample_frames(count: int, wanted: int, offset: int = 0) -> list[int]:
+    """Return which of `count` frames a model gets, as in the evaluation of Mini Kinetics-C.
+
+    Of a longer clip it gets every s-th frame from `offset` on, s = `frame_stride`, which leaves out the last
+    ones; of a shorter one it gets frames repeatedly.
+    """
+    if count <= wanted:
+        return [place * count // wanted for place in range(wanted)]
+    return [offset + place * frame_stride(count, wanted) for place in range(wanted)]
+
+
+def frame_stride(count: int, wanted: int) -> int:
+    """Return the distance between the frames that a model gets of a clip of `count` frames."""
+    return max(1, (count - 1) // wanted)
+
+
 # --- frames of other rates, and means of frames ---------------------------------------------------
 
 

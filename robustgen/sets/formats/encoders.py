@@ -389,10 +389,11 @@ class ClipVideoEncoder(Encoder):
 
     def as_read(self, variant: Variant, key: str, pixels: Any) -> Rgb:
         """Return the frames of the video, uint8 (T, H, W, 3)."""
-        if pixels.data:
-            frames: Rgb = pixels.stack()
-            return frames
-        data, count = _encode_frames(pixels, self._choose(variant, pixels))
+        encoding = self._choose(variant, pixels)
+        if pixels.data or replace(encoding, fps=LOSSLESS_CLIP.fps) == LOSSLESS_CLIP:
+            own: Rgb = pixels.stack()
+            return own
+        data, count = _encode_frames(pixels, encoding)
         frames = video.read_frames(data)
         video.check_kept(len(frames), count)
         return frames

@@ -14,7 +14,7 @@ from robustgen.pixels.benchmarks.corruptions.digital import Contrast, Saturate
 from robustgen.pixels.benchmarks.corruptions.noise import ShotNoise
 from robustgen.pixels.benchmarks.corruptions.weather import Brightness, Fog
 from robustgen.pixels.benchmarks.parameters import within
-from robustgen.pixels.benchmarks.registry import Family, corruption
+from robustgen.pixels.benchmarks.registry import PERFORMANCE, Family, corruption
 from robustgen.pixels.imaging import codecs
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import Clip, add_rain, average_frames, change_rate, draw_rain, parse_rate
@@ -29,6 +29,7 @@ VIDEO_C = Family(
     "Datasets and Benchmarks, 2021.",
     licence="Apache-2.0",
     edition="kinetics",
+    measure=PERFORMANCE,
 )
 """Twelve corruptions of clips, and two of H.264 that the published code has and its tables lack."""
 
