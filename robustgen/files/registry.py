@@ -202,7 +202,7 @@ class SetKind(NamedTuple):
 SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
     {
         "ImageNet-C": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
-        "ImageNet-C of clips": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
+        "ImageNet-C for clips": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
         "ImageNet-C, mixed": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
         "ImageNet-P": SetKind("make-p", "settings.config:Config", "sets.dataset.plan:plan_p"),
         "AugMix": SetKind(

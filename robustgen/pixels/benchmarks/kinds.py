@@ -249,7 +249,7 @@ IMAGENET_P: Final = Benchmark(
 )
 """Hendrycks & Dietterich 2019: section 4.2, Table 3, appendix E."""
 
-CLIPS_C: Final = replace(IMAGENET_C, title="ImageNet-C of clips", noun=CLIP, array_shape="(N, T, H, W, 3)")
+CLIPS_C: Final = replace(IMAGENET_C, title="ImageNet-C for clips", noun=CLIP, array_shape="(N, T, H, W, 3)")
 """ImageNet-C whose items are clips: the same corruptions, severities and folders."""
 
 BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C, "p": IMAGENET_P})

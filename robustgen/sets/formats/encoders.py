@@ -334,15 +334,21 @@ class ClipFramesEncoder(Encoder):
 
     def encode(self, variant: Variant, key: str, pixels: Any) -> Iterator[Encoded]:
         """Yield one file per frame of a `Clip`."""
-        folder = self.output_name(key)
-        for number, frame in enumerate(pixels):
-            known = number < len(pixels.names)
-            name = pixels.names[number] if known else f"image_{number + 1:05d}{self.suffix}"
-            yield from self.encoder.encode(variant, f"{folder}/{name}", frame)
+        for name, frame in self._name_frames(key, pixels):
+            yield from self.encoder.encode(variant, name, frame)
 
     def as_read(self, variant: Variant, key: str, pixels: Any) -> Rgb:
         """Return the frames read back, uint8 (T, H, W, 3)."""
-        return np.stack([self.encoder.as_read(variant, key, frame) for frame in pixels])
+        named = self._name_frames(key, pixels)
+        return np.stack([self.encoder.as_read(variant, name, frame) for name, frame in named])
+
+    def _name_frames(self, key: str, clip: Any) -> Iterator[tuple[str, Rgb]]:
+        """Yield the name of the file of each frame, and the frame."""
+        folder = self.output_name(key)
+        for number, frame in enumerate(clip):
+            known = number < len(clip.names)
+            name = clip.names[number] if known else f"image_{number + 1:05d}{self.suffix}"
+            yield f"{folder}/{name}", frame
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,11 @@ from PIL import Image
 from skimage import data
 
 import robustgen
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.errors import ConfigError
+from robustgen.lab.evaluation.rendering import FrameSampling
+from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.clips import sample_frames
 from tests.helpers import (
     cli,
     cli_error,
@@ -275,3 +278,73 @@ def test_a_plan_of_clips_can_be_written_and_run(clips, tmp_path):
     assert json.loads((tmp_path / "plan.json").read_text())
     cli("run", tmp_path / "plan.json")
     assert findings(tmp_path / "out", status=0) == []
+
+
+# --- use of the clips -----------------------------------------------------------------------------
+
+
+def judge(clips):
+    """Scores of two classes, from the colour of the frames."""
+    assert clips.dtype == np.uint8 and clips.shape[1:] == (8, 48, 64, 3)
+    red, _, blue = clips.mean(axis=(1, 2, 3)).T
+    return np.stack([red - blue, blue - red], axis=1)
+
+
+def test_a_function_of_clips_is_evaluated_and_scored(clips, tmp_path):
+    choices = {"source": clips, "jobs": 1, "frames": 8, "quiet": True, "name": "judge"}
+    names = "video-c:contrast,video-c:frame_rate"
+    scores = robustgen.evaluate(judge, "clips", corruptions=names, output=tmp_path, **choices)
+    (family,) = scores.to_dict()["models"][0]["families"].values()
+    errors = scores.to_dict()["models"][0]["errors"]
+    every = [error for name in names.split(",") for error in errors[name]]
+    assert family["mpc"] == pytest.approx(1 - np.mean(every))
+    assert family["rpc"] == pytest.approx((1 - np.mean(every)) / (1 - scores.clean_error))
+    made = json.loads((tmp_path / "judge" / "predictions.json").read_text())
+    assert (made["kind"], made["frames"]) == ("ImageNet-C for clips", {"frames": 8, "seed": None})
+    shown = cli("score", tmp_path / "judge", "--partial", "--compare-with", "published").stdout
+    assert "mPC" in shown and "rPC" in shown and "4 clips" not in shown
+    again = robustgen.evaluate(judge, "clips", corruptions=names, output=tmp_path, **choices)
+    assert again.to_dict() == scores.to_dict()
+
+
+def test_published_rows_stand_beside_all_twelve_corruptions(tmp_path):
+    names = robustgen.FAMILIES["video-c"].names()
+    keys = [f"{label}/{number}" for label in "ab" for number in range(3)]
+    labels = [0, 0, 0, 1, 1, 1]
+    robustgen.write_predictions(tmp_path / "mine", CLEAN, keys, labels, np.eye(2)[labels])
+    for variant in robustgen.IMAGENET_C.variants(names, range(1, 6)):
+        wrong = np.eye(2)[[0, 0, 1, 1, 1, 0]]
+        robustgen.write_predictions(tmp_path / "mine", variant, keys, labels, wrong)
+    about = {"schema": 1, "kind": "ImageNet-C for clips", "edition": "kinetics"}
+    (tmp_path / "mine" / "predictions.json").write_text(json.dumps(about))
+    plain = cli("score", tmp_path / "mine").stdout
+    compared = cli("score", tmp_path / "mine", "--compare-with", "published").stdout
+    assert "TimeSformer" not in plain and "66.7" in plain
+    assert "TimeSformer" in compared and "71.4" in compared and "86.9" in compared
+
+
+def test_models_of_images_do_not_take_clips(clips, made, tmp_path):
+    with pytest.raises(ConfigError, match="clips"):
+        robustgen.evaluate(lambda images: images, "clips", source=clips, crops=10, jobs=1, quiet=True)
+    model = tmp_path / "model.onnx"
+    model.write_bytes(b"")
+    assert "clips" in cli_error("predict", made, "--model", model, "--output", tmp_path / "preds")
+
+
+def test_models_get_frames_that_are_spread_evenly():
+    assert sample_frames(10, 4) == [0, 2, 4, 6]
+    assert sample_frames(10, 4, 1) == [1, 3, 5, 7]
+    assert sample_frames(3, 4) == [0, 0, 1, 2]
+    frames = np.arange(40, dtype=np.uint8)
+    drawn = {tuple(FrameSampling(8, seed).take("a", frames)) for seed in range(20)}
+    assert {each[0] for each in drawn} == {0, 1, 2, 3}
+    assert FrameSampling(8).take("a", frames).tolist() == [0, 4, 8, 12, 16, 20, 24, 28]
+
+
+def test_the_report_plays_the_clips_and_shows_frames(made, tmp_path):
+    cli("report", made, "--output", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    # A moving picture for each clip shown of the clean clips, and at each severity; five frames of the last.
+    assert page.count("data:image/webp") == 3 * (1 + 4 * 2)
+    assert page.count("data:image/jpeg") == 3 * 4 * 5
+    assert "4 clips" in page and "frames at severity 4" in page

@@ -4,6 +4,7 @@ Definitions: Yi, Yang, Li, Tan and Kot 2021, as the published generation code co
 ``"kinetics"`` and ``"ssv2"`` choose the constants.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from robustgen.pixels.benchmarks.corruptions.digital import Contrast, Saturate
 from robustgen.pixels.benchmarks.corruptions.noise import ShotNoise
 from robustgen.pixels.benchmarks.corruptions.weather import Brightness, Fog
 from robustgen.pixels.benchmarks.parameters import within
-from robustgen.pixels.benchmarks.registry import PERFORMANCE, Family, corruption
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, PERFORMANCE, Family, corruption
 from robustgen.pixels.imaging import codecs
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import Clip, add_rain, average_frames, change_rate, draw_rain, parse_rate
@@ -33,9 +34,12 @@ VIDEO_C = Family(
 )
 """Twelve corruptions of clips, and two of H.264 that the published code has and its tables lack."""
 
+# Only the constants of motion blur and of the frame rate differ.
+_SAME: Mapping[str, int] = dict.fromkeys(CLIP_SETS, 224)
+
 # --- frame by frame -------------------------------------------------------------------------------
 
-corruption("noise", ShotNoise, {224: (60, 25, 12, 5, 3)}, family=VIDEO_C)(noise.shot_noise)
+corruption("noise", ShotNoise, {224: (60, 25, 12, 5, 3), **_SAME}, family=VIDEO_C)(noise.shot_noise)
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Rain:
 @corruption(
     "weather",
     Rain,
-    {224: ((770, 10, 0.8), (770, 30, 0.8), (770, 60, 0.7), (500, 60, 0.6), (400, 80, 0.5))},
+    {224: ((770, 10, 0.8), (770, 30, 0.8), (770, 60, 0.7), (500, 60, 0.6), (400, 80, 0.5)), **_SAME},
     family=VIDEO_C,
     over_time="frame",
 )
@@ -63,7 +67,7 @@ def rain(image: Rgb, parameters: Rain, rng: Rng) -> Rgb:
 @corruption(
     "digital",
     Contrast,
-    {224: (0.5, 0.4, 0.3, 0.2, 0.1)},
+    {224: (0.5, 0.4, 0.3, 0.2, 0.1), **_SAME},
     family=VIDEO_C,
     random=False,
     shares=channel_means,
@@ -73,26 +77,26 @@ def contrast(image: Rgb, parameters: Contrast, rng: Rng, means: npt.NDArray[np.f
     return digital.contrast(image, parameters, rng, means)
 
 
-corruption("weather", Brightness, {224: (0.1, 0.2, 0.3, 0.4, 0.5)}, family=VIDEO_C, random=False)(
+corruption("weather", Brightness, {224: (0.1, 0.2, 0.3, 0.4, 0.5), **_SAME}, family=VIDEO_C, random=False)(
     weather.brightness
 )
 
 corruption(
     "digital",
     Saturate,
-    {224: ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2))},
+    {224: ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)), **_SAME},
     family=VIDEO_C,
     # Severities 1 and 2 reduce the saturation, all others increase it.
-    breaks={224: (2,)},
+    breaks=dict.fromkeys((224, *CLIP_SETS), (2,)),
     random=False,
     shares=Hsv,
 )(digital.saturate)
 
 # --- the whole clip -------------------------------------------------------------------------------
 
-corruption("weather", Fog, {224: ((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4))}, family=VIDEO_C)(
-    weather.fog
-)
+corruption(
+    "weather", Fog, {224: ((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)), **_SAME}, family=VIDEO_C
+)(weather.fog)
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class RateFactor:
 @corruption(
     "digital",
     RateFactor,
-    {224: (23, 30, 37, 44, 51)},
+    {224: (23, 30, 37, 44, 51), **_SAME},
     family=VIDEO_C,
     random=False,
     common=False,
@@ -160,7 +164,12 @@ def h264_crf(clip: Clip, parameters: RateFactor, rng: Rng) -> Clip:
 
 
 @corruption(
-    "digital", RateFactor, {224: (27, 33, 39, 45, 51)}, family=VIDEO_C, random=False, takes_clips=True
+    "digital",
+    RateFactor,
+    {224: (27, 33, 39, 45, 51), **_SAME},
+    family=VIDEO_C,
+    random=False,
+    takes_clips=True,
 )
 def h265_crf(clip: Clip, parameters: RateFactor, rng: Rng) -> Clip:
     """Compress by H.265 with constant quality."""
@@ -177,7 +186,7 @@ class Bandwidth:
 @corruption(
     "digital",
     Bandwidth,
-    {224: (2, 4, 8, 16, 32)},
+    {224: (2, 4, 8, 16, 32), **_SAME},
     family=VIDEO_C,
     random=False,
     common=False,
@@ -188,7 +197,9 @@ def h264_abr(clip: Clip, parameters: Bandwidth, rng: Rng) -> Clip:
     return codecs.squeeze(clip, "libx264", parameters.divisor)
 
 
-@corruption("digital", Bandwidth, {224: (2, 4, 8, 16, 32)}, family=VIDEO_C, random=False, takes_clips=True)
+@corruption(
+    "digital", Bandwidth, {224: (2, 4, 8, 16, 32), **_SAME}, family=VIDEO_C, random=False, takes_clips=True
+)
 def h265_abr(clip: Clip, parameters: Bandwidth, rng: Rng) -> Clip:
     """Compress by H.265 to a part of the clip's bit rate."""
     return codecs.squeeze(clip, "libx265", parameters.divisor)
@@ -204,7 +215,7 @@ class BitError:
 @corruption(
     "digital",
     BitError,
-    {224: (100000, 50000, 30000, 20000, 10000)},
+    {224: (100000, 50000, 30000, 20000, 10000), **_SAME},
     family=VIDEO_C,
     random=False,
     takes_clips=True,
@@ -221,7 +232,7 @@ class PacketLoss:
     percent: float = within(0, 100)
 
 
-@corruption("digital", PacketLoss, {224: (1, 2, 3, 4, 6)}, family=VIDEO_C, takes_clips=True)
+@corruption("digital", PacketLoss, {224: (1, 2, 3, 4, 6), **_SAME}, family=VIDEO_C, takes_clips=True)
 def packet_loss(clip: Clip, parameters: PacketLoss, rng: Rng) -> Clip:
     """Send the clip by H.264 over a link that loses datagrams."""
     return codecs.lose_packets(clip, parameters.percent, rng)
