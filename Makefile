@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# How many of the eight photographs `make demo` turns into sequences, ten of each: under a minute on two cores.
+# How many of the eight photographs `make demo` turns into sequences, ten of each.
 SEQUENCES ?= 6
 
 export PYTHON VENV

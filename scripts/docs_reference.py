@@ -6,6 +6,7 @@ Usage: .venv/bin/python scripts/docs_reference.py [--check]
 import dataclasses
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ from robustgen.settings.yaml_files import dataset_file, dataset_names
 
 ROOT = Path(__file__).parent.parent
 SCHEMAS = Path(inspect.getfile(files)).parent / "schemas"
+# How pages install extras: from the checkout, until robustgen is on an index; then "robustgen[{}]".
+INSTALL = ".[{}]"
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 WRITTEN = "<!-- Written by scripts/docs_reference.py from robustgen/settings; run `make docs`. -->"
 
@@ -271,7 +274,18 @@ def make_pages() -> dict[str, str]:
         "docs/reference/files.md": make_files_page(),
         "robustgen/settings/keywords.py": make_keywords(),
         "robustgen/cli/completion.json": json.dumps(make_table(commands.items()), indent=1) + "\n",
+        **dict(_write_installations()),
     }
+
+
+def _write_installations() -> Iterator[tuple[str, str]]:
+    """Yield the pages that install extras, with each `pip install` in the form of `INSTALL`."""
+    pattern = re.compile(r"(?<=pip install ')(?:\.|robustgen)\[([\w,]+)\](?=')")
+    guides = (page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference")
+    for page in (ROOT / "README.md", *sorted(guides)):
+        text = page.read_text(encoding="utf-8")
+        if pattern.search(text):
+            yield page.relative_to(ROOT).as_posix(), pattern.sub(lambda found: INSTALL.format(found[1]), text)
 
 
 # --- configs -------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """The help of commands: two examples at the end of each, which can be given as they stand."""
 
 import ast
+import inspect
+import json
 import os
 import re
 import shlex
@@ -16,7 +18,8 @@ import robustgen
 from robustgen.cli import main
 from robustgen.related.streams.settings import SETTINGS
 from robustgen.sets.formats import FORMATS
-from tests.helpers import cli
+from robustgen.settings.fields import list_flags
+from tests.helpers import cli, put_photo
 
 
 def list_commands(group, before=""):
@@ -121,6 +124,7 @@ SPEAKERS = {
     "lab/scores/segmentation": "score-segmentation",
     "lab/scores/scoreboard": "score",
     "lab/scores/text_forms": "score",
+    "lab/scores/score_charts": "score",
     "lab/scores/score_page": "score",
     "settings": _OF_SOURCES,
     "settings/inspecting": "preview",
@@ -178,6 +182,46 @@ def test_examples_do_what_the_defaults_do_not(name):
     for example in list_examples(name):
         for flag, value in re.findall(r"(--[a-z-]+) ([^-\s]\S*)", example):
             assert defaults.get(flag) != value, example
+
+
+# Where a command has a default of its own.
+OWN_DEFAULTS = {
+    **{("preview", key): {"none", "folder"} for key in ("edition", "perturbations", "difficulty")},
+    **{("evaluate", key): {"none"} for key in ("perturbations", "difficulty")},
+    ("stream", "severities"): {"5"},
+    ("stream measure", "grid"): {"0"},
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_defaults_in_the_help_are_those_of_the_models(name):
+    callback = COMMANDS[name].callback
+    models = inspect.get_annotations(inspect.unwrap(callback)) if callback else {}
+    for option in COMMANDS[name].params:
+        model, _, key = option.name.partition("__")
+        fields = {key: field for key, field, _ in list_flags(models[model])} if model in models else {}
+        default = fields[key].get_default() if key in fields else None
+        shown = re.search(r"default ([^\s;,]+?)\.?(?=[\s;,]|$)", getattr(option, "help", None) or "")
+        if shown and isinstance(default, str | int | float) and not isinstance(default, bool):
+            # Sets are named after their benchmark.
+            usual = {str(default), str(default).replace("{kind}", name.removeprefix("make-"))}
+            assert shown[1] in OWN_DEFAULTS.get((name, key), usual), f"{name} --{key}"
+
+
+def test_a_stream_and_a_preview_have_the_defaults_that_their_help_names(photos, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for setting, severities in (("continual", {5}), ("gradual", {1, 2, 3, 4, 5})):
+        flags = ("--corruptions", "fog,snow", "--setting", setting, "--output", f"{setting}.jsonl")
+        cli("stream", "--source", photos, *flags)
+        rows = map(json.loads, Path(f"{setting}.jsonl").read_text().splitlines())
+        assert {row["severity"] for row in rows} == severities
+    image = put_photo(tmp_path / "cat" / "a.png", 300, 400)
+    sheets = [
+        cli("preview", image, "--corruptions", "contrast", *flags, "--output", f"{number}.png")
+        and Path(f"{number}.png").read_bytes()
+        for number, flags in enumerate([(), ("--edition", "imagenet"), ("--edition", "folder")])
+    ]
+    assert sheets[0] == sheets[1] != sheets[2]
 
 
 def test_help_marks_required_flags_and_cuts_no_summary():

@@ -183,6 +183,8 @@ WEBP: Final = Format(
 class OriginalEncoder(Encoder):
     """Encoder of files with the name and format of the source: JPEG of `quality`, other formats lossless."""
 
+    keeps_tags: ClassVar[bool] = True
+
     quality: int
     libjpeg: Libjpeg = "turbo"
 
