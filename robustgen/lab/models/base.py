@@ -251,7 +251,8 @@ class Classifier:
     def _run(self, images: Pixels) -> NDArray[Any]:
         """Return all outputs (n, K) of the model for images of its size."""
         layout = self.model.layout(self.preprocessing.layout)
-        self.model.check_size(*images.shape[-3:-1], layout)
+        height, width = images.shape[-3:-1]
+        self.model.check_size(height, width, layout)
         return self.model(images, self.preprocessing)
 
     def count_classes(self, pixels: Pixels, root: str, count: int | None) -> int:
