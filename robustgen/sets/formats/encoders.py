@@ -1,6 +1,6 @@
 """Encoders of files with one image or sequence: JPEG, PNG, lossless WebP, the source's formats, and MP4."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import PurePosixPath
@@ -222,7 +222,9 @@ ORIGINAL: Final = Format(
     "as in the source",
     {
         "c": lambda own: OriginalEncoder(own.quality, own.libjpeg),
-        CLIP: lambda own: OriginalClipEncoder(OriginalEncoder(own.quality, own.libjpeg), own.clip_video),
+        CLIP: lambda own: OriginalClipEncoder(
+            OriginalEncoder(own.quality, own.libjpeg), ClipVideoEncoder(*own.clip_video())
+        ),
     },
     TreeWriter,
 )
@@ -419,24 +421,24 @@ class OriginalClipEncoder(Encoder):
     ----------
     encoder : OriginalEncoder
         Encodes each frame.
-    videos : callable
-        Returns the encodings of videos.
+    video_encoder : ClipVideoEncoder
+        Encodes videos.
     """
 
     encoder: OriginalEncoder
-    videos: Callable[[], tuple[video.Encoding, ...]] = tuple
+    video_encoder: ClipVideoEncoder
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of frames and of videos."""
-        return self.encoder.settings() | {"videos": self._video.settings()}
+        return self.encoder.settings() | {"videos": self.video_encoder.settings()}
 
     def versions(self) -> dict[str, str]:
         """Return the versions of the libraries of both."""
-        return self.encoder.versions() | self._video.versions()
+        return self.encoder.versions() | self.video_encoder.versions()
 
     def output_name(self, key: str) -> str:
         """Return the folder of the frames, or the name of the video."""
-        return self._video.output_name(key) if is_video(key) else key
+        return self.video_encoder.output_name(key) if is_video(key) else key
 
     def encode(self, variant: Variant, key: str, pixels: Any) -> Iterable[Encoded]:
         """Return the files of the frames of a `Clip`, or its video."""
@@ -446,13 +448,9 @@ class OriginalClipEncoder(Encoder):
         """Return the frames read back, uint8 (T, H, W, 3)."""
         return self._choose(key, pixels).as_read(variant, key, pixels)
 
-    @property
-    def _video(self) -> ClipVideoEncoder:
-        return ClipVideoEncoder(*self.videos())
-
     def _choose(self, key: str, clip: Any) -> Encoder:
         # Without names, frames are numbered: motion blur loses some.
-        return self._video if is_video(key) else ClipFramesEncoder(self.encoder, ".png")
+        return self.video_encoder if is_video(key) else ClipFramesEncoder(self.encoder, ".png")
 
 
 MP4: Final = Format(
