@@ -159,6 +159,11 @@ def install(site, package, entries, modules, group="robustgen.corruptions"):
         (site / f"{name}.py").write_text(text)
 
 
+def run_negatives(source, output, *flags, status=0):
+    """Run the command of the plug-in in tests/plugin, whose sets have class folders at the root."""
+    return cli("make-negatives", "--source", source, "--output", output, "--jobs", 1, *flags, status=status)
+
+
 def run_with(site, *args, status=0):
     """Run the command line in a process that finds the packages in `site`."""
     done = subprocess.run(

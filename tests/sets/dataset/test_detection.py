@@ -157,8 +157,6 @@ def test_maps_of_labels_are_not_read_as_images(cityscapes, tmp_path, recorded):
         f"leftImg8bit/val/frankfurt/frankfurt_{number:06d}_leftImg8bit.png" for number in range(2)
     )
     assert "2 images of each" in cli("compare", out, out).stdout
-    cli("preprocess", "clahe", out, tmp_path / "clahe")
-    assert not (tmp_path / "clahe" / "contrast" / "2" / "gtFine").exists()
 
 
 def test_the_variants_are_read_by_torchvision(cityscapes, tmp_path):
