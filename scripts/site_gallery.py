@@ -55,7 +55,8 @@ def corrupt(row: Corruption, image: np.ndarray, level: float, edition: str | Non
     cat = data.chelsea()
     clip = np.stack([cat[t : t + SIDE, 2 * t + 40 : 2 * t + 40 + SIDE] for t in range(30)])
     made = robustgen.corrupt_clip(clip, row.name, level, edition=edition, rng=0)
-    return made[len(made) // 2]
+    middle: np.ndarray = made[len(made) // 2]
+    return middle
 
 
 def describe_corruption(row: Corruption, photo: np.ndarray) -> Iterator[str]:
