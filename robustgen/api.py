@@ -97,6 +97,7 @@ def corrupt_clip(
     severity: float,
     *,
     edition: str | None = None,
+    scale: int | None = None,
     fps: Any = None,
     parameters: Mapping[str, Any] | None = None,
     rng: Any = None,
@@ -118,6 +119,8 @@ def corrupt_clip(
     edition : str, optional
         ``"kinetics"`` (the default for video-c) or ``"ssv2"`` chooses the constants of video-c; for other
         corruptions as in `corrupt`.
+    scale : int, optional
+        As in `corrupt`.
     fps : int, float or Fraction, optional
         Frames per second, by default 25, for video-c:frame_rate and the video encoders.
     parameters : mapping of str to value, optional
@@ -147,7 +150,7 @@ def corrupt_clip(
         raise ArgumentError(f'parameters: temporal: must be "clip" or "frame", not {temporal!r}')
     if published and temporal == "frame":
         raise ArgumentError(f"parameters: temporal: {corruption} draws as published")
-    bound, given = _bind_given(edition or published, corruption, severity, None, own or None)
+    bound, given = _bind_given(edition or published, corruption, severity, scale, own or None)
     clip = as_clip(frames, fps)
     first = check_size(next(iter(clip)), bound.operation.smallest_side)
     bound.parameters_for(first)
