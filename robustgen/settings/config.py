@@ -229,7 +229,7 @@ class Choices(Options):
     fps: Annotated[Rate, Flag(SOURCE, "N")] = "25"
     """frames per second of clips that are folders of frames"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
-    """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
+    """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N images"""
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
