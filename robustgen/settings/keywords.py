@@ -21,7 +21,7 @@ class ConfigKeys(TypedDict, total=False):
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]
-    fps: str
+    fps: str | None
     levels: str | float | Sequence[float] | None
     limit: int | None
     sample: int | None

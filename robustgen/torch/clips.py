@@ -44,7 +44,7 @@ class ClipDataset:
     labels : path, optional
         File of labels, as for ``make-c --labels``.
     fps : int, float or str, optional
-        Frames per second of folders of frames, by default 25.
+        Frames per second of folders of frames, as for ``make-c --fps``.
     transform : callable, optional
         Called with the tensor.
 
@@ -82,7 +82,7 @@ class ClipDataset:
             raise ArgumentError(f'temporal must be "clip" or "frame", not {temporal!r}')
         if frames is not None and check_natural("frames", frames) < 1:
             raise ArgumentError("frames must be at least 1")
-        options = SourceOptions(labels=labels, rate=parse_rate(fps))
+        options = SourceOptions(labels=labels, rate=None if fps is None else parse_rate(fps))
         self.source: Items[Any] = open_source(source, "clips", options)
         self.recipe = ClipRecipe(get_edition(edition).name, check_natural("seed", seed), temporal=temporal)
         self.variant = find_variant(self.recipe, corruption, severity)

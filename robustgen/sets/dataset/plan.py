@@ -136,14 +136,14 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
-        levels = self.choices.get("levels")
+        given = {key: self.choices[key] for key in ("levels", "fps") if self.choices.get(key)}
         return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo"))
             | self.writer.versions()
             | self.recipe.versions(),
-            # Sets that were created before there were levels have no such key.
-            **({"levels": levels} if levels else {}),
+            # Sets that were created before there were these choices have no such keys.
+            **given,
         }
 
     def cut(self) -> Iterator[WorkUnit]:

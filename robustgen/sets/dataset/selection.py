@@ -45,7 +45,7 @@ def open_chosen_source(
     )
     named = config.follow_links, index, config.split, config.labels_are_classes
     options = SourceOptions(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
-    options = options._replace(rate=Fraction(config.fps))
+    options = options._replace(rate=Fraction(config.fps) if config.fps else None)
     return open_source(located, config.source_kind, options)
 
 

@@ -16,7 +16,6 @@ from PIL import Image
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
 from robustgen.files.storage import Store
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import USUAL_RATE
 from robustgen.pixels.imaging.decode import Levels, Location, find_tags, reason_of
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.pixels.imaging.jpeg import Libjpeg
@@ -49,8 +48,8 @@ class SourceOptions(NamedTuple):
         Decoder of JPEG files.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in files that become 0 and 255.
-    rate : Fraction
-        Frames per second of the clips that are folders of frames.
+    rate : Fraction, optional
+        Frames per second of the clips that are folders of frames. Default: that of ``seqinfo.ini``, or 25.
     """
 
     labels: Location | None = None
@@ -62,7 +61,7 @@ class SourceOptions(NamedTuple):
     image_root: str | None = None
     libjpeg: Libjpeg = "turbo"
     levels: Levels | None = None
-    rate: Fraction = USUAL_RATE
+    rate: Fraction | None = None
 
 
 DEFAULTS: Final = SourceOptions()

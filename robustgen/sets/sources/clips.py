@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from robustgen.display.text import format_count
 from robustgen.errors import ImageError
 from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip
+from robustgen.pixels.imaging.clips import USUAL_RATE, Clip, parse_rate
 from robustgen.pixels.imaging.decode import Levels, Location, decode, name_image_in_errors, read_dimensions
 from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.pixels.imaging.video import MOST_FRAMES, open_clip, read_clip_size
@@ -194,7 +195,17 @@ class ClipFolder(TreeItems[Clip]):
                 digest.update(hashlib.sha256(self._tree.read(name)).digest())
         frames = FrameFiles(self._tree, files, self.libjpeg, self.levels)
         names = tuple(name.rpartition("/")[2] for name in files)
-        return Clip(frames, self._rate, names=names), digest.hexdigest()[:16]
+        return Clip(frames, self._find_rate(files[0]), names=names), digest.hexdigest()[:16]
+
+    def _find_rate(self, frame: str) -> Fraction:
+        """Return the frame rate that was given, or that of MOT's ``seqinfo.ini`` above the folder, or 25."""
+        above = posixpath.dirname(posixpath.dirname(frame))
+        name = posixpath.join(above, "seqinfo.ini")
+        if self._rate is None and self._tree.has(name):
+            with name_image_in_errors(name):
+                found = re.search(rb"^frameRate *= *([\d.]+)", self._tree.read(name), re.MULTILINE)
+                return parse_rate(found[1].decode() if found else None)
+        return self._rate or USUAL_RATE
 
     def open_video(self, data: bytes, key: str) -> Clip:
         """Return the clip of a video file; raise an ImageError at damage."""

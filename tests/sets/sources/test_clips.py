@@ -200,7 +200,12 @@ def test_tracking_layouts_are_read(tmp_path):
         put_frames(tmp_path / name / "img1", names_of(3, "{:06d}.jpg"))
         (tmp_path / name / "gt").mkdir()
         (tmp_path / name / "gt" / "gt.txt").write_text("1,1,0,0,5,5")
-    assert open_source(tmp_path, "clips").keys() == ("MOT17-02/img1", "MOT17-04/img1")
+    (tmp_path / "MOT17-02" / "seqinfo.ini").write_text("[Sequence]\nname=MOT17-02\nframeRate=30\n")
+    source = open_source(tmp_path, "clips")
+    assert source.keys() == ("MOT17-02/img1", "MOT17-04/img1")
+    assert [clip.rate for clip in map(source.load, source.keys())] == [30, 25]
+    slow = open_source(tmp_path, "clips", SourceOptions(rate=Fraction(5)))
+    assert slow.load("MOT17-02/img1").rate == 5
 
 
 @pytest.mark.parametrize("form", ["zip", "tar", "tar.gz"])
