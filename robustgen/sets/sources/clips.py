@@ -24,7 +24,7 @@ from robustgen.pixels.imaging.video import MOST_FRAMES, open_clip, read_clip_siz
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions
 from robustgen.sets.sources.folder import Named, TreeItems, put_into_classes
-from robustgen.sets.sources.labels import read_labels
+from robustgen.sets.sources.labels import Labels, read_labels
 from robustgen.sets.sources.places import VIDEOS, Place, find_place
 from robustgen.sets.sources.trees import FileTree, Finder, FolderTree, Found, check_name, is_image, is_video
 
@@ -92,8 +92,9 @@ class ClipFolder(TreeItems[Clip]):
         self._only = place.name if is_video(place.name) and not place.is_folder else ""
         super().__init__(Place(place.store.location) if self._only else place, options)
         self.location, self._rate = place.location, options.rate
-        self._labels = find_place(options.labels) if options.labels else None
-        self._are_classes, self._stem = options.labels_are_classes, place.name.partition(".")[0]
+        self._file = find_place(options.labels) if options.labels else None
+        self._column, self._are_classes = options.label_column, options.labels_are_classes
+        self._stem = place.name.partition(".")[0]
 
     @property
     def finder(self) -> Finder:
@@ -118,14 +119,19 @@ class ClipFolder(TreeItems[Clip]):
 
     def _scan(self) -> Iterator[Named]:
         found, _ = self._found
-        if self._labels is None:
+        if self._file is None:
             return ((name or self._stem, name, reason) for name, reason in found.items())
-        # The label of a clip is found by its name with or without the suffix.
-        labels = read_labels(self._labels, sorted(found), self._are_classes)
-        return put_into_classes(found, labels, self._labels.location)
+        return put_into_classes(found, self._labels, self._file.location)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        clips, folder = sorted(self._found[0]), f"{self.location}/{self._prefix}".rstrip("/")
+        if self._file is None or not clips:
+            return Labels({}, are_numbers=False)
+        return read_labels(self._file, clips, folder, self._column, self._are_classes)
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
-        return (), self._labels is not None and not self._are_classes
+        return (), self._labels.are_numbers
 
     def remarks(self) -> Sequence[str]:
         """Return remarks about sound and skipped images, one line each."""
@@ -136,7 +142,7 @@ class ClipFolder(TreeItems[Clip]):
 
     def _name(self, key: str) -> str:
         """Return the name of a video, or of a folder of frames, below the prefix."""
-        if self._labels is not None:
+        if self._file is not None:
             return key.partition("/")[2]
         # The frames of a single clip lie in the root.
         return "" if key == self._stem and not is_video(key) and self._has_frames("") else key
