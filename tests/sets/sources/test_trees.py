@@ -476,14 +476,14 @@ def test_videos_are_counted_and_named(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     shards = put_tar(tmp_path / "shards" / "0.tar", {**files_of(root), "a/x.cls": b"0"})
     flags = ("--corruptions", "contrast", "--severities", "1", "--dry-run")
-    line = "videos are not read: 1 .mkv, 2 .mp4 ('a/y.mp4', ...)"
+    line = "skipped, videos: 1 .mkv, 2 .mp4 ('a/y.mp4', ...)"
     for source in (root, put_tar(tmp_path / "photos.tar", files_of(root)), shards.parent):
         assert line in cli("make-c", "--source", source, *flags).stdout
     (root / "a/x.png").unlink()
     shards = put_tar(tmp_path / "alone" / "0.tar", {**files_of(root), "a/y.cls": b"0"})
     for source in (root, put_zip(tmp_path / "photos.zip", files_of(root)), shards.parent):
-        assert f"{line}; extract their frames" in cli_error("make-c", "--source", source, *flags)
-    assert "videos are not read: 1 .mp4 ('y.mp4'" in cli_error("make-c", "--source", root / "a/y.mp4", *flags)
+        assert f"{line}; make-c --dataset clips" in cli_error("make-c", "--source", source, *flags)
+    assert "skipped, videos: 1 .mp4 ('y.mp4'" in cli_error("make-c", "--source", root / "a/y.mp4", *flags)
 
 
 def test_images_in_formats_that_are_not_read_are_counted_and_named(tmp_path: Path) -> None:
