@@ -147,6 +147,13 @@ class Plan:
             **given,
         }
 
+    def require_images(self, command: str) -> "Plan":
+        """Return this plan; raise a ConfigError if it is of clips, which `command` does not take."""
+        if self.source.noun == CLIP:
+            hint = "write a few with make-c --limit 3, which report shows"
+            raise ConfigError(f"{self.source.location}: {command} takes images, not clips; {hint}")
+        return self
+
     def cut(self) -> Iterator[WorkUnit]:
         """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.variants)
