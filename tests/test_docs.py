@@ -124,6 +124,13 @@ def test_the_architecture_names_files_that_are_there():
         assert (ROOT / path).exists() or (ROOT / "robustgen" / path).exists(), path
 
 
+def test_the_table_of_wings_says_what_each_may_import():
+    reference = script("docs_reference")
+    page, names = read(reference.ARCHITECTURE), re.compile(r"^\| (`\w+`) \| (.*?) \|", re.MULTILINE)
+    assert dict(names.findall(page)) == dict(names.findall(reference.write_wings(page)))
+    assert {"`pixels`", "`sets`", "`lab`", "`related`"} <= dict(names.findall(page)).keys()
+
+
 def test_the_documents_are_full_of_commands():
     assert len(CALLS) > 40
     assert {words[0] for _, words in CALLS} >= {"make-c", "make-p", "verify", "list", "report"}
