@@ -209,9 +209,11 @@ class Choices(Options):
     split: Annotated[str | None, Flag(SOURCE, "NAME")] = None
     """split of the source, such as train; default the published one, or all"""
     labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE")] = None
-    """file of labels for a flat source or an array, or the archive of ImageNet's devkit"""
+    """table of labels for images without class folders (CSV, JSON, ...), or ImageNet's devkit"""
     labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
+    label_column: str | None = None
+    """column of labels in a table; default one with a usual name, such as label or class"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
     image_root: ExpandedLocation | None = None
@@ -219,7 +221,7 @@ class Choices(Options):
     follow_links: Annotated[tuple[ExpandedLocation, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
-    """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
+    """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N images"""
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None

@@ -18,6 +18,7 @@ class ConfigKeys(TypedDict, total=False):
     split: str | None
     labels: _Path | None
     labels_are_classes: bool
+    label_column: str | None
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]
@@ -66,6 +67,8 @@ class EvaluateKeys(ConfigKeys, total=False):
     std: str | float | Sequence[float] | None
     pixel_scale: float | None
     layout: Literal["NCHW", "NHWC"] | None
+    channel_order: Literal["rgb", "bgr"]
+    outputs: Literal["logits", "probabilities"] | None
     input_size: str | int | Sequence[int] | None
     clean_input: Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]

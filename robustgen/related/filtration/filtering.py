@@ -30,7 +30,7 @@ from robustgen.files.set_files import ERRORS, MANIFEST, STATE, WrittenFile
 from robustgen.files.storage import Store, measure, prefetch
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.lab.evaluation.store import choose_unit_size
-from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors, warn_if_dark
+from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors, warn_of_few_greys
 from robustgen.related.filtration import reviewing
 from robustgen.related.filtration.ensemble import Crops, Ensemble, open_ensemble
 from robustgen.related.filtration.funnel import Opinions, count_left
@@ -138,6 +138,8 @@ def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterRes
     """
     started = time.monotonic()
     source = ImageFolder(options.candidates)
+    for remark in source.remarks():
+        progress.print_note(remark)
     ensemble = open_ensemble(options, runtime, source.classes if rule.ten else (), ten=rule.ten)
     words = reviewing.read_words([Path(each) for each in (*options.classes, options.names) if each])
     keys = rule.select_keys(options.candidates, source.keys(), ensemble, options.only is not None)
@@ -290,7 +292,7 @@ class _FilterRun:
     def _read_crops(self, key: str) -> _Read:
         try:
             image, identity = self._source.read(key)
-            warn_if_dark(image)
+            warn_of_few_greys(image)
             with name_image_in_errors(key):
                 pixels = as_rgb(image).copy()
             return key, self._ensemble.crops(pixels), identity

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.display.progress import Meter
+from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ArgumentError, MissingDependencyError, SourceError, explain_failure
 from robustgen.files.ledger import Ledger, Record, find_differences, refuse_differences
 from robustgen.files.set_files import START_OVER, STATE, AnotherSetError
@@ -22,10 +22,11 @@ from robustgen.files.storage.host import keep_freed_memory
 from robustgen.files.text_files import parse_object
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models.base import Classifier, is_finite
+from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import get_edition
-from robustgen.pixels.imaging.decode import warn_if_dark
+from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import round_trip
 from robustgen.related.streams.accuracy_files import Measurements, parse_measurements
 from robustgen.related.streams.ccc import QUALITY, StreamCell, apply_corruption, list_measurements
@@ -36,7 +37,7 @@ from robustgen.sets.dataset.selection import open_chosen_source, select_keys
 from robustgen.sets.executors import count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.sources.base import Items
-from robustgen.sets.sources.classes import number_images
+from robustgen.sets.sources.classes import find_unlabelled, number_images
 from robustgen.settings.config import Config
 from robustgen.settings.models import Runtime
 
@@ -126,7 +127,12 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     given = options.preprocessing, options.overrides()
     preprocessing = load_preprocessing(*given, _EDITION, opened.preprocessing)
     source = open_chosen_source(config)
+    preprocessing = fit_class_names(preprocessing, opened, source.classes)
     keys = select_keys(source, config)
+    for remark in source.remarks():
+        print_note(remark)
+    unlabelled = find_unlabelled(source, keys)
+    keys = tuple(key for key in keys if key not in unlabelled)
     labels = number_images(source, keys, preprocessing.classes)
     made_of = {
         "model": opened.settings(),
@@ -139,11 +145,12 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     table = _Table(Measurements(made_of, options.baseline, options.grid, {}), output)
     with name_output_in_errors(table.ledger.root), table.ledger.discard_if_unused():
         table.agree(overwrite=options.overwrite)
-        classifier, workers = Classifier(opened, preprocessing), config.jobs or count_cores()
+        classifier = Classifier(opened, preprocessing, is_single=source.class_count == 1)
+        workers = config.jobs or count_cores()
         run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
         run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
         made = _measure_missing(table, run, len(keys))
-    return MeasureResult(made, len(table.cells) - made, len(keys), run.failures)
+    return MeasureResult(made, len(table.cells) - made, len(keys), run.failures | unlabelled)
 
 
 def _measure_missing(table: "_Table", run: "_MeasuringRun", images: int) -> int:
@@ -259,7 +266,7 @@ class _MeasuringRun:
         else:
             reason = f"{key!r}: {self.failures[key]}"
             raise SourceError(f"{self._source.location}: none of the images can be made ({reason})")
-        warn_if_dark(self._source.read(key)[0])
+        warn_of_few_greys(self._source.read(key)[0])
         classes = self._classifier.count_classes(shown.pixels[0], self._source.location, count)
         if max(self._labels.values()) >= classes:
             name = self._classifier.model.name

@@ -42,6 +42,7 @@ from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionR
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
+    is_mirror,
     list_subset,
     open_chosen_source,
     select_keys,
@@ -357,7 +358,7 @@ def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str,
     ConfigError
         It is not certain which images are label maps, or no pattern leaves them out.
     """
-    if not isinstance(source, FileSource) or not (config.mirror or config.base_edition == "coco-c"):
+    if not isinstance(source, FileSource) or not is_mirror(config):
         return config, ()
     keys, subset = list_subset(source, config), config.subset
     if subset and subset[0] == "@":

@@ -99,6 +99,12 @@ def test_a_file_is_played_as_the_run_itself(drawn, table, photos, monkeypatch):
         assert played[index][1] == run[index][1] == rows[index]["label"]
         assert played.variant(index) == run.cell(index)
     assert (played.visit(3), played.reset(3)) == (1, False)
+    targets = [(image, {"boxes": [number]}) for number, (image, _) in enumerate(base)]
+    own = StreamDataset(targets, path, edition="imagenet", key=base.keys)
+    live = CccDataset(targets, accuracy_files.load_table(table), baseline=0, speed=2, images=60)
+    for index in (59, 0):
+        place = base.keys.index(rows[index]["key"])
+        assert own[index][1] == live[index][1] == {"boxes": [place]}
     again = pickle.loads(pickle.dumps(played))
     assert np.array_equal(again[-1][0], played[59][0])
     with pytest.raises(IndexError):
@@ -376,11 +382,12 @@ def test_dark_images_are_warned_of_once(table, digits, tmp_path):
     for digit in range(10):
         path = tmp_path / "val" / str(digit) / "a.png"
         path.parent.mkdir(parents=True)
-        Image.fromarray(np.full((40, 40), 300 * digit + 9, np.uint16)).save(path)
+        values = np.arange(1600, dtype=np.uint16).reshape(40, 40) + 200 * digit
+        Image.fromarray(values).save(path)
     written = write(table, tmp_path / "val", tmp_path / "out", length=3)
     measured = measure((tmp_path / "val", digits[1]), tmp_path / "table.json", "--limit", "1")
     for done in (written, measured):
-        assert done.stderr.count("uses at most 12 of its bits") == done.stderr.count("warning: ") == 1
+        assert done.stderr.count("in at most 16 grey levels") == done.stderr.count("warning: ") == 1
 
 
 def test_other_settings_are_refused(measured, digits, tmp_path):
