@@ -17,7 +17,7 @@ from robustgen.settings.scoring import Threshold
 
 
 @dataclass(frozen=True)
-class Report:
+class Scoreboard:
     """A comparison of models.
 
     Attributes
@@ -130,7 +130,7 @@ class Report:
         return self.resampling.differences() if self.resampling else []
 
 
-def name_mean(report: Report, measure: Measure) -> str:
+def name_mean(report: Scoreboard, measure: Measure) -> str:
     """Return the symbol of a mean; one over fewer operations than the papers' has another."""
     used, common = report.averaged(measure), report.benchmark.common
     return measure.formula.mean if used == common else f"{measure.formula.symbol} ({len(used)}/{len(common)})"
@@ -139,7 +139,7 @@ def name_mean(report: Report, measure: Measure) -> str:
 # --- conditions -----------------------------------------------------------------------------------
 
 
-def find_failures(report: Report, conditions: Sequence[Threshold]) -> list[str]:
+def find_failures(report: Scoreboard, conditions: Sequence[Threshold]) -> list[str]:
     """Return a line for each of the `conditions` that holds for a model.
 
     Raises
@@ -161,7 +161,7 @@ def find_failures(report: Report, conditions: Sequence[Threshold]) -> list[str]:
     return found
 
 
-def _list_scores(report: Report, index: int) -> tuple[dict[str, float], dict[str, float]]:
+def _list_scores(report: Scoreboard, index: int) -> tuple[dict[str, float], dict[str, float]]:
     """Return a model's scores in the unit of the tables, by short names, and by ``measure.name``.
 
     The short name of an operation is for its value of the first measure.

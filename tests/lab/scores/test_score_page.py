@@ -12,7 +12,7 @@ from robustgen.lab.evaluation.predictions import write
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_page import find_first_flips, find_lone_successes, write_page
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import choose_published
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
@@ -260,7 +260,7 @@ BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
 @NO_BROWSER
 def test_labels_and_names_can_be_read(browser, tmp_path):
     models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
-    report = Report(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
+    report = Scoreboard(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
@@ -294,7 +294,7 @@ def test_charts_are_legible_on_every_screen(browser, tmp_path):
     worse = models[1].mistakes
     worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
     note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
-    report = Report(models, ALEXNET, 1, [note], intervals=False)
+    report = Scoreboard(models, ALEXNET, 1, [note], intervals=False)
     write_page(report, tmp_path / "page.html", [])
     for width in (1280, 390):
         resize(browser, width, 844)
@@ -317,7 +317,7 @@ def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
 @pytest.mark.slow("a page of fifty models")
 @NO_BROWSER
 def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
-    report = Report(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
+    report = Scoreboard(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
     size = write_page(report, tmp_path / "page.html", [])
     assert size == (tmp_path / "page.html").stat().st_size < 5_000_000
     browser.open(tmp_path / "page.html")
