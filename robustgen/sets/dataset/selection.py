@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from typing import Any, Final
 
 from robustgen.errors import ConfigError, SourceError
@@ -56,6 +57,7 @@ def open_chosen_source(
         image_root=root,
         libjpeg=libjpeg,
         levels=config.levels,
+        rate=Fraction(config.fps) if config.fps else None,
     )
     return open_source(located, config.source_kind, options)
 
