@@ -36,6 +36,7 @@ from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corru
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.pixels.imaging.geometry import RESIZING
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
@@ -333,7 +334,8 @@ def _check_constants(bound: Bound, config: Config) -> None:
     operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
     try:
         if edition.side and edition.side < operation.smallest_side:
-            raise ArgumentError(f"{operation.name} needs sides of at least {operation.smallest_side} pixels")
+            least = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
+            raise ArgumentError(f"{least}; {RESIZING}")
         sides = [each for each in operation.table if isinstance(each, int)]
         if sides and isinstance(scale, int) and scale not in sides:
             hint = f"; set constants_for={nearest_scale(scale, sides)}"
