@@ -316,6 +316,21 @@ def _open_baseline(text: str) -> Predictions | None:
     return open_predictions(folders[0])
 
 
+def read_other(folder: str, report: Scoreboard) -> ModelScores:
+    """Return the scores of another model's predictions, on the images of a report.
+
+    Raises
+    ------
+    RobustgenError
+        The folder has no predictions of one model on these images.
+    """
+    opened = _open_baseline(folder)
+    if not opened:
+        raise ConfigError(f"{folder}: no such folder of predictions")
+    _check_mixture([open_predictions(report.folders[0]), opened])
+    return replace(read_scores(opened, folder, report.difficulty), levels=report.models[0].levels)
+
+
 def check_baseline(text: str | None) -> None:
     """Check before the work that `--baseline` names a readable baseline."""
     if text and text not in _NAMED_BASELINES and not _open_baseline(text):

@@ -55,6 +55,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
+from robustgen.sets.sources.classes import find_unlabelled
 from robustgen.sets.sources.folder import TreeItems
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
@@ -206,6 +207,10 @@ def plan_benchmark(
     usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
+    # Other formats have no place for rows of a table without a label.
+    is_converted = isinstance(source, TableSource) and name != "table"
+    unlabelled = find_unlabelled(source, keys, needed=False) if is_converted else {}
+    keys = tuple(key for key in keys if key not in unlabelled)
     file_per = FORMATS[name].file_per
     if file_per == "operation":
         _check_rows(recipe, source, keys)
@@ -242,7 +247,8 @@ def plan_benchmark(
     plan = assemble_plan(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
-    return dataclasses.replace(plan, mirror=mirror, remarks=(*remarks, *_name_unused(config, name, writer)))
+    remarks = (*remarks, *_name_unused(config, name, writer))
+    return dataclasses.replace(plan, refused=plan.refused | unlabelled, mirror=mirror, remarks=remarks)
 
 
 def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:

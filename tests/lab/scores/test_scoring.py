@@ -488,7 +488,10 @@ def test_conditions_of_perturbations_and_of_partial_means(tmp_path, incomplete):
     [
         ("mCEE > 70", "--fail-if: alexnet: unknown score 'mCEE' (did you mean 'mCE'?)"),
         ("eror.fog > 70", "--fail-if: alexnet: unknown score 'eror.fog' (did you mean 'error.fog'?)"),
-        ("qqq > 70", "--fail-if: alexnet: unknown score 'qqq' (known: clean_error, brightness, contrast, "),
+        (
+            "qqq > 70",
+            "--fail-if: alexnet: unknown score 'qqq' (known: clean_error, mCE, corruption_error.mean, ",
+        ),
         ("fog 70", "--fail-if: must be NAME > NUMBER, or with <, >= or <=, not 'fog 70'"),
         ("fog > high", "--fail-if: must be NAME > NUMBER"),
     ],
