@@ -14,6 +14,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from robustgen import metrics
+from robustgen.display.progress import track
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
@@ -91,7 +92,8 @@ def sample_set(dataset: WrittenSet, images: int) -> SetSample:
     """
     look = _Look(dataset, images)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        views = dict(zip(dataset, pool.map(look.at, dataset), strict=True))
+        found = track(pool.map(look.at, dataset), len(dataset), "variants")
+        views = dict(zip(dataset, found, strict=True))
     keys = [look.keys[index] for index in look.indices]
     return SetSample(len(look.keys), keys, [keys[index] for index in look.shown], views)
 
