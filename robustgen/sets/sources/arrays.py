@@ -526,9 +526,10 @@ class ArraySource(UnpackedSource):
         # Part by part, as the array may be larger than the memory.
         ends = [(part.min(), part.max()) for part in map(np.asarray, images)]
         low, high = (float(each) for each in (min(low for low, _ in ends), max(high for _, high in ends)))
-        if low >= 0 and (images.dtype.kind == "f" or 128 <= high <= 255):
-            # A little more than 1 or 255 comes from resizing.
-            low, high = 0.0, next((top for top in (1.0, 255.0) if high < 1.5 * top), high)
+        if low >= 0:
+            # Floats a little above 1 or 255 come from resizing.
+            usual = {1.0: high < 1.5 and images.dtype.kind == "f", 255.0: 128 <= high < 256}
+            low, high = next(((0.0, top) for top, fits in usual.items() if fits), (low, high))
         return (low, high) if low < high else (low, low + 1)
 
     def _unpack(self, target: BinaryIO) -> None:
