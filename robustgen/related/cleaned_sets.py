@@ -5,7 +5,7 @@ of images file by file. `robustgen predict` reads the result like the original.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.related.settings import CLEANING_CHOICES, CleaningChoices
+from robustgen.sets.dataset.label_maps import describe_likely_maps
 from robustgen.sets.dataset.opening import CLEANED, open_set, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
@@ -177,7 +178,9 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
     if dataset:
         known |= {"benchmark": manifest.get("kind"), "origin": manifest.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
-    return assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
+    plan = assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
+    remark, _ = describe_likely_maps(source, keys)
+    return replace(plan, remarks=(remark,) * bool(remark))
 
 
 def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: str) -> bool:

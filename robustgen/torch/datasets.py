@@ -1,6 +1,7 @@
 """Data sets of clean, corrupted and perturbed images."""
 
 import operator
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from robustgen.pixels.imaging.decode import (
     warn_if_dark,
 )
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
+from robustgen.sets.dataset.label_maps import describe_likely_maps
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
 from robustgen.sets.sources.base import Source, SourceOptions
@@ -98,6 +100,9 @@ class SourceDataset:
                 )
         self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
         self._has_warned = False
+        remark, _ = describe_likely_maps(self.source, self.keys)
+        if remark:
+            warnings.warn(remark, stacklevel=2)
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -3,15 +3,16 @@
 import importlib.util
 import posixpath
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Final
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
-from robustgen.pixels.imaging.decode import Location, name_image_in_errors
+from robustgen.pixels.imaging.decode import Location, name_image_in_errors, read_dimensions
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
 from robustgen.sets.sources.files import EncodedSource, SourceListing
@@ -83,6 +84,20 @@ class FileSource(EncodedSource):
     def read_bytes(self, key: str) -> bytes:
         """Read the file of one image."""
         return self._tree.read(self._place(key))
+
+    def leave_out(self, keys: Collection[str]) -> None:
+        """Count the files of some images among the other files of the source."""
+        listing = self.listing
+        places = {key: place for key, place in listing.places.items() if key not in keys}
+        emptied = {*map(class_of, keys)}.difference(map(class_of, places))
+        classes = [name for name in listing.classes if name not in emptied]
+        self.listing = replace(listing, places=places, classes=classes)
+        vars(self).pop("_keys", None)
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image from its header; raise an ImageError if unreadable."""
+        with name_image_in_errors(key), self._tree.open(self._place(key)) as file:
+            return read_dimensions(file, key)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
