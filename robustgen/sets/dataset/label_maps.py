@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import takewhile
-from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from robustgen.display.text import format_count
@@ -33,6 +32,8 @@ _MAYBE_OF_MAPS: Final = re.compile(
 _TOKENS: Final = re.compile(r"[^\W\d_]+|\d+|[\W_]+")
 # Files of each kind that are opened: those of one kind are alike, and large.
 _LOOKED_AT: Final = 3
+# Files of each kind, and in all, that are compared with all others by their names.
+_COMPARED, _MOST_COMPARED = 8, 5000
 # A name that more files of one folder have in common tells no picture.
 _MOST_ALIKE: Final = 16
 # Change detection has two pictures for a map; classes that repeat names have more.
@@ -124,7 +125,7 @@ def find_pattern(pictures: Collection[str], maps: Collection[str]) -> str | None
         candidates += [f"{glob.escape(folder)}/*", f"*/{glob.escape(folder)}/*"]
     last = _share_start(key[::-1] for key in pictures)[::-1].rpartition("/")[2]
     first = _share_start(pictures)
-    candidates += [f"*{glob.escape(last)}", f"*[0-9]{glob.escape(PurePosixPath(min(pictures)).suffix)}"]
+    candidates += [f"*{glob.escape(last)}", f"*[0-9]{glob.escape(_suffix(min(pictures)))}"]
     candidates += [f"{glob.escape(first)}*", f"{glob.escape(first)}*{glob.escape(last)}"]
     for pattern in candidates:
         is_one_of_maps = any(fnmatchcase(key, pattern) for key in maps)
@@ -179,14 +180,23 @@ class _Index:
     pictures : sequence of str
     cut : callable
         Returns the names of a picture, each with the part that it leaves out.
+    wanted : collection of str, optional
+        The only names that are looked for.
     """
 
-    def __init__(self, pictures: Sequence[str], cut: Callable[[str], Iterable[tuple[str, str]]]) -> None:
+    def __init__(
+        self,
+        pictures: Sequence[str],
+        cut: Callable[[str], Iterable[tuple[str, str]]],
+        wanted: Collection[str] | None = None,
+    ) -> None:
         self._names = defaultdict[str, dict[str, list[tuple[str, str]]]](dict)
         self._sizes = Counter(part for each in pictures for part in _folder(each).split("/"))
         self._nearest = dict[tuple[str, frozenset[str]], list[str]]()
         for picture in pictures:
             for name, part in cut(picture):
+                if wanted is not None and name not in wanted:
+                    continue
                 self._names[name].setdefault(_folder(picture), []).append((picture, part))
         # What many files of a folder share is no name of a picture.
         for name, places in self._names.items():
@@ -302,9 +312,11 @@ class _Role(NamedTuple):
 
 def _pair(candidates: Sequence[str], pictures: Sequence[str]) -> dict[_Role, dict[str, str]]:
     """Return the pictures that have the names of `candidates` except for one part, by that part."""
-    index, roles = _Index(pictures, _cut), defaultdict[_Role, dict[str, str]](dict)
-    for key in candidates:
-        for name, part in _cut(key):
+    cuts = {key: [*_cut(key)] for key in candidates}
+    index = _Index(pictures, _cut, {name for each in cuts.values() for name, _ in each})
+    roles = defaultdict[_Role, dict[str, str]](dict)
+    for key, own in cuts.items():
+        for name, part in own:
             for picture, other in index.find(key, name):
                 roles[_Role(_differ(key, picture), _differ(picture, key), part, other)][key] = picture
     return roles
@@ -312,7 +324,7 @@ def _pair(candidates: Sequence[str], pictures: Sequence[str]) -> dict[_Role, dic
 
 def _cut(key: str) -> Iterator[tuple[str, str]]:
     """Yield the name of an image without a part that may tell what it is, and that part, marked by zeros."""
-    stem = PurePosixPath(key).stem
+    stem = _stem(key)
     yield f"{stem}\0", ""
     yield f"\0{stem}", ""
     tokens = _TOKENS.findall(stem)
@@ -334,20 +346,16 @@ def _judge_pairs(looks: _Looks, keys: Sequence[str]) -> FoundMaps:
 
     They are maps if each of their kind has one picture of the same size, and a few of them look like maps.
     """
-    roles = {
-        role: pairs
-        for role, pairs in _pair(keys, keys).items()
-        if len({*pairs.values()}) == len(pairs) and (len(pairs) > 1 or not role.is_replaced)
-    }
+    roles = _pair_one_to_one(_choose_candidates(looks, keys), keys)
     counts = Counter(
-        (_folder(key), PurePosixPath(key).suffix, part)
+        (*_name_place(key), part)
         for key in (keys if roles else ())
         for part in {part for _, part in _cut(key)}
     )
     maps, doubts = dict[str, tuple[str, ...]](), dict[str, str]()
     for role, pairs in sorted(roles.items(), key=lambda each: (each[0].is_replaced, -len(each[1]), each[0])):
-        folders = {(_folder(key), PurePosixPath(key).suffix, role.part) for key in pairs}
-        kind = sum(counts[each] for each in folders)
+        places = {(*_name_place(key), role.part) for key in pairs}
+        kind = sum(counts[each] for each in places)
         if kind > 2 * len(pairs) or not maps.keys().isdisjoint(pairs):
             continue
         found = {look for _, look in looks.sample([*pairs])}
@@ -363,8 +371,44 @@ def _judge_pairs(looks: _Looks, keys: Sequence[str]) -> FoundMaps:
         if found == {"map"} and kind == len(pairs):
             maps |= {key: tuple(each[key] for each in alike if key in each) for key in pairs}
         elif pictures == {"colour"}:
-            doubts |= pairs
+            # Those of the kind that have no picture are uncertain as well.
+            lone = (key for key in keys if any((*_name_place(key), part) in places for _, part in _cut(key)))
+            doubts |= dict.fromkeys(lone, pairs[first]) | pairs
     return FoundMaps(maps, {key: picture for key, picture in doubts.items() if key not in maps})
+
+
+def _choose_candidates(looks: _Looks, keys: Sequence[str]) -> list[str]:
+    """Return the images of the folders in which a few of each kind look like maps of others."""
+    kinds = defaultdict[str, list[str]](list)
+    for key in keys:
+        kinds[re.sub(r"\d+", "#", key)].append(key)
+    places = [
+        (members, len(members) * place // _COMPARED)
+        for members in kinds.values()
+        for place in range(_COMPARED)
+    ]
+    few = [*dict.fromkeys(members[place] for members, place in places)]
+    few = few[:: len(few) // _MOST_COMPARED + 1]
+    folders = set[tuple[str, str]]()
+    for pairs in _pair_one_to_one(few, keys).values():
+        for key, look in looks.sample([*pairs]):
+            if look == "map" and looks.look(pairs[key]) != "map":
+                folders.add(_name_kind(key))
+    return [key for key in keys if _name_kind(key) in folders] if folders else []
+
+
+def _name_kind(key: str) -> tuple[str, str]:
+    """Return the folder and the suffix of an image, without numbers."""
+    return re.sub(r"\d+", "#", _folder(key)), _suffix(key)
+
+
+def _pair_one_to_one(candidates: Sequence[str], pictures: Sequence[str]) -> dict[_Role, dict[str, str]]:
+    """Return the pairs of `_pair` of those parts by which each candidate has a picture of its own."""
+    return {
+        role: pairs
+        for role, pairs in (_pair(candidates, pictures).items() if candidates else ())
+        if len({*pairs.values()}) == len(pairs) and (len(pairs) > 1 or not role.is_replaced)
+    }
 
 
 def _have_one_size(source: FileSource, pairs: Mapping[str, str]) -> bool:
@@ -387,7 +431,7 @@ def identify(name: str) -> str:
 
     An example is Cityscapes: ``leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png``.
     """
-    stem = PurePosixPath(name).stem
+    stem = _stem(name)
     for folder in name.split("/")[:-1]:
         stem = stem.removesuffix(f"_{folder}")
     return stem
@@ -403,8 +447,24 @@ def find_owner(name: str, owners: Container[str]) -> str:
 def _differ(key: str, other: str) -> tuple[str, ...]:
     """Return the folders of `key` that the `other` image lacks, and its suffix."""
     shared = other.split("/")[:-1]
-    return (*(part for part in key.split("/")[:-1] if part not in shared), PurePosixPath(key).suffix.lower())
+    return (*(part for part in key.split("/")[:-1] if part not in shared), _suffix(key).lower())
 
 
 def _folder(key: str) -> str:
     return key.rpartition("/")[0]
+
+
+def _stem(key: str) -> str:
+    last = key.rpartition("/")[2]
+    dot = last.rfind(".")
+    return last[:dot] if dot > 0 else last
+
+
+def _name_place(key: str) -> tuple[str, str]:
+    """Return the folder and the suffix of an image."""
+    return _folder(key), _suffix(key)
+
+
+def _suffix(key: str) -> str:
+    last = key.rpartition("/")[2]
+    return last[len(_stem(key)) :]
