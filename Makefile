@@ -2,11 +2,13 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# How many of the eight photographs `make demo` turns into sequences, ten of each: under a minute on two cores.
+# How many of the eight photographs `make demo` turns into sequences, ten of each.
 SEQUENCES ?= 6
 
 export PYTHON VENV
 BIN := $(VENV)/bin
+# A copy without the wing `related`.
+CORE := $(CURDIR)/build/core
 # The oldest releases that pyproject.toml admits, in an environment of their own.
 LOWEST := build/lowest
 # One process more than cores, because some tests wait for others; the tests of a file share what they make.
@@ -15,7 +17,7 @@ PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile -
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-all test-lowest test-opencv lint format docs site bench clean
+.PHONY: help demo demo-score test test-all test-slow test-core test-lowest test-opencv lint format docs site bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +36,19 @@ test: $(VENV)/.installed-test ## Run the tests that a change is likely to break,
 	$(BIN)/robustgen warm
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
-test-all: test ## Run all tests
+test-all: test test-slow ## Run all tests
+
+test-slow: $(VENV)/.installed-test ## Run the tests that `make test` leaves out
 	$(BIN)/python -m pytest $(PARALLEL) -m slow
+
+# The tests of the core run in a copy from which that wing has been removed.
+test-core: $(VENV)/.installed-test ## Run `make test` with the core alone, and then with the wing related
+	$(BIN)/robustgen warm
+	rm -rf $(CORE)
+	mkdir -p $(CORE)
+	git ls-files -z -- . ':!robustgen/related' ':!tests/related' | xargs -0 cp --parents --target-directory $(CORE)
+	cd $(CORE) && PYTHONPATH=$(CORE) $(abspath $(BIN))/python -m pytest $(PARALLEL) -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" tests/related
 
 # The reference is written with the newest releases.
 test-lowest: $(LOWEST)/.installed-test ## Run `make test` with the oldest supported releases (scripts/lowest.txt)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from robustgen.files.wings import list_public
+
 if TYPE_CHECKING:
     from robustgen.api import augmix as augmix
     from robustgen.api import corrupt as corrupt
@@ -59,10 +61,10 @@ _PUBLIC = {
     "item_rng": "robustgen.sets.dataset.recipes",
     "open_set": "robustgen.sets.dataset.opening:open_set",
     "write_predictions": "robustgen.lab.evaluation.predictions:write",
-    "load_accuracy_table": "robustgen.related.streams.accuracy_files:load_table",
     "RunResult": "robustgen.sets.dataset.run",
     "Findings": "robustgen.lab.inspection.verify_contents",
     "EvaluateResult": "robustgen.lab.evaluation.predictions",
+    **list_public("robustgen"),
 }
 
 __all__ = ["__version__", *_PUBLIC]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the sheets in docs/images from the photographs in scikit-image.
+"""Draws the sheets in docs/images from the photographs in scikit-image, and the charts of simulated models.
 
     python scripts/docs_images.py [FOLDER]
 
@@ -16,10 +16,16 @@ from skimage import data
 import robustgen
 from robustgen.cli import main
 from robustgen.display.sheets import SheetRow, draw_sheet, encode_picture, fit_picture
+from robustgen.lab.scores.measures import ALEXNET
+from robustgen.lab.scores.results import ModelScores
+from robustgen.lab.scores.score_charts import plot
+from robustgen.lab.scores.scoreboard import Report
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.pixels.imaging.laion_c_effects import TileBank
 from robustgen.related.streams import ccc
+from robustgen.settings.scoring import ChartForm
 
 MOST_BYTES = 250_000
 COFFEE, CAT = ("--dataset", "demo", "--index", "2"), ("--dataset", "demo", "--index", "1")
@@ -170,6 +176,28 @@ def draw_ccc():
     return draw_sheet(rows, cell=cell)
 
 
+def simulate_models(count):
+    """Scores of models that do not exist, on the same 400 images."""
+    rng = np.random.default_rng(0)
+    draws, models = rng.random((2, 400)), []
+    for place in range(count):
+        mistakes = {"clean": draws[0] < 0.18 + 0.012 * place}
+        for name in IMAGENET_C.common:
+            skill = 0.45 + (0.5 * place / count) + rng.normal(0, 0.04)
+            for level in IMAGENET_C.levels:
+                chance = ALEXNET.errors[name] * skill * (0.4 + 0.2 * level)
+                own = 0.7 * draws[0] + 0.3 * rng.permutation(draws[1])
+                mistakes[f"{name}/{level}"] = own < np.quantile(own, min(0.97, chance))
+        models.append(ModelScores(f"model {chr(ord('A') + place)}", "c", 400, (), mistakes=mistakes))
+    return Report(models, ALEXNET, 1, [])
+
+
+def draw_charts(folder):
+    for name, count, form in (("chart-curves.png", 5, "curves"), ("chart-dots.png", 20, "dots")):
+        plot(simulate_models(count), folder / name, ChartForm(chart=form))
+        check(folder / name)
+
+
 FAMILIES = {
     "laion-c.jpg": (draw_laion_c, 76),
     "medmnist-c.jpg": (draw_medmnist_c, 72),
@@ -180,6 +208,7 @@ FAMILIES = {
 
 
 def draw(folder):
+    draw_charts(folder)
     for name, (make, quality) in FAMILIES.items():
         path = folder / name
         path.write_bytes(encode_picture(make(), ".jpg", quality))

@@ -6,6 +6,7 @@ Usage: .venv/bin/python scripts/docs_reference.py [--check]
 import dataclasses
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from robustgen import files
 from robustgen.cli import main
 from robustgen.cli.completion import make_table
 from robustgen.cli.flags import FieldOption
+from robustgen.cli.rows import COMMANDS
+from robustgen.files.wings import OWN, WINGS, CommandRow
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS, FAMILIES, LATER
 from robustgen.pixels.benchmarks.ingredients import Ingredient
 from robustgen.settings.config import Config
@@ -30,6 +33,8 @@ from robustgen.settings.yaml_files import dataset_file, dataset_names
 
 ROOT = Path(__file__).parent.parent
 SCHEMAS = Path(inspect.getfile(files)).parent / "schemas"
+# How pages install extras: from the checkout, until robustgen is on an index; then "robustgen[{}]".
+INSTALL = ".[{}]"
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 WRITTEN = "<!-- Written by scripts/docs_reference.py from robustgen/settings; run `make docs`. -->"
 
@@ -147,13 +152,21 @@ FILES = """\
 
 They are in `configs/`, and inside the installed package; `--dataset NAME` reads them.
 """
-COMMANDS = f"""\
+CORE_INTRO = f"""\
 # Commands
 
 {WRITTEN}
 
-These are the flags of all commands. `robustgen COMMAND --help` shows the usual ones and `--help-all` shows
-all; both end with examples. `--set KEY=VALUE` sets keys without a flag; [Configs](config.md) lists all keys.
+These are the flags of all commands but those of the [related benchmarks](related.md).
+`robustgen COMMAND --help` shows the usual ones and `--help-all` shows all; both end with examples.
+`--set KEY=VALUE` sets keys without a flag; [Configs](config.md) lists all keys.
+"""
+WING_INTRO = f"""\
+# Commands of the related benchmarks
+
+{WRITTEN}
+
+[Commands](commands.md) explains how to read this page.
 """
 
 
@@ -244,8 +257,8 @@ def make_pages() -> dict[str, str]:
     """Return the text of each page."""
     schema = make_schema(Config)
     keys, video = schema["properties"], schema["$defs"]["Video"]["properties"]
-    commands = dict(_list_commands())
-    flags = {row.key: f"`{row.spelled}`" for row in _list_flags(commands["config"])}
+    core = dict(_list_commands(COMMANDS))
+    flags = {row.key: f"`{row.spelled}`" for row in _list_flags(core["config"])}
     config = (
         CONFIG,
         _table(
@@ -264,14 +277,44 @@ def make_pages() -> dict[str, str]:
         FILES,
         _table("name content", ((f"`{name}`", _first_comment(name)) for name in dataset_names())),
     )
-    sections = (_describe_command(name, command) for name, command in commands.items())
     return {
         "docs/reference/config.md": "\n".join(config),
-        "docs/reference/commands.md": "\n".join((COMMANDS, *sections)),
+        "docs/reference/commands.md": make_commands_page(CORE_INTRO, core),
         "docs/reference/files.md": make_files_page(),
         "robustgen/settings/keywords.py": make_keywords(),
-        "robustgen/cli/completion.json": json.dumps(make_table(commands.items()), indent=1) + "\n",
+        "robustgen/cli/completion.json": make_completion(core),
+        **dict(_write_installations()),
     }
+
+
+def make_pages_of_wings() -> dict[str, str]:
+    """Return the text of each page about a wing that the rest of the package knows by its rows."""
+    pages = {}
+    for name in OWN:
+        commands = dict(_list_commands(WINGS[name].commands))
+        pages[f"docs/reference/{name}.md"] = make_commands_page(WING_INTRO, commands)
+        pages[f"robustgen/{name}/cli/completion.json"] = make_completion(commands)
+    return pages
+
+
+def make_commands_page(intro: str, commands: dict[str, click.Command]) -> str:
+    """Return the reference of commands."""
+    return "\n".join((intro, *(_describe_command(*each) for each in commands.items())))
+
+
+def make_completion(commands: dict[str, click.Command]) -> str:
+    """Return the table of completion."""
+    return json.dumps(make_table(commands.items()), indent=1) + "\n"
+
+
+def _write_installations() -> Iterator[tuple[str, str]]:
+    """Yield the pages that install extras, with each `pip install` in the form of `INSTALL`."""
+    pattern = re.compile(r"(?<=pip install ')(?:\.|robustgen)\[([\w,]+)\](?=')")
+    guides = (page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference")
+    for page in (ROOT / "README.md", *sorted(guides)):
+        text = page.read_text(encoding="utf-8")
+        if pattern.search(text):
+            yield page.relative_to(ROOT).as_posix(), pattern.sub(lambda found: INSTALL.format(found[1]), text)
 
 
 # --- configs -------------------------------------------------------------------------------------
@@ -377,10 +420,9 @@ def _list_types(kind: Any, metadata: Sequence[Any] = ()) -> list[str]:
 # --- commands ------------------------------------------------------------------------------------
 
 
-def _list_commands() -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(main)
-    for name in main.list_commands(context):
-        command = main.get_command(context, name)
+def _list_commands(rows: Iterable[CommandRow]) -> Iterator[tuple[str, click.Command]]:
+    for name in (row.name for row in rows):
+        command = main.get_command(click.Context(main), name)
         assert command
         yield name, command
         if isinstance(command, click.Group):
@@ -449,7 +491,7 @@ def _table(heads: str, rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    for name, text in make_pages().items():
+    for name, text in (make_pages() | make_pages_of_wings()).items():
         page = ROOT / name
         if "--check" not in sys.argv:
             page.write_text(text, encoding="utf-8")

@@ -9,9 +9,13 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from robustgen.files import registry, wings
+from robustgen.files.registry import Registry
 from tests.browser import Browser
-from tests.helpers import CIFAR, FEW, cifar_folder, make_c, need_cluster, put_many, put_photo
+from tests.helpers import CIFAR, FEW, cifar_folder, install, make_c, need_cluster, put_many, put_photo
 from tests.servers import s3, s3_server, web  # noqa: F401
+
+PLUGIN = Path(__file__).parent / "plugin"
 
 # A busy machine takes long for some examples.
 hypothesis.settings.register_profile(
@@ -80,6 +84,21 @@ def model(tmp_path_factory):
     from tests.digits import put_model
 
     return put_model(tmp_path_factory.mktemp("model") / "digits.onnx")
+
+
+@pytest.fixture
+def negatives(tmp_path, monkeypatch):
+    """The plug-in in tests/plugin, installed for a test: a command, and a kind of set without variants."""
+    modules = {path.stem: path.read_text() for path in PLUGIN.glob("robustgen_negatives*.py")}
+    entries = [("negatives", "robustgen_negatives:WING")]
+    install(tmp_path / "site", "negatives", entries, modules, "robustgen.wings")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.setattr(wings, "WINGS", Registry("wing", "robustgen.wings", wings.Wing, wings.OWN))
+    for read in (registry._read_entry_points, registry._read_installed):
+        read.cache_clear()
+    yield
+    for read in (registry._read_entry_points, registry._read_installed):
+        read.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """What several test modules share: images, source folders, and the command line in this process."""
 
 import contextlib
+import io
 import json
 import os
 import pickle
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from PIL import Image
+from PIL import Image, ImageOps
 
 from robustgen.cli import main
 
@@ -59,6 +60,30 @@ def put_photo(path, height=36, width=40, seed=0):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(photo(height, width, seed)).save(path)
     return path
+
+
+def encode_tagged(pixels, form, orientation=0, profile=b"", exif=None):
+    """An image file with an EXIF orientation, unless it is 0, a colour profile, or other EXIF data."""
+    own, buffer = Image.Exif(), io.BytesIO()
+    own[0x0112] = orientation
+    exif = {"exif": own if exif is None else exif} if orientation or exif else {}
+    options = {"quality": 95} if form == "JPEG" else {"lossless": True} if form == "WEBP" else {}
+    Image.fromarray(pixels).save(buffer, form, icc_profile=profile or None, **exif, **options)
+    return buffer.getvalue()
+
+
+def put_tagged(path, orientation, height=40, width=48, **options):
+    """A photograph in the format of its suffix, with an EXIF orientation."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    form = Image.registered_extensions()[path.suffix.lower()]
+    path.write_bytes(encode_tagged(photo(height, width, orientation), form, orientation, **options))
+    return path
+
+
+def read_upright(file):
+    """The pixels as a reader shows them that applies the tag."""
+    with Image.open(file) as image:
+        return np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
 
 
 def put_many(root, height=36, width=40):
@@ -132,6 +157,11 @@ def install(site, package, entries, modules, group="robustgen.corruptions"):
     (info / "entry_points.txt").write_text(f"[{group}]\n" + "\n".join(lines) + "\n")
     for name, text in modules.items():
         (site / f"{name}.py").write_text(text)
+
+
+def run_negatives(source, output, *flags, status=0):
+    """Run the command of the plug-in in tests/plugin, whose sets have class folders at the root."""
+    return cli("make-negatives", "--source", source, "--output", output, "--jobs", 1, *flags, status=status)
 
 
 def run_with(site, *args, status=0):

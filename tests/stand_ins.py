@@ -21,9 +21,9 @@ from scipy.io import savemat
 from robustgen.files.text_files import imagenet_classes
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from tests import source_writers
+from tests.emoji import NAMES as ICONS
+from tests.emoji import datasource, fluent
 from tests.helpers import cifar_folder, photo, put_photo
-from tests.related.icons.test_icon_set import NAMES as ICONS
-from tests.related.icons.test_icon_set import datasource, fluent
 
 # Two of the classes of ImageNet, as the models have, and one image of each.
 CLASSES = ("n01440764", "n01443537")

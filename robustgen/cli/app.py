@@ -12,7 +12,6 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from enum import Enum
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
@@ -21,9 +20,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from robustgen import __version__
-from robustgen.cli.completion import read_summary, restore_command
+from robustgen.cli.completion import restore_command
+from robustgen.cli.rows import COMMANDS
 from robustgen.display.text import escape
-from robustgen.errors import ConfigError, DecodingWarning, RobustgenError, WriteError
+from robustgen.errors import ConfigError, DecodingWarning, RobustgenError, WriteError, name_error
 from robustgen.files.storage import host
 from robustgen.files.storage.host import (
     collect_garbage_rarely,
@@ -33,92 +33,70 @@ from robustgen.files.storage.host import (
     use_utf8,
 )
 from robustgen.files.text_files import escape_name
+from robustgen.files.wings import CommandRow, Section, list_wings
 
 _Function = Callable[..., None]
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_HELP_ALL = "robustgen.help_all"
+_HELP_ALL = "help_all"
 _MOST_NAMED = 10
 # Longer than a path can be.
 _ENDLESS: Final = re.compile(r"(\S{200})\S{4000,}(\S{100})")
 _EXAMPLES = "\n\nExamples\n--------\n"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _FEW_PER_CORE: Final = 8
-_RESUMABLE = ("make-", "run", "filter-", "preprocess", "evaluate", "predict", "stream")
 
 
-class Section(Enum):
-    """Sections of ``robustgen --help``."""
-
-    MAKE = "Make and check"
-    SEE = "Inspect"
-    SCORE = "Score"
-    FAMILY = "Related benchmarks"
+def list_commands() -> Iterator[CommandRow]:
+    """Yield the rows of all commands: of the core, of wings, and of plug-ins, whose names come last."""
+    yield from COMMANDS
+    for wing in list_wings():
+        yield from wing.commands
 
 
-# Names of the commands to their sections and modules, in the order of the help.
-_COMMANDS: Final = {
-    Section.MAKE: {
-        **{
-            "make-c": "cli.make",
-            "make-p": "cli.make",
-            "run": "cli.make",
-            "verify": "cli.finished",
-            "list": "cli.list",
-        },
-        **{"config": "cli.list", "croissant": "cli.finished", "fetch": "cli.warm", "warm": "cli.warm"},
-    },
-    Section.SEE: {
-        "preview": "cli.preview",
-        "report": "cli.finished",
-        "compare": "cli.finished",
-        "calibrate": "cli.calibrate",
-    },
-    Section.SCORE: {
-        **{
-            "evaluate": "cli.evaluate",
-            "predict": "cli.evaluate",
-            "score": "cli.score",
-            "score-ood": "cli.score",
-        },
-        **{"score-detection": "cli.score", "score-segmentation": "cli.score"},
-        "stream": "related.cli.streams",
-    },
-    Section.FAMILY: {
-        "make-augmix": "related.cli.training_copies",
-        **{"filter-a": "related.cli.filtration", "filter-o": "related.cli.filtration"},
-        **{"make-icons": "related.cli.icons", "make-subtypes": "related.cli.subtypes"},
-        "preprocess": "related.cli.cleaning",
-    },
-}
-_MODULES: Final = {name: module for rows in _COMMANDS.values() for name, module in rows.items()}
+def _find_row(name: str) -> CommandRow | None:
+    return next((row for row in list_commands() if row.name == name), None)
 
 
 class _App(click.Group):
     """Lists commands by section, and turns robustgen's own errors into one line and an exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_MODULES]
+        return [row.name for rows in self._sort_rows().values() for row in rows]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _MODULES:
-            return None
-        if ctx.resilient_parsing:
-            return restore_command(cmd_name, partial(self._build, cmd_name))
-        return self._build(cmd_name)
+        row = _find_row(cmd_name)
+        if row and ctx.resilient_parsing:
+            return restore_command(row, partial(self._build, row))
+        return self._build(row) if row else None
 
-    def _build(self, name: str) -> click.Command:
-        import_module(f"robustgen.{_MODULES[name]}")
-        return self.commands[name]
+    def _build(self, row: CommandRow) -> click.Command:
+        try:
+            import_module(row.module)
+            return self.commands[row.name]
+        except Exception as error:
+            if row.module.split(".")[0] == "robustgen" or isinstance(error, RobustgenError):
+                raise
+            raise ConfigError(
+                f"{row.module}: command {row.name!r} cannot be used: {name_error(error)}"
+            ) from error
+
+    def _sort_rows(self) -> dict[Section, list[CommandRow]]:
+        """Return the rows of all commands by section; of two that have a name, the first."""
+        rows = dict[str, CommandRow]()
+        for row in list_commands():
+            rows.setdefault(row.name, row)
+        return {section: [row for row in rows.values() if row.section is section] for section in Section}
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        names = [name for name in _MODULES if name.startswith(incomplete)]
+        rows = [row for rows in self._sort_rows().values() for row in rows if row.name.startswith(incomplete)]
         flags = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(CompletionItem(name, help=read_summary(name)) for name in names), *flags]
+        return [*(CompletionItem(row.name, help=row.summary) for row in rows), *flags]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section, names in _COMMANDS.items():
-            with formatter.section(section.value):
-                formatter.write_dl([(name, read_summary(name)) for name in names], col_spacing=4)
+        for section, rows in self._sort_rows().items():
+            if rows:
+                with formatter.section(section.value):
+                    formatter.write_dl([(row.name, row.summary) for row in rows], col_spacing=4)
 
     def main(self, *args: Any, **settings: Any) -> Any:
         if not args and "args" not in settings:
@@ -150,8 +128,9 @@ class _App(click.Group):
             error.message = _redden(error.message)  # type: ignore[misc]
             raise
         except KeyboardInterrupt:
-            resumable = str(ctx.invoked_subcommand).startswith(_RESUMABLE)
-            echo("stopped" + "; run the same command to resume" * resumable, err=True)
+            row = _find_row(str(ctx.invoked_subcommand))
+            resumes = row is not None and row.resumes
+            echo("stopped" + "; run the same command to resume" * resumes, err=True)
             # The exit status that shells use for a signal.
             sys.exit(128 + host.signal_number())
         except (OSError, RuntimeError) as error:

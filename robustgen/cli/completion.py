@@ -1,6 +1,6 @@
-"""Completion by shells, and summaries of commands, from a table: commands take longer to build.
+"""Completion by shells, from a table for each package of commands: commands take longer to build.
 
-`scripts/docs_reference.py` writes the table from the commands.
+`scripts/docs_reference.py` writes the tables from the commands.
 """
 
 import json
@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from robustgen.files.wings import CommandRow
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -56,27 +58,28 @@ def _describe(command: str, parameter: click.Parameter, words: dict[str, list[st
 
 
 @cache
-def _read_table() -> Any:
-    return json.loads((files("robustgen") / "cli" / "completion.json").read_text(encoding="utf-8"))
+def _read_table(package: str) -> Any:
+    """Return the table of the commands in a package; an empty one if it has none, like plug-ins."""
+    path = files(package) / "completion.json" if package else None
+    return json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else {"commands": {}}
 
 
-def read_summary(name: str) -> str:
-    """Return the first line of a command's help."""
-    summary: str = _read_table()["commands"][name]["help"]
-    return summary
-
-
-def restore_command(name: str, build: Callable[[], click.Command]) -> click.Command:
+def restore_command(row: CommandRow, build: Callable[[], click.Command]) -> click.Command:
     """Return a command with flags for completion only; `build` returns it whole."""
-    rows = _read_table()["commands"]
-    flags = [_restore_flag(build, **each) for each in rows[name]["flags"]]
+    table = _read_table(row.module.rpartition(".")[0])
+    return _restore(row.name, table, build) if row.name in table["commands"] else build()
+
+
+def _restore(name: str, table: Any, build: Callable[[], click.Command]) -> click.Command:
+    rows = table["commands"]
+    flags = [_restore_flag(build, table["words"], **each) for each in rows[name]["flags"]]
     inner = [each for each in rows if each.startswith(f"{name} ")]
     if not inner:
         return click.Command(name, params=flags, help=rows[name]["help"])
     group = click.Group(name, params=flags)
     for each in inner:
         own = each.removeprefix(f"{name} ")
-        group.add_command(restore_command(each, partial(_build_inner, build, own)), own)
+        group.add_command(_restore(each, table, partial(_build_inner, build, own)), own)
     return group
 
 
@@ -87,13 +90,17 @@ def _build_inner(build: Callable[[], click.Command], name: str) -> click.Command
 
 
 def _restore_flag(
-    build: Callable[[], click.Command], name: str, words: str | None = None, **attributes: Any
+    build: Callable[[], click.Command],
+    known: dict[str, list[str]],
+    name: str,
+    words: str | None = None,
+    **attributes: Any,
 ) -> click.Parameter:
     def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
         if words is None:
             return [CompletionItem(begun, type="file")]
         # The table does not know the words of plug-ins.
-        return complete_words(_read_table()["words"][words], begun) or next(
+        return complete_words(known[words], begun) or next(
             each.shell_complete(context, begun) for each in build().params if each.opts == parameter.opts
         )
 

@@ -169,7 +169,9 @@ def _show_plan(plan: "Plan") -> None:
     from robustgen.sets.dataset.estimate import estimate
 
     cost = estimate(plan, compare_presets=True)
-    echo(f"source   {plan.source.location}: {_describe_images(plan)}, {len(plan.refused)} refused")
+    # Damaged images are found when they are decoded.
+    refused = f", {len(plan.refused)} refused" if plan.refused else ""
+    echo(f"source   {plan.source.location}: {_describe_images(plan)}{refused}")
     for key in sorted(plan.refused)[:_MOST_NAMED]:
         echo(f"         {key!r}: {plan.refused[key]}")
     if len(plan.refused) > _MOST_NAMED:
@@ -191,9 +193,10 @@ def _show_plan(plan: "Plan") -> None:
     disk = f"{format_size(cost.disk)} of disk blocks"
     if cost.free is not None:
         disk += f", {format_size(cost.free)} are free"
+    whole = format_time(cost.starting + cost.seconds)
     uploads = "" if plan.store.is_local else " without uploads"
     echo(
-        f"about    {format_size(cost.size)} ({disk}), {format_time(cost.seconds)}{uploads} and "
+        f"about    {format_size(cost.size)} ({disk}), {whole}{uploads}, of these "
         f"{format_time(cost.starting)} to start (estimated from {judged})"
     )
     if cost.preset:

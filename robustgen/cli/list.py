@@ -41,6 +41,7 @@ def list_(options: Listing) -> None:
         echo_keys(open_source(options.keys, options=reading).keys())
         return
     from robustgen.display.text import format_json
+    from robustgen.files.wings import WINGS
     from robustgen.pixels.benchmarks.corruptions import FAMILIES
     from robustgen.sets.executors import EXECUTORS
     from robustgen.sets.formats import FORMATS
@@ -55,7 +56,7 @@ def list_(options: Listing) -> None:
         echo_text(_summarise(found))
     if not name:
         for problem in (
-            each for table in (FAMILIES, FORMATS, SOURCES, EXECUTORS) for each in table.problems()
+            each for table in (FAMILIES, FORMATS, SOURCES, EXECUTORS, WINGS) for each in table.problems()
         ):
             echo(problem, err=True)
     if name and name in FAMILIES:

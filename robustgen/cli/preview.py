@@ -33,6 +33,8 @@ _PAGES = (".html", ".htm")
         "video.preset",
     ),
     says={
+        "edition": "preparation and constants (robustgen list); imagenet@384 for another size; default "
+        "folder with --source, else imagenet",
         "perturbations": "draw these perturbations (robustgen list perturbations); default none",
         "difficulty": "draw perturbations at this difficulty of the noise sequences, 1 to 3; default none",
     },

@@ -50,6 +50,10 @@ def score(options: Scoring) -> None:
         compare_with=options.compare_with,
         dataset=opened,
     )
+    if any(path.suffix.lower() not in _PAGES for path in options.output):
+        from robustgen.lab.scores import score_charts
+
+        score_charts.choose_chart(report, options)
     failures = find_failures(report, options.fail_if)
     if options.plan:
         text = "\n".join(text_forms.describe_plan(report, options.plan))
@@ -62,13 +66,14 @@ def score(options: Scoring) -> None:
         text += "\n" + "".join(f"\n- {each}" for each in failures)
     echo_report(text, [*report.inputs, *report.all_notes])
     for path in options.output:
-        from robustgen.lab.scores import score_page
+        from robustgen.lab.scores import score_charts, score_page
 
         if path.suffix.lower() in _PAGES:
             size = score_page.write_page(report, path, report.folders, opened)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
-            score_page.plot(report, path)
+            for sentence in score_charts.plot(report, path, options):
+                echo(sentence, err=True)
     for failure in failures:
         echo(failure, err=True)
     sys.exit(1 if failures or report.unfinished else 0)

@@ -65,8 +65,8 @@ class Record:
         Part of the content of the files that depends on the whole set; empty if there is none. For files
         about the set, a digest of what they describe.
     values : mapping of str to list
-        Lists of JSON values by name: results of units that compute instead of writing files, and
-        ``used_bits`` of images with 16 bits.
+        Lists of JSON values by name: results of units that compute instead of writing files,
+        ``used_bits`` of images with 16 bits, and ``orientations`` of files with an EXIF tag.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)

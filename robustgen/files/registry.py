@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import cached_property, lru_cache
 from importlib import import_module
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from robustgen.errors import ArgumentError, name_error
 
@@ -67,6 +68,8 @@ class Registry(Mapping[str, AnyRow]):
 
     @cached_property
     def _entries(self) -> "list[EntryPoint]":
+        if f"[{self.group}]" not in _read_entry_points():
+            return []
         # A package may be on the path twice; each entry counts once.
         installed = _read_installed().select(group=self.group)
         found = {(_name_package(entry), entry.name): entry for entry in installed}
@@ -135,6 +138,13 @@ def load_row(name: str) -> Any:
 
 
 @lru_cache(maxsize=1)
+def _read_entry_points() -> str:
+    """Return the text of all files of entry points, in a tenth of the time of `importlib.metadata`."""
+    found = (path for folder in map(Path, sys.path) for path in folder.glob("*-info/entry_points.txt"))
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in found)
+
+
+@lru_cache(maxsize=1)
 def _read_installed() -> Any:
     # The import takes longer than most commands need to print their help.
     from importlib.metadata import entry_points
@@ -146,7 +156,7 @@ def _name_package(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
 
 
-# --- names of formats, kinds of source and kinds of set, and where in their packages the rows stand ---
+# --- names of formats and kinds of source, and where in their packages the rows stand -------------
 
 FORMAT_ROWS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -180,46 +190,3 @@ SOURCE_ROWS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
-
-
-class SetKind(NamedTuple):
-    """A kind of set.
-
-    Attributes
-    ----------
-    command : str
-        The command that creates a set and resumes its run.
-    choices, planner : str
-        In the package, the model of its settings and the function that turns these into its plan.
-    """
-
-    command: str
-    choices: str
-    planner: str
-
-
-SETS: Final[Mapping[str, SetKind]] = MappingProxyType(
-    {
-        "ImageNet-C": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
-        "ImageNet-C, mixed": SetKind("make-c", "settings.config:Config", "sets.dataset.plan:plan_c"),
-        "ImageNet-P": SetKind("make-p", "settings.config:Config", "sets.dataset.plan:plan_p"),
-        "AugMix": SetKind(
-            "make-augmix",
-            "related.settings:AugMixChoices",
-            "related.training_copies:plan_copies",
-        ),
-        "icons in the manner of Icons-50": SetKind(
-            "make-icons", "related.settings:IconChoices", "related.icons.icon_set:plan_icons"
-        ),
-        "CLAHE": SetKind(
-            "preprocess clahe", "related.settings:ClaheChoices", "related.cleaned_sets:plan_cleaning"
-        ),
-        "Denoising": SetKind(
-            "preprocess denoise", "related.settings:DenoiseChoices", "related.cleaned_sets:plan_cleaning"
-        ),
-        "Median filter": SetKind(
-            "preprocess median", "related.settings:MedianChoices", "related.cleaned_sets:plan_cleaning"
-        ),
-    }
-)
-"""Kinds of set by their name in `dataset.json`."""

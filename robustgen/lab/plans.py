@@ -7,10 +7,11 @@ from typing import Any
 
 from robustgen import __version__
 from robustgen.errors import ConfigError
-from robustgen.files.registry import SETS, load_row
+from robustgen.files.registry import load_row
 from robustgen.files.storage import locate
 from robustgen.files.text_files import parse_object
 from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.rows import find_set
 from robustgen.settings.fields import make_absolute
 from robustgen.settings.loading import check
 
@@ -23,12 +24,10 @@ def plan_again(title: str, choices: Mapping[str, Any], name: str) -> Plan:
     ConfigError, SourceError, OutputError
         The kind does not exist, or the settings are invalid here.
     """
-    if title not in SETS:
+    row = find_set(title)
+    if row is None:
         raise ConfigError(f"{name}: kind: sets of the kind {title!r} cannot be made from a plan")
-    row = SETS[title]
-    plan: Plan = load_row(f"robustgen.{row.planner}")(
-        check(load_row(f"robustgen.{row.choices}"), choices, name)
-    )
+    plan: Plan = load_row(row.planner)(check(load_row(row.choices), choices, name))
     return plan
 
 

@@ -5,6 +5,7 @@ of images file by file. `robustgen predict` reads the result like the original.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ from robustgen.pixels.benchmarks.kinds import TITLES, Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.related.settings import CLEANING_CHOICES, CleaningChoices
 from robustgen.sets.dataset.label_maps import describe_likely_maps
 from robustgen.sets.dataset.opening import CLEANED, open_set, read_manifest_of
@@ -118,6 +120,13 @@ class _SetImages(Items[VariantReader]):
     def load(self, key: str) -> VariantReader:
         """Return a function that reads one variant: an image that fails in one may be readable in others."""
         return lambda variant: self._sources[variant].load(key)
+
+    def find_tags(self, key: str, loaded: object) -> FileTags:
+        """Return orientation and colour profile of the files of `key`, which all variants share."""
+        for source in self._sources.values():
+            with suppress(ImageError):
+                return source.read_header(key)[2]
+        return NO_TAGS
 
     def size(self, key: str) -> int:
         """Return the bytes of the files of `key` in all variants; 0 if files contain many images."""

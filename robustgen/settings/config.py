@@ -302,6 +302,8 @@ class Config(Choices):
         description="repeat other files of the source in every variant, as hard links or copies, with "
         "format original; or none",
     )
+    orientation: Literal["stored", "upright"] | None = None
+    """pixels that detectors get of files with an EXIF orientation; default as their annotations fit"""
     video: Video = Video()
     """encoder settings of make-p; default as published"""
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(

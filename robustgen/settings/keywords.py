@@ -40,6 +40,7 @@ class ConfigKeys(TypedDict, total=False):
     format: str | None
     shard_size: int
     mirror: Literal["none"] | Literal["link", "copy"] | None
+    orientation: Literal["stored", "upright"] | None
     video: Mapping[str, Any]
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None
     motion_blur: Literal["exact", "imagemagick"]

@@ -56,6 +56,17 @@ class TableForm(Options):
     """form of the tables"""
 
 
+class ChartForm(Options):
+    """Form of the charts."""
+
+    chart: Annotated[Literal["curves", "dots"] | None, Flag(OUTPUT, usual=True)] = None
+    """curves of error against severity (default for C sets), or dots by corruption (default for P sets)"""
+    chart_width: Annotated[Literal["column", "page"], Flag(OUTPUT)] = "page"
+    """width of charts: column is 3.3 inches, page 6.9"""
+    chart_models: Annotated[tuple[str, ...], BeforeValidator(split_list), Flag(OUTPUT, "NAMES")] = ()
+    """models in the charts; default all, in curves the best seven"""
+
+
 class CellScoring(Options):
     """Scores of files for each corruption and severity."""
 
@@ -65,7 +76,7 @@ class CellScoring(Options):
     """bootstrap samples of images for 95 % intervals; 0 for none"""
 
 
-class Scoring(CellScoring):
+class Scoring(CellScoring, ChartForm):
     """Scores of predictions."""
 
     replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 1000

@@ -5,6 +5,8 @@ Each name loads on first use; PyTorch is imported only by objects that need it.
 
 from typing import TYPE_CHECKING, Any
 
+from robustgen.files.wings import list_public
+
 if TYPE_CHECKING:
     from robustgen.related.streams.torch_datasets import CccDataset as CccDataset
     from robustgen.related.streams.torch_datasets import StreamDataset as StreamDataset
@@ -21,17 +23,16 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.consistency",
-    "CccDataset": "robustgen.related.streams.torch_datasets",
     "Corrupt": "robustgen.torch.transform",
     "CorruptedDataset": "robustgen.torch.datasets",
     "PerturbedDataset": "robustgen.torch.datasets",
     "SeededDataset": "robustgen.torch.items",
     "SourceDataset": "robustgen.torch.datasets",
-    "StreamDataset": "robustgen.related.streams.torch_datasets",
     "UniformNoise": "robustgen.torch.uniform_noise",
     "VariantsDataset": "robustgen.torch.datasets",
     "jensen_shannon_loss": "robustgen.torch.consistency",
     "stability_loss": "robustgen.torch.consistency",
+    **list_public("robustgen.torch"),
 }
 
 __all__ = [*_PUBLIC]
@@ -42,7 +43,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'robustgen.torch' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_PUBLIC[name]), name)
+    module, _, attribute = _PUBLIC[name].partition(":")
+    return getattr(import_module(module), attribute or name)
 
 
 def __dir__() -> list[str]:

@@ -230,7 +230,28 @@ def open_corrupter(
     return Corrupter(recipe, resolve_quality(jpeg, edition), transform)
 
 
-class CorruptedDataset:
+class _MadeDataset:
+    """Map-style data set of variants of each item of `base`, item by item: ``(image, label)``."""
+
+    def __init__(self, base: MapStyle, key: Key, maker: Maker, variants: tuple[Variant, ...]) -> None:
+        self.base, self.key = base, resolve_keys(base, key)
+        self._maker, self._variants = maker, variants
+
+    def __len__(self) -> int:
+        return len(self.base) * len(self._variants)
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        position, number = divmod(range(len(self))[operator.index(index)], len(self._variants))
+        prepared, label = self._prepare(position)
+        return self._maker.finish(self._variants[number], prepared), label
+
+    def _prepare(self, position: int) -> tuple[Prepared, Any]:
+        """Return an item of `base`, prepared, and its label."""
+        image, label = split_pair(self.base[position], position)
+        return prepare_image(self._maker.recipe, self.key(position), image), label
+
+
+class CorruptedDataset(_MadeDataset):
     """A map-style data set of the images that `make-c` writes for one corruption and severity.
 
     An item is ``(image, label)``. Its pixels depend only on edition, seed, corruption, severity and key, not
@@ -278,17 +299,9 @@ class CorruptedDataset:
         jpeg: Quality = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base, self.key = base, resolve_keys(base, key)
-        self._corrupter = open_corrupter(edition, seed, jpeg, transform)
-        self.variant = find_variant(self._corrupter.recipe, corruption, severity)
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        position = range(len(self))[operator.index(index)]
-        image, label = split_pair(self.base[position], position)
-        return self._corrupter.make(self.variant, self.key(position), image), label
+        corrupter = open_corrupter(edition, seed, jpeg, transform)
+        self.variant = find_variant(corrupter.recipe, corruption, severity)
+        super().__init__(base, key, corrupter, (self.variant,))
 
 
 # --- ImageNet-P on the fly: the sequences that `make-p` writes, without the files ------------------
@@ -345,7 +358,7 @@ def _stack(frames: Iterable[Any]) -> Any:
     return torch.stack(each)
 
 
-class PerturbedDataset:
+class PerturbedDataset(_MadeDataset):
     """A map-style data set of the sequences that `make-p` writes for one perturbation and difficulty.
 
     An item is ``(frames, label)``, whose pixels depend on edition, seed, perturbation, difficulty and key.
@@ -383,23 +396,15 @@ class PerturbedDataset:
         video: VideoChoice = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base, self.key = base, resolve_keys(base, key)
-        self._perturber = open_perturber(edition, seed, video, transform)
-        self.variant = find_variant(self._perturber.recipe, perturbation, difficulty)
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        position = range(len(self))[operator.index(index)]
-        image, label = split_pair(self.base[position], position)
-        return self._perturber.make(self.variant, self.key(position), image), label
+        perturber = open_perturber(edition, seed, video, transform)
+        self.variant = find_variant(perturber.recipe, perturbation, difficulty)
+        super().__init__(base, key, perturber, (self.variant,))
 
 
 # --- all variants of each image on the fly ---------------------------------------------------------
 
 
-class VariantsDataset:
+class VariantsDataset(_MadeDataset):
     """A map-style data set of several variants of each image, image by image, each decoded and prepared once.
 
     Item ``i`` is ``(image, label)`` of the image ``i // len(variants)`` in the variant ``i % len(variants)``:
@@ -437,31 +442,25 @@ class VariantsDataset:
         video: VideoChoice = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base, self.key, self.variants = base, resolve_keys(base, key), tuple(variants)
+        self.variants = tuple(variants)
         if not self.variants:
             raise ArgumentError("variants must contain at least one")
         is_p = all(each == IMAGENET_P.variant(each.name, each.level) for each in self.variants)
-        self._maker: Maker = (
+        maker: Maker = (
             open_perturber(edition, seed, video, transform)
             if is_p
             else open_corrupter(edition, seed, jpeg, transform)
         )
         for each in self.variants:
-            find_variant(self._maker.recipe, each.name, each.level)
-        self._latest: tuple[int, Prepared, Any] | None = None
+            find_variant(maker.recipe, each.name, each.level)
+        super().__init__(base, key, maker, self.variants)
+        self._latest: tuple[int, tuple[Prepared, Any]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_latest": None}
 
-    def __len__(self) -> int:
-        return len(self.base) * len(self.variants)
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        position, number = divmod(range(len(self))[operator.index(index)], len(self.variants))
+    def _prepare(self, position: int) -> tuple[Prepared, Any]:
         latest = self._latest
         if latest is None or latest[0] != position:
-            image, label = split_pair(self.base[position], position)
-            latest = position, prepare_image(self._maker.recipe, self.key(position), image), label
-            self._latest = latest
-        _, prepared, label = latest
-        return self._maker.finish(self.variants[number], prepared), label
+            latest = self._latest = position, super()._prepare(position)
+        return latest[1]

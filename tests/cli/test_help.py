@@ -1,6 +1,8 @@
 """The help of commands: two examples at the end of each, which can be given as they stand."""
 
 import ast
+import inspect
+import json
 import os
 import re
 import shlex
@@ -14,9 +16,10 @@ from click.testing import CliRunner
 
 import robustgen
 from robustgen.cli import main
-from robustgen.related.streams.settings import SETTINGS
+from robustgen.files import wings
 from robustgen.sets.formats import FORMATS
-from tests.helpers import cli
+from robustgen.settings.fields import list_flags
+from tests.helpers import cli, put_photo
 
 
 def list_commands(group, before=""):
@@ -60,24 +63,23 @@ OTHERS = {
 }
 # Modules, or rooms, to the commands that print their messages; the longest name counts.
 _OF_SETS = "make-c make-p"
-_OF_SOURCES = f"{_OF_SETS} make-augmix config calibrate preview evaluate stream stream_ccc stream_measure"
-_OF_MODELS = "predict evaluate filter-a filter-o stream_measure"
-_PREPROCESS = "preprocess_clahe preprocess_denoise preprocess_median"
+_OF_SOURCES = f"{_OF_SETS} config calibrate preview evaluate"
 SPEAKERS = {
     "": " ".join(name.replace(" ", "_") for name in COMMANDS),
     "commands": _OF_SETS,
     "pixels/benchmarks": f"{_OF_SETS} evaluate preview calibrate",
     "cli/app": "",
+    "cli/rows": _OF_SETS,
     "cli/calibrate": "calibrate",
     "cli/finished": "compare",
     "cli/evaluate": "evaluate",
-    "cli/execution": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
+    "cli/execution": f"{_OF_SETS} run",
     "cli/warm": "fetch",
     "cli/preview": "preview",
     "cli/score": "score",
     "cli/flags": "",
     "cli/make": _OF_SETS,
-    "sets/dataset": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
+    "sets/dataset": f"{_OF_SETS} run",
     # evaluate has no --split, only --set split=NAME.
     "sets/dataset/selection": _OF_SOURCES.replace(" evaluate", ""),
     "sets/dataset/mirror": _OF_SETS,
@@ -88,12 +90,12 @@ SPEAKERS = {
     "lab/evaluation/detection": "evaluate",
     "lab/evaluation/detection/reading": "score-detection",
     "lab/evaluation/predictions": "score score-ood",
-    "lab/evaluation/store": "predict evaluate filter-a filter-o",
-    "sets/executors": f"{_OF_SETS} make-augmix make-icons {_PREPROCESS} run",
-    "sets/executors/jobs": f"{_OF_SETS} make-augmix make-icons evaluate {_PREPROCESS} run",
+    "lab/evaluation/store": "predict evaluate",
+    "sets/executors": f"{_OF_SETS} run",
+    "sets/executors/jobs": f"{_OF_SETS} evaluate run",
     "sets/executors/slurm": "make-c run",
     "files/registry": "list",
-    "files/set_files": f"make-c make-p make-augmix make-icons run {_PREPROCESS}",
+    "files/set_files": f"{_OF_SETS} run",
     "sets/formats": _OF_SETS,
     "pixels/imaging/third_party": "make-c evaluate preview calibrate warm",
     "lab/inspection/conformance": "",
@@ -104,31 +106,22 @@ SPEAKERS = {
     "lab/inspection/preview": "preview",
     "lab/inspection/verify": "verify",
     "lab/inspection/verify_contents": "verify",
-    "lab/models": _OF_MODELS,
-    "lab/models/base": "predict evaluate stream_measure",
-    "related/cli/filtration": "filter-a filter-o",
-    "related/cli/streams": "stream",
-    "related/settings": "make-augmix make-icons make-subtypes filter-a filter-o",
-    "related/training_copies": "make-augmix",
-    "related/cleaned_sets": _PREPROCESS,
-    "related/filtration": "filter-a filter-o",
-    "related/icons": "make-icons",
-    "related/streams/measuring": "stream_measure",
-    "related/subtypes": "make-subtypes",
+    "lab/models": "predict evaluate",
+    "lab/models/base": "predict evaluate",
     "lab/scores": "score evaluate",
     "lab/scores/detection": "score-detection",
     "lab/scores/result_grid": "score-segmentation",
     "lab/scores/segmentation": "score-segmentation",
     "lab/scores/scoreboard": "score",
     "lab/scores/text_forms": "score",
+    "lab/scores/score_charts": "score",
     "lab/scores/score_page": "score",
     "settings": _OF_SOURCES,
     "settings/inspecting": "preview",
     "settings/models": "evaluate",
-    "related/streams/settings": "stream",
     "sets/sources": _OF_SOURCES,
     "sets/sources/labels": f"{_OF_SOURCES} list",
-    "sets/sources/trees": f"{_OF_SOURCES} list filter-a filter-o make-icons {_PREPROCESS}",
+    "sets/sources/trees": f"{_OF_SOURCES} list",
 }
 
 
@@ -148,22 +141,36 @@ def flags_of(name):
     return {flag for each in COMMANDS[name].params for flag in (*each.opts, *each.secondary_opts)}
 
 
-def test_messages_name_only_flags_of_the_commands_that_print_them():
-    """A flag of another command follows its name: "predict --save"."""
+def find_strange_flags(speakers, modules):
+    """Flags in the messages of `modules` that the commands which print them do not have.
+
+    A flag of another command follows its name: "predict --save".
+    """
     root, unknown = Path(robustgen.__file__).parent, set()
     words = re.compile(rf"(?:(?<![\w-])({'|'.join(COMMANDS)}) )?(?<![\w-])(--[a-z][a-z-]*[a-z])")
-    for path in root.rglob("*.py"):
+    for path in modules:
         module = path.relative_to(root).with_suffix("").as_posix().removesuffix("/__init__")
         speaker = max(
-            (each for each in SPEAKERS if f"{module}/".startswith(f"{each}/" * bool(each))), key=len
+            (each for each in speakers if f"{module}/".startswith(f"{each}/" * bool(each))), key=len
         )
-        printed = [each.replace("_", " ") for each in SPEAKERS[speaker].split()]
+        printed = [each.replace("_", " ") for each in speakers[speaker].split()]
         for text in list_messages(path):
             for other, flag in words.findall(text):
                 lacking = [name for name in ([other] if other else printed) if flag not in flags_of(name)]
                 if flag not in OTHERS | {"--help", "--help-all"} and lacking:
                     unknown.add(f"{module}: {flag}, not of {', '.join(lacking)}")
-    assert "\n".join(sorted(unknown)) == ""
+    return sorted(unknown)
+
+
+def list_modules(*wings):
+    """The modules of the package, or of some of its wings."""
+    root = Path(robustgen.__file__).parent
+    return [each for each in root.rglob("*.py") if not wings or each.relative_to(root).parts[0] in wings]
+
+
+def test_messages_name_only_flags_of_the_commands_that_print_them():
+    own = [each for each in list_modules() if each not in list_modules(*wings.OWN)]
+    assert find_strange_flags(SPEAKERS, own) == []
 
 
 # --- sentences -----------------------------------------------------------------------------------
@@ -180,13 +187,54 @@ def test_examples_do_what_the_defaults_do_not(name):
             assert defaults.get(flag) != value, example
 
 
+# Where a command has a default of its own.
+OWN_DEFAULTS = {
+    **{("preview", key): {"none", "folder"} for key in ("edition", "perturbations", "difficulty")},
+    **{("evaluate", key): {"none"} for key in ("perturbations", "difficulty")},
+    ("stream", "severities"): {"5"},
+    ("stream measure", "grid"): {"0"},
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_defaults_in_the_help_are_those_of_the_models(name):
+    callback = COMMANDS[name].callback
+    models = inspect.get_annotations(inspect.unwrap(callback)) if callback else {}
+    for option in COMMANDS[name].params:
+        model, _, key = option.name.partition("__")
+        fields = {key: field for key, field, _ in list_flags(models[model])} if model in models else {}
+        default = fields[key].get_default() if key in fields else None
+        shown = re.search(r"default ([^\s;,]+?)\.?(?=[\s;,]|$)", getattr(option, "help", None) or "")
+        if shown and isinstance(default, str | int | float) and not isinstance(default, bool):
+            # Sets are named after their benchmark.
+            usual = {str(default), str(default).replace("{kind}", name.removeprefix("make-"))}
+            assert shown[1] in OWN_DEFAULTS.get((name, key), usual), f"{name} --{key}"
+
+
+def test_a_stream_and_a_preview_have_the_defaults_that_their_help_names(photos, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for setting, severities in (("continual", {5}), ("gradual", {1, 2, 3, 4, 5})):
+        flags = ("--corruptions", "fog,snow", "--setting", setting, "--output", f"{setting}.jsonl")
+        cli("stream", "--source", photos, *flags)
+        rows = map(json.loads, Path(f"{setting}.jsonl").read_text().splitlines())
+        assert {row["severity"] for row in rows} == severities
+    image = put_photo(tmp_path / "cat" / "a.png", 300, 400)
+    sheets = [
+        cli("preview", image, "--corruptions", "contrast", *flags, "--output", f"{number}.png")
+        and Path(f"{number}.png").read_bytes()
+        for number, flags in enumerate([(), ("--edition", "imagenet"), ("--edition", "folder")])
+    ]
+    assert sheets[0] == sheets[1] != sheets[2]
+
+
 def test_help_marks_required_flags_and_cuts_no_summary():
     assert re.search(
         r"--output DIR +Folder or URL; one subfolder per model. Required.", cli("predict", "--help").stdout
     )
     assert "score [OPTIONS] PREDICTIONS..." in cli("score", "--help").stdout
-    for name in ("stream", "preprocess"):
-        assert "..." not in cli(name, "--help").stdout.partition("Commands:")[2]
+    for name, command in COMMANDS.items():
+        if isinstance(command, click.Group):
+            assert "..." not in cli(*name.split(), "--help").stdout.partition("Commands:")[2]
 
 
 def test_help_lists_values_and_no_page_of_the_docs():
@@ -196,8 +244,6 @@ def test_help_lists_values_and_no_page_of_the_docs():
     assert all(
         re.search(rf"\b{each}\b", told.partition("formats): ")[2].partition("default")[0]) for each in FORMATS
     )
-    told = " ".join(cli("stream", "--help").stdout.split()).replace("- ", "-")
-    assert all(re.search(rf"[ ,]{each}[ ,]", told) for each in (*SETTINGS, "csid"))
 
 
 def test_a_flag_means_one_thing():
@@ -268,11 +314,14 @@ def test_no_help_loads_a_heavy_library():
         ("score --format ", ["plain,table", "plain,latex"]),
         ("evaluate --labels pla", ["file,pla"]),
         ("verify pla", ["file,pla"]),
-        ("preprocess cla", ["plain,clahe"]),
-        ("preprocess clahe --over", ["plain,--overwrite"]),
     ],
 )
 def test_help_and_completion_build_no_model(words, shown):
+    check_without_models(words, shown)
+
+
+def check_without_models(words, shown):
+    """Hold help and completion of `words` to what they show, without pydantic."""
     variables = {
         "_ROBUSTGEN_COMPLETE": "bash_complete",
         "COMP_WORDS": f"robustgen {words}",

@@ -1,4 +1,4 @@
-"""Cleaning: `predict --clean-input`, and `preprocess` of every layout."""
+"""`preprocess` of every layout."""
 
 import json
 import shutil
@@ -7,61 +7,28 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from robustgen.errors import ConfigError
-from robustgen.lab.models import preprocessing
 from robustgen.pixels.imaging.cleaning import Clahe, Denoise, Median, clahe
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.opening import open_set
-from tests.digits import PLAIN, put_folder
-from tests.helpers import cifar_folder, cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo, tree
-
-IMAGES = 30
-CLEANED = ("--clean-input", "clahe")
-FEW = ("--corruptions", "gaussian_noise,fog", "--severities", "1,3", "--jobs", "1")
-
-
-# --- predicting ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def set_c(tmp_path_factory):
-    root = tmp_path_factory.mktemp("set")
-    source = put_folder(root / "digits", IMAGES)
-    cli("make-c", "--source", source, "--output", root / "c", "--set", "constants_for=32", *FEW)
-    return root / "c"
-
-
-def predict(dataset, model, output, *flags):
-    cli("predict", dataset, "--model", model, "--output", output, *PLAIN, *flags)
-    with np.load(output / "digits" / "fog" / "3.npz") as archive:
-        return dict(archive)
-
-
-def test_the_model_sees_equalised_images(set_c, model, tmp_path):
-    plain, equalised = (predict(set_c, model, tmp_path / str(f), *f) for f in ((), CLEANED))
-    assert np.abs(plain["logits"] - equalised["logits"]).max() > 0.1
-    # The same as predicting what was equalised beforehand and stored without loss.
-    for path in set_c.rglob("*.JPEG"):
-        target = tmp_path / "stored" / path.relative_to(set_c)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(clahe(pixels_of(path))).save(target, "PNG")
-    stored = predict(tmp_path / "stored", model, tmp_path / "p")
-    np.testing.assert_array_equal(stored["logits"], equalised["logits"])
-    assert list(stored["keys"]) == list(equalised["keys"])
-
-
-def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
-    predict(set_c, model, tmp_path / "with", *CLEANED)
-    settings = json.loads((tmp_path / "with" / "digits" / "predictions.json").read_text())
-    assert settings["preprocessing"]["clean_input"] == {"clahe": {"clip_limit": 2.0, "tiles": 8}}
-    error = cli_error("predict", set_c, "--model", model, "--output", tmp_path / "with", *PLAIN)
-    assert "created with different settings: preprocessing." in error
-    predict(set_c, model, tmp_path / "without")
-    # Predictions from before there was CLAHE can be continued.
-    assert (
-        "clean_input"
-        not in json.loads((tmp_path / "without" / "digits" / "predictions.json").read_text())["preprocessing"]
-    )
+from tests.digits import PLAIN
+from tests.helpers import (
+    cifar_folder,
+    cli,
+    cli_error,
+    errors_of,
+    make_c,
+    photo,
+    pictures,
+    pixels_of,
+    put_photo,
+    tree,
+)
+from tests.lab.inspection.test_report import report
+from tests.lab.models.test_preprocessing import FEW, IMAGES, predict
+from tests.sets.dataset.test_descriptions import names_in
+from tests.sets.dataset.test_detection import LINK
+from tests.sets.formats.test_shards import FORMATS
+from tests.sets.sources.test_published import make_medmnist
 
 
 @pytest.mark.parametrize("cleaning", [Denoise(), Median()])
@@ -93,63 +60,6 @@ def test_a_set_is_cleaned_as_predict_does_it(set_c, model, cleaning, tmp_path):
         assert f"{tmp_path}/{other}/digits: {cleaning.title}" in told.replace("\n", " ")
     told = cli("score", "--partial", tmp_path / "stored", tmp_path / "asked").output
     assert "the inputs of the models differ" not in told
-
-
-def load(path, **own):
-    return preprocessing.load_preprocessing(path and str(path), own, "imagenet")
-
-
-def test_sequences_are_equalised_frame_by_frame():
-    frames = np.stack([photo(32, 32, seed) for seed in range(3)])
-    prepared = load(None, clean_input="clahe", input_size="16").prepare(frames)
-    assert prepared.shape == (3, 16, 16, 3)
-    np.testing.assert_array_equal(prepared[1], load(None, input_size="16").resize(clahe(frames[1])))
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("clean_input: clahe", Clahe(2.0, 8)),
-        ("clean_input: {clahe: {tiles: 4}}", Clahe(2.0, 4)),
-        ("clean_input: {clahe: {clip_limit: 3, tiles: 2}}", Clahe(3.0, 2)),
-        ("clean_input: {denoise: {patch: 7}}", Denoise(7, 6, 0.6)),
-        ("clean_input: median", Median(3)),
-        ("clean_input: none", None),
-        ("", None),
-    ],
-)
-def test_the_yaml_key_and_the_flag_that_wins_over_it(tmp_path, text, expected):
-    (tmp_path / "p.yaml").write_text(text)
-    assert load(tmp_path / "p.yaml").clean_input == expected
-    assert load(tmp_path / "p.yaml", clean_input="none").clean_input is None
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (
-            "clean_input: 2",
-            "clean_input: must be clahe, denoise, median, none, or a mapping of one of them, not 2",
-        ),
-        ("clean_input: {clahe: {}, median: {}}", "clean_input: must be one of clahe, denoise, median"),
-        ("clean_input: {}", "clean_input: must be one of clahe, denoise, median"),
-        ("clean_input: {median: {size: 4}}", "clean_input.median.size: must be odd, not 4"),
-        (
-            "clean_input: {clahe: {tiles: 65}}",
-            "clean_input.clahe.tiles: must be less than or equal to 64, not 65",
-        ),
-        ("clean_input: {clahe: {tiles: 2.5}}", "clean_input.clahe.tiles: must be a valid integer, not 2.5"),
-        (
-            "clean_input: {clahe: {clip_limt: 1}}",
-            "clean_input.clahe: unknown key 'clip_limt' (did you mean 'clip_limit'?)",
-        ),
-    ],
-)
-def test_wrong_yaml(tmp_path, text, says):
-    (tmp_path / "p.yaml").write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        load(tmp_path / "p.yaml")
-    assert str(caught.value) == f"{tmp_path / 'p.yaml'}:1: {says}"
 
 
 # --- whole sets ----------------------------------------------------------------------------------
@@ -330,3 +240,45 @@ def test_frames_are_images_like_others(photos, tmp_path):
     key = before.keys_of(variant)[0]
     equalised = [clahe(frame) for frame in before.load(variant, key)]
     np.testing.assert_array_equal(after.load(variant, key), equalised)
+
+
+# --- sets of other wings' tests --------------------------------------------------------------------
+
+
+def test_a_set_that_went_through_clahe_says_so(set_c, tmp_path):
+    cli("preprocess", "clahe", set_c, tmp_path / "equal", "--clip-limit", "3", "--jobs", "1")
+    page = report(tmp_path / "equal")
+    assert "CLAHE, clip limit 3.0, tiles 8" in page.text
+    assert "not recorded" not in page.text
+
+
+def test_equalised_archives_keep_all_labels(tmp_path, chest):
+    make_medmnist(chest[0], tmp_path / "out", "--corruptions", "medmnist-c:pixelate", "--severities", "1")
+    cli("preprocess", "clahe", tmp_path / "out", tmp_path / "equal", "--jobs", "1")
+    for name in ("clean.npz", "pixelate.npz"):
+        before, after = (np.load(tmp_path / folder / name) for folder in ("out", "equal"))
+        assert (before["test_labels"] == after["test_labels"]).all() and after["test_labels"].shape == (3, 14)
+        assert before["test_images"].shape == after["test_images"].shape == (3, 224, 224)
+
+
+def test_a_set_whose_classes_are_at_the_root_is_one_config(photos, tmp_path, load):
+    cli("preprocess", "clahe", photos, tmp_path / "out")
+    assert names_in(tmp_path / "out") == ["default"]
+    found = load(tmp_path / "out")
+    assert sorted(found["label"]) == [0, 0, 0, 1, 1]
+    assert cli("verify", tmp_path / "out").output
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_shards_stay_shards(sets, tmp_path, form):
+    cli("preprocess", "clahe", sets / form, tmp_path / "clahe")
+    equalised = open_set(tmp_path / "clahe", ["dog", "cat"])
+    assert equalised.format == form and equalised.labels(equalised.variants[0]).tolist() == [1, 1, 1, 0, 0]
+    cli("preprocess", "clahe", sets / "jpeg", tmp_path / "files")
+    assert "identical" in cli("compare", tmp_path / "files", tmp_path / "clahe").output
+
+
+def test_maps_of_labels_are_not_cleaned(cityscapes, tmp_path):
+    make_c(cityscapes, tmp_path / "out", "--subset", "leftImg8bit/*", *LINK)
+    cli("preprocess", "clahe", tmp_path / "out", tmp_path / "clahe")
+    assert not (tmp_path / "clahe" / "contrast" / "2" / "gtFine").exists()

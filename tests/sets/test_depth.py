@@ -204,10 +204,6 @@ def test_list_names_what_cannot_be_made():
     assert "it needs the video of xy_motion_blur" in cli_error("list", "3dcc:bit_error")
 
 
-def test_the_depth_of_augmix_is_another_one(source, tmp_path):
-    cli("make-augmix", "--source", source, "--output", tmp_path / "out", "--depth", "2", "--jobs", "1")
-
-
 def test_preview_takes_depth_with_a_source(source, maps, tmp_path):
     flags = ("--corruptions", "3dcc", *with_depth(maps / "npy"), "--output", tmp_path / "a.png", "--no-show")
     cli("preview", "--source", source, "--edition", "imagenet", *flags)

@@ -1,4 +1,4 @@
-"""The loops of docs/use/pytorch.md and docs/use/streams.md run as they stand, as the commands do."""
+"""The loops of docs/use/pytorch.md run as they stand, as the commands do."""
 
 import re
 from pathlib import Path
@@ -97,15 +97,3 @@ def test_the_loop_of_training_with_noise_runs(torch):
     run(code("Training with noise"), {"num_workers=4": "num_workers=0", "range(5)": "range(2)"})
     before, after = (torch.load(name, weights_only=False) for name in ("model.pt", "stable.pt"))
     assert not torch.equal(before[2].weight, after[2].weight)
-
-
-def test_the_loop_over_a_stream_gets_its_images_in_order(torch):
-    from torchvision.transforms.v2 import PILToTensor
-
-    flags = ("--setting", "gradual", "--corruptions", "fog", "--output", "continual.jsonl")
-    cli("stream", "--source", "val", *flags)
-    seen = []
-    changes = {"num_workers=8": "num_workers=0"}
-    names = run(code("Playing", "streams.md"), changes, preprocess=PILToTensor(), adapt=seen.append)
-    assert torch.equal(torch.cat(seen), torch.stack([image for image, _ in names["dataset"]]))
-    assert [names["dataset"].variant(index).level for index in range(0, 36, 4)] == [1, 2, 3, 4, 5, 4, 3, 2, 1]

@@ -42,7 +42,7 @@ from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.unit_jobs import describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_orientations, describe_used_bits
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
@@ -150,7 +150,10 @@ def evaluate(
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     dark = describe_used_bits(run.used_bits, len(plan.keys))
-    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *dark)
+    tagged = describe_orientations(
+        run.orientations.values(), len(plan.keys), "models get the pixels as stored"
+    )
+    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *dark, *tagged)
     seconds = time.monotonic() - started
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
@@ -250,6 +253,7 @@ class _EvaluationRun:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
         self._workers = plan.jobs or count_cores()
         self.complaints, self.used_bits = list[Complaint](), dict[str, int | None]()
+        self.orientations = dict[str, int]()
         self._meter: Meter | None = None
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
         some = min(count, len(plan.variants))
@@ -338,6 +342,7 @@ class _EvaluationRun:
         keys = self._units[name].keys
         images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
         self.used_bits |= {key: rendered[key].used_bits for key in keys}
+        self.orientations |= {key: rendered[key].orientation for key in keys}
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):
                 raise OutputError(

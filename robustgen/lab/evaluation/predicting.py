@@ -23,7 +23,7 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.base import Classifier, is_finite
+from robustgen.lab.models.base import Classifier, is_finite, name_class_flag
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
@@ -141,7 +141,7 @@ class Predictor:
             raise SourceError(
                 f"{root}: labels {labels.min()} to {labels.max()} are out of range for the "
                 f"{self.classes} classes of {self.classifier.model.name}: list the classes, in the order of "
-                "the model's outputs, with --classes"
+                f"the model's outputs, with {name_class_flag(self.classes)}"
             )
 
 

@@ -10,6 +10,7 @@ from robustgen.files.storage.host import keep_freed_memory
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
+from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.unit_jobs import rotate_variants
@@ -35,6 +36,8 @@ class Rendered(NamedTuple):
         Warnings of its decoder.
     used_bits : int or None
         Bits that the source image uses, if it has 16.
+    orientation : int
+        Its EXIF orientation; 0 if it has none.
     """
 
     key: str
@@ -43,6 +46,7 @@ class Rendered(NamedTuple):
     identity: str
     complaints: tuple[Complaint, ...] = ()
     used_bits: int | None = None
+    orientation: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class Rendering:
             dict[str, Any](),
         )
         used_bits: int | None = None
+        tags = NO_TAGS
         prepared, identity, found = None, "", list[Complaint]()
         for variant in rotate_variants(self.variants, self.turn):
             try:
@@ -96,6 +101,7 @@ class Rendering:
                     with collect_complaints() as found:
                         loaded, identity = self.source.read(key)
                     used_bits = find_used_bits(loaded)
+                    tags = self.source.find_tags(key, loaded)
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
                 read = self.writer.encoder.as_read(variant, key, made)
@@ -108,7 +114,7 @@ class Rendering:
                 if prepared is None:
                     failures = {each.folder: failures[variant.folder] for each in self.variants}
                     break
-        return Rendered(key, pixels, failures, identity, tuple(found), used_bits)
+        return Rendered(key, pixels, failures, identity, tuple(found), used_bits, tags.orientation)
 
 
 def render_images(

@@ -1,13 +1,24 @@
 """Results of `robustgen calibrate` as text, JSON, CSV, a chart, and a YAML config for make-c."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from robustgen.display.charts import COLOURS, draw_chart
-from robustgen.display.text import Cell, Table, as_csv, escape, format_count, format_json, format_tables
+from robustgen.display.charts import WIDTHS, Point, draw_chart, draw_lines, list_below, measure_panels
+from robustgen.display.text import (
+    Cell,
+    Table,
+    as_csv,
+    escape,
+    format_count,
+    format_json,
+    format_name,
+    format_tables,
+)
 from robustgen.lab.inspection.matching import TOLERANCE, Match, Proposal
 from robustgen.lab.inspection.strengths import MeasuredStrengths, Strength
+from robustgen.metrics.bootstrap import NORMAL_QUANTILE
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 
 _RULE = "the 2018 draft's rule: about 0.9 at severity 1, for most corruptions about 0.5 at severity 5"
@@ -132,22 +143,34 @@ def plot_strengths(calibration: MeasuredStrengths, path: Path) -> None:
     OutputError
         The file cannot be written.
     """
-    draw_chart(path, lambda figure: _draw_strengths(figure, calibration))
+    width, count = WIDTHS["page"], len(CATEGORIES)
+    members = {category: _list_lines(calibration, category) for category in CATEGORIES}
+    levels = sorted({each.variant.level for each in calibration.strengths})
+    known = {levels.index(level): value for level, value in ((1, 0.9), (5, 0.5)) if level in levels}
+    places, values = [*known], [*known.values()]
+    size = width, measure_panels(count, width, max(map(len, members.values())))
+
+    def draw(figure: Any) -> None:
+        panels = figure.subplots(1, count, sharey=True)
+        for axes, (category, lines) in zip(panels, members.items(), strict=True):
+            handles = draw_lines(axes, [*lines.values()])
+            # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
+            axes.plot(places, values, "+", color="grey", markersize=8, markeredgewidth=0.8)
+            axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02))
+            axes.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
+            if lines:
+                list_below(axes, handles, [*map(format_name, lines)])
+        panels[0].set_ylabel("MS-SSIM to the clean image\nwith 95 % intervals")
+
+    draw_chart(path, size, draw)
 
 
-def _draw_strengths(figure: Any, calibration: MeasuredStrengths) -> None:
-    panels = figure.subplots(1, len(CATEGORIES), sharey=True)
-    for axes, category in zip(panels, CATEGORIES, strict=True):
-        members = [each for each in calibration.strengths if each.category == category]
-        for i, name in enumerate(dict.fromkeys(each.variant.name for each in members)):
-            points = [(each.variant.level, each.mean) for each in members if each.variant.name == name]
-            look = {"color": COLOURS[i % len(COLOURS)], "marker": "o", "markersize": 4}
-            axes.plot(*zip(*points, strict=True), label=name.replace("_", " "), **look)
-        # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
-        for level, wanted in ((1, 0.9), (5, 0.5)):
-            axes.plot(level, wanted, "x", color="grey", markersize=9)
-        axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02), xticks=range(1, 6))
-        axes.grid(alpha=0.3)
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(frameon=False, fontsize=8, loc="lower left")
-    panels[0].set_ylabel("MS-SSIM to the clean image")
+def _list_lines(calibration: MeasuredStrengths, category: str) -> dict[str, list[Point]]:
+    """Return the mean strengths of the corruptions of a category, with intervals over the images."""
+    found: dict[str, list[Point]] = {}
+    for each in calibration.strengths:
+        if each.category == category:
+            half = NORMAL_QUANTILE * each.std / math.sqrt(max(1, calibration.images - 1))
+            ends = (each.mean - half, min(1, each.mean + half))
+            found.setdefault(each.variant.name, []).append(Point(each.mean, ends))
+    return found

@@ -289,9 +289,10 @@ def _compare_image(
             if image is None:
                 # The run that created the set has counted the warnings of decoders.
                 with collect_complaints():
-                    image = plan.recipe.prepare(plan.source.open(key))
+                    loaded = plan.source.open(key)
+                tags, image = plan.source.find_tags(key, loaded), plan.recipe.prepare(loaded)
             pixels = plan.recipe.make(variant, key, image, shared)
-            for encoded in plan.writer.encoder.encode(variant, key, pixels):
+            for encoded in plan.writer.encoder.encode_with_tags(variant, key, pixels, tags):
                 # The checksums report files that cannot be read.
                 with suppress(OSError, ValueError):
                     path, is_same = plan.writer.find_output(store, variant, index, key, encoded)

@@ -274,9 +274,14 @@ class Classifier:
         if count not in (None, classes):
             raise ConfigError(
                 f"{root} has {count} classes, {own}: list these, in the order of the model's outputs, with "
-                "--classes"
+                f"{name_class_flag(classes)}"
             )
         return classes
+
+
+def name_class_flag(outputs: int) -> str:
+    """Return the flag that lists the classes of a model with so many outputs."""
+    return "--classes FILE" + ", or --classes imagenet for its thousand classes" * (outputs == 1000)
 
 
 def _as_logits(outputs: NDArray[Any]) -> NDArray[np.float64]:

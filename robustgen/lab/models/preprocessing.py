@@ -3,7 +3,7 @@
 mean: [0.485, 0.456, 0.406]     # the model input is (pixel_scale * pixel - mean) / std, pixels from 0 to 255
 std: [0.229, 0.224, 0.225]
 input_size: 224                 # or [height, width]; images of another size are resized
-classes: wnids.txt              # class folders in the order of the model's outputs; or imagenet, or a list
+classes: imagenet               # or a list of class folders in the order of the outputs, or its FILE
 
 `settings.models.InputKeys` describes all keys.
 """

@@ -46,6 +46,8 @@ class FamilyMean:
     family, title : str
     names : tuple of str
         The corruptions in the means, which all models have.
+    levels : tuple of float
+        The severities that errors are averaged over.
     whole : bool
         Whether these are all corruptions in the family's mean at one scale.
     errors : tuple of dict
@@ -63,6 +65,7 @@ class FamilyMean:
     family: str
     title: str
     names: tuple[str, ...]
+    levels: tuple[float, ...]
     whole: bool
     errors: tuple[dict[str, float], ...]
     reference: str
@@ -120,6 +123,7 @@ def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], editi
                 family.name,
                 family.title,
                 names,
+                tuple(levels),
                 names in sets,
                 errors,
                 family.reference,

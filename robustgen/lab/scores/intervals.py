@@ -142,6 +142,13 @@ class Resampling:
         """Return the interval of a value of the model with index `index`; None if it has none."""
         return self._intervals[index].get(Column(measure, name))
 
+    def mean_interval(self, index: int, folders: Sequence[str]) -> Interval:
+        """Return the interval of a model's mean error on some variants."""
+        columns = self._replicates[index]
+        rows = np.mean([columns[Column("", folder)] for folder in folders], axis=0)
+        low, high = self._find_ends(rows, 1.0)
+        return Interval(max(0.0, float(low)), min(1.0, float(high)))
+
     def pairs(self, measure: Measure) -> NDArray[np.float64] | None:
         """Return the intervals of the differences between the means of all models: (models, models, 2).
 

@@ -12,7 +12,7 @@ from robustgen.lab.scores.family_means import FamilyMean, compute_family_means
 from robustgen.lab.scores.intervals import Difference, Interval, Resampling
 from robustgen.lab.scores.measures import Baseline, Measure, PublishedModel, make_measures
 from robustgen.lab.scores.results import ModelScores
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, IMAGENET_C, Benchmark, Kind
 from robustgen.settings.scoring import Threshold
 
 
@@ -111,6 +111,15 @@ class Report:
     def interval(self, index: int, measure: str, name: str) -> Interval | None:
         """Return the interval of a value of the model with index `index`; None if it has none."""
         return self.resampling.interval(index, measure, name) if self.resampling else None
+
+    def family_interval(self, index: int, place: int, name: str = "") -> Interval | None:
+        """Return the interval of a model's mean error on a family, or on one of its corruptions."""
+        if not self.resampling:
+            return None
+        family = self.families[place]
+        names = [name] if name else family.names
+        folders = [IMAGENET_C.variant(each, level).folder for each in names for level in family.levels]
+        return self.resampling.mean_interval(index, folders)
 
     def differences(self) -> list[Difference]:
         """Return the differences of the means of all other models from those of the first."""

@@ -226,7 +226,7 @@ class Corruption(Operation):
             A plug-in did not return an image of the same shape, or ended the program; or `given` is missing,
             or does not fit the image.
         """
-        if self.function.__module__.startswith("robustgen."):
+        if self.function.__module__.split(".")[0] == "robustgen":
             return self.function(image, parameters, rng, *self._list_more(image, shared, given))
         seen = np.asarray(image).view()
         seen.flags.writeable = False
@@ -484,7 +484,7 @@ def corruption(
 
     def register(function: Function) -> Function:
         name = function.__name__
-        if not family.qualified and not function.__module__.startswith("robustgen."):
+        if not family.qualified and function.__module__.split(".")[0] != "robustgen":
             raise ArgumentError(f"{name} needs its own family: corruption(..., family=Family(...))")
         if category not in CATEGORIES:
             raise UnknownNameError(f"category of {name}", category, CATEGORIES)

@@ -15,7 +15,9 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, TiffImagePlugin
+from PIL.Image import Transpose
 from PIL.JpegImagePlugin import JpegImageFile
+from PIL.TiffImagePlugin import TiffImageFile
 
 from robustgen.errors import (
     ArgumentError,
@@ -26,6 +28,7 @@ from robustgen.errors import (
 )
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.file_tags import NO_TAGS, ORIENTATION, FileTags, read_tags
 from robustgen.pixels.imaging.jpeg import Libjpeg, capture_native_messages, read_by_ijg
 
 Location = str | os.PathLike[str]
@@ -50,6 +53,17 @@ Levels = tuple[float, float]
 _WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
 # No text chunk of a file has a key that is no text.
 _USED_BITS: Final = (16, 8)
+_TAGS: Final = (ORIENTATION, 0)
+# Orientation to what undoes it.
+_BACK: Final = {
+    2: Transpose.FLIP_LEFT_RIGHT,
+    3: Transpose.ROTATE_180,
+    4: Transpose.FLIP_TOP_BOTTOM,
+    5: Transpose.TRANSPOSE,
+    6: Transpose.ROTATE_90,
+    7: Transpose.TRANSVERSE,
+    8: Transpose.ROTATE_270,
+}
 # A set of 12 bits is the most common one that is stored in 16.
 FEW_BITS: Final = 12
 
@@ -109,6 +123,11 @@ def find_used_bits(image: object) -> int | None:
     return image.info.get(_USED_BITS) if isinstance(image, Image.Image) else None
 
 
+def find_tags(image: object) -> FileTags:
+    """Return orientation and colour profile of the file that an image was decoded from, if it has any."""
+    return image.info.get(_TAGS, NO_TAGS) if isinstance(image, Image.Image) else NO_TAGS
+
+
 def warn_if_dark(image: object) -> bool:
     """Warn of a decoded 16-bit file whose values have so few bits that it comes out dark; return if so."""
     return _warn_of_few_bits(find_used_bits(image))
@@ -127,7 +146,29 @@ def _warn_of_few_bits(bits: int | None) -> bool:
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
     """Return width and height from the header of an image file; raise an ImageError like `decode`."""
     with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
-        return image.size
+        return _size_as_stored(image)
+
+
+def read_header(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int, FileTags]:
+    """Return width and height of the stored pixels, orientation and colour profile of an image file.
+
+    Raises
+    ------
+    ImageError
+        As for `decode`.
+    """
+    with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:
+        if image.format == "PNG":
+            # EXIF data may follow the pixels.
+            image.load()
+        return *_size_as_stored(image), read_tags(image)
+
+
+def _size_as_stored(image: Image.Image) -> tuple[int, int]:
+    # Pillow has already exchanged the sides of TIFF files that it will turn.
+    if isinstance(image, TiffImageFile):
+        return image.tag_v2[TiffImagePlugin.IMAGEWIDTH], image.tag_v2[TiffImagePlugin.IMAGELENGTH]
+    return image.size
 
 
 @contextmanager
@@ -157,19 +198,22 @@ def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Leve
         tiles = getattr(image, "tile", ())
         is_deep_colour = not _is_deep(image) and any(";16" in str(tile[3]) for tile in tiles)
         # Pillow refuses damaged files, of which IJG libjpeg returns grey pixels.
-        _load(image, name)
+        stored, tags = _load(image, name)
         if library == "ijg" and isinstance(image, JpegImageFile):
             stream.seek(0)
-            return _to_pillow(read_by_ijg(stream.read()), image)
-        decoded = _restore_depth(image)
+            decoded = _to_pillow(read_by_ijg(stream.read()), image)
+        else:
+            decoded = _restore_depth(stored, image.format)
         if is_deep_colour:
             if levels:
                 raise ValueError("levels are for greys, this file has 16-bit colours: convert it to 8 bits")
             decoded.info[_USED_BITS] = 8 + int(np.asarray(decoded).max()).bit_length()
         elif levels and _is_deep(decoded):
-            return _apply_levels(decoded, levels)
+            decoded = _apply_levels(decoded, levels)
         elif decoded.mode.startswith("I;16"):
             decoded.info[_USED_BITS] = int(np.asarray(decoded).max()).bit_length()
+        if tags != NO_TAGS:
+            decoded.info[_TAGS] = tags
         return decoded
 
 
@@ -177,9 +221,9 @@ def _is_deep(image: Image.Image) -> bool:
     return image.mode[0] in "IF"
 
 
-def _restore_depth(image: Image.Image) -> Image.Image:
+def _restore_depth(image: Image.Image, form: str | None) -> Image.Image:
     """Return a copy of a loaded image that has mode I;16 if its file has 16 bits, which Pillow may widen."""
-    if image.mode == "I" and image.format in ("PNG", "PPM"):
+    if image.mode == "I" and form in ("PNG", "PPM"):
         return Image.fromarray(np.asarray(image).astype(np.uint16))
     return image.copy()
 
@@ -199,18 +243,30 @@ def _read_finite(image: Image.Image) -> NDArray[Any]:
     return values
 
 
-def _load(image: Image.Image, name: str) -> None:
+def _load(image: Image.Image, name: str) -> tuple[Image.Image, FileTags]:
+    """Decode an opened file; return its pixels as they are stored, and its tags."""
     messages: list[str] = []
     # libtiff prints its messages, and Pillow raises no more than "decoder error -2".
     is_printing = any(tile[0] == "libtiff" for tile in getattr(image, "tile", ()))
     try:
         with capture_native_messages(messages) if is_printing else nullcontext():
-            image.load()
+            stored, tags = _load_as_stored(image)
     except (OSError, ValueError, SyntaxError, LookupError, TypeError, struct.error) as error:
         if getattr(error, "errno", None):
             raise
         raise ValueError(_name_damage(str(image.format), error, messages)) from error
     _complain(name, messages)
+    return stored, tags
+
+
+def _load_as_stored(image: Image.Image) -> tuple[Image.Image, FileTags]:
+    if not isinstance(image, TiffImageFile):
+        image.load()
+        return image, read_tags(image)
+    # Pillow turns TIFF files, and no others, as their tag says, which it then removes.
+    tags, turned = read_tags(image), image.getexif().get(ORIENTATION)
+    image.load()
+    return image.transpose(_BACK[turned]) if turned in _BACK else image, tags
 
 
 def _name_damage(form: str, error: Exception, messages: Sequence[str] = ()) -> str:
@@ -244,9 +300,9 @@ def name_image_in_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def open_image(file: Location | BinaryIO) -> Iterator[Image.Image]:
-    """Open an image file in a supported format as a Pillow image of its own mode."""
+    """Open an image file in a supported format as a Pillow image of its own mode, as it is stored."""
     with _open(file) as stream, _identify(stream) as image:
-        yield image
+        yield _load_as_stored(image)[0] if isinstance(image, TiffImageFile) else image
 
 
 def _open(file: Location | BinaryIO) -> AbstractContextManager[BinaryIO]:
@@ -379,7 +435,7 @@ def as_rgb_picture(image: Image.Image) -> Image.Image:
     """
     try:
         image.load()
-        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image))
+        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image, image.format))
     except OSError as error:
         raise ImageError(f"image cannot be read: {error}") from error
     except ValueError as error:

@@ -30,7 +30,7 @@ def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
 
     Examples
     --------
-    robustgen filter-a candidates --model resnet50.onnx --classes wnids.txt --output out/a
+    robustgen filter-a candidates --model resnet50.onnx --classes imagenet --output out/a
     robustgen filter-a candidates --output out/a --accept accepted.txt
     """
     from robustgen.related.filtration.rules import Adversarial
@@ -49,7 +49,7 @@ def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
 
     Examples
     --------
-    robustgen filter-o candidates --model resnet50.onnx --classes wnids.txt --output out/o
+    robustgen filter-o candidates --model resnet50.onnx --classes imagenet --output out/o
     robustgen filter-o candidates --output out/o --accept accepted.txt
     """
     from robustgen.related.filtration.rules import Outlying

@@ -64,6 +64,7 @@ def _show_classes(plan: "IconPlan") -> None:
         columns = [f"{counts.get(style, 0):{len(style)}}" for style in names]
         echo("  ".join([f"{name:{width}}", *columns]))
     cost = estimate(plan)
-    echo(f"output {format_path(plan.store.location)}: {cost.outputs} icons, {len(plan.refused)} refused")
+    refused = f", {len(plan.refused)} refused" if plan.refused else ""
+    echo(f"output {format_path(plan.store.location)}: {cost.outputs} icons{refused}")
     judged = format_count(cost.images, "icon")
     echo(f"about  {format_size(cost.size)}, {format_time(cost.seconds)} (estimated from {judged})")

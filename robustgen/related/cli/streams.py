@@ -27,7 +27,16 @@ _OF_SETS = (
 
 
 @group("stream", invoke_without_command=True)
-@takes("c", hide=(*_OF_SETS, "levels", "jobs"), config=Config, drawing=Drawing)
+@takes(
+    "c",
+    hide=(*_OF_SETS, "levels", "jobs"),
+    says={
+        "severities": "1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5; default 5, of "
+        "gradual settings and imglist 1-5",
+    },
+    config=Config,
+    drawing=Drawing,
+)
 def stream(config: Config, drawing: Drawing) -> None:
     """Draw a stream for test-time adaptation.
 

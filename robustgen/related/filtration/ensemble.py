@@ -13,7 +13,7 @@ import numpy as np
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.base import Classifier, Model
+from robustgen.lab.models.base import Classifier, Model, name_class_flag
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.metrics import softmax
@@ -294,7 +294,9 @@ def _member(
     names = own.classes or folders
     if len(names) != probe.shape[1]:
         held = f"the class list has {len(names)} names" if own.classes else f"there are {len(names)} folders"
-        remedy = "" if own.classes else ": list the classes of its outputs with --classes"
+        remedy = (
+            "" if own.classes else f": list the classes of its outputs with {name_class_flag(probe.shape[1])}"
+        )
         raise ConfigError(
             f"{model.name} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
         )

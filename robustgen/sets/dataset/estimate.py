@@ -57,7 +57,7 @@ class Estimate:
     seconds : float
         Duration without starting and without uploads.
     starting : float
-        Seconds in which a process loads libraries, compiles loops and builds tables.
+        Seconds in which the run and its processes load libraries, compile loops and build tables.
     images : int
         Number of images in the sample.
     free : int or None
@@ -120,7 +120,8 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
         No image can be processed.
     """
     keys = sorted(plan.keys, key=lambda key: rank(0, key))
-    costs, reasons, starting, deadline = dict[str, _Cost](), list[str](), 0.0, 0.0
+    loading, starting, deadline = time.process_time(), 0.0, 0.0
+    costs, reasons = dict[str, _Cost](), list[str]()
     with plan.store.open_scratch() as scratch:
         for key in keys:
             try:
@@ -143,7 +144,9 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
         sum(values) / len(costs) for values in zip(*costs.values(), strict=True)
     )
     first, cost = next(iter(costs.items()))
-    starting = max(0.0, starting - cost.seconds)
+    # The run loads what this process had loaded before, and its workers, if any, load it once more.
+    loading *= 1 if _count_processes(plan) == 1 else 2
+    starting = loading + max(0.0, starting - cost.seconds)
     preset = _price_preset(plan, first, cost) if compare_presets else None
     if plan.recipe.keeps_size:
         # The sample may contain only small images; headers give the size of many more.
@@ -176,9 +179,13 @@ def _price_preset(plan: Plan, key: str, cost: "_Cost") -> PresetPrice | None:
     return PresetPrice(own, other, price.seconds / cost.seconds, price.size / cost.size)
 
 
+def _count_processes(plan: Plan) -> int:
+    return min(plan.jobs or count_cores(), count_cores())
+
+
 def _find_largest_share(plan: Plan) -> float:
     """Return the share of the work of the busiest process; three shards leave one of two idle for a while."""
-    busy = [0] * min(plan.jobs or count_cores(), count_cores())
+    busy = [0] * _count_processes(plan)
     for unit in plan.cut():
         heapq.heapreplace(busy, busy[0] + unit.count_outputs())
     return max(busy) / sum(busy)

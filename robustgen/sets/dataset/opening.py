@@ -5,13 +5,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robustgen.errors import OutputError, SourceError
-from robustgen.files.registry import SETS
 from robustgen.files.set_files import MANIFEST, STATE, check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Kind, parse_variant
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_manifest
+from robustgen.sets.dataset.rows import find_set
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.arrays import ARCHIVE, Archives, ArraySet, file_of, open_array
@@ -108,7 +108,8 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
 
 def name_command(title: str) -> str:
     """Return the command that creates or resumes a set of this `title`."""
-    return f"the same 'robustgen {SETS[title].command if title in SETS else 'make-...'} ...' command"
+    row = find_set(title)
+    return f"the same 'robustgen {row.command if row else 'make-...'} ...' command"
 
 
 def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:

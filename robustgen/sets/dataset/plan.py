@@ -188,6 +188,8 @@ def plan_benchmark(
     ConfigError, SourceError, OutputError
         The request cannot be met; the message names the key.
     """
+    if config.orientation:
+        raise ConfigError("orientation: only evaluate --annotations has it; a set has the pixels as stored")
     benchmark, row, variants = BENCHMARKS[kind], EDITIONS[config.base_edition], config.variants(kind)
     recipe = _open_recipe(config, kind, variants)
     store = store or open_store(config.resolve_output(kind))

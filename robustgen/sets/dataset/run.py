@@ -37,7 +37,9 @@ from robustgen.sets.dataset.unit_jobs import (
     Outcome,
     UnitJob,
     check_identity,
+    describe_orientations,
     describe_used_bits,
+    list_orientations,
     list_used_bits,
     measure_image,
 )
@@ -208,6 +210,7 @@ class _SetRun:
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         self._complaints = list[Complaint]()
         self._used_bits = dict[str, int | None]()
+        self._orientations = dict[str, int]()
         self._removed = 0
         self._standing = state.standing()
 
@@ -304,6 +307,7 @@ class _SetRun:
                     self._state.delete_record(name)
                 elif record.images:
                     self._used_bits |= list_used_bits(record)
+                    self._orientations |= list_orientations(record)
                     yield name, record
 
         def is_current(file: WrittenFile) -> bool:
@@ -374,6 +378,7 @@ class _SetRun:
         self._failures += outcome.failures
         self._complaints += outcome.complaints
         self._used_bits |= outcome.used_bits
+        self._orientations |= outcome.orientations
         self._own += unit.count_outputs()
         self._log(unit, outcome)
         return outcome.name
@@ -388,10 +393,14 @@ class _SetRun:
         failures = sorted(each_once.values(), key=lambda failure: failure["key"])
         refused = [{"key": key, "reason": reason} for key, reason in plan.refused.items()]
         folders, waiting = [variant.folder for variant in plan.variants], list[int]()
+        fate = "kept in their files" if plan.writer.encoder.keeps_tags else "dropped"
         remarks = [
             *plan.remarks,
             *plan.source.remarks(),
             *describe_used_bits(self._used_bits, len(plan.keys)),
+            *describe_orientations(
+                self._orientations.values(), len(plan.keys), f"pixels as stored, and the tag is {fate}"
+            ),
         ]
         if plan.mirror:
             # Another run may have written the same images for other variants, or other images.

@@ -23,6 +23,7 @@ from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_m
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import FEW_BITS, Complaint, collect_complaints, find_used_bits
+from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.state import SetLedger
@@ -38,6 +39,7 @@ _LARGE: Final = 7_500_000
 # Rows of arrays are small, and rows of one variant are consecutive.
 _ROWS_AT_ONCE: Final = 128
 _USED_BITS: Final = "used_bits"
+_ORIENTATIONS: Final = "orientations"
 # Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
 
@@ -61,6 +63,8 @@ class Outcome:
         Source images with warnings of their decoder.
     used_bits : mapping of str to int or None
         Key to the bits that a 16-bit image uses.
+    orientations : mapping of str to int
+        Key to the EXIF orientation, if an image of the unit has one.
     """
 
     name: str
@@ -71,6 +75,7 @@ class Outcome:
     claimed: bool = False
     complaints: tuple[Complaint, ...] = ()
     used_bits: Mapping[str, int | None] = field(default_factory=dict)
+    orientations: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,14 @@ class UnitJob:
         size = sum(file.size for file in record.files)
         made, seconds = unit.count_outputs() - sum(lost), time.monotonic() - started
         return Outcome(
-            name, made, size, failures, seconds, complaints=tuple(found), used_bits=list_used_bits(record)
+            name,
+            made,
+            size,
+            failures,
+            seconds,
+            complaints=tuple(found),
+            used_bits=list_used_bits(record),
+            orientations=list_orientations(record),
         )
 
     def _check_worker(self) -> None:
@@ -152,6 +164,18 @@ def list_used_bits(record: Record) -> dict[str, int | None]:
     return dict(zip(record.images, record.values.get(_USED_BITS, ()), strict=False))
 
 
+def list_orientations(record: Record) -> dict[str, int]:
+    """Return the EXIF orientation of each image of a record, by key; empty if none has any."""
+    return dict(zip(record.images, record.values.get(_ORIENTATIONS, ()), strict=False))
+
+
+def describe_orientations(orientations: Iterable[int], images: int, fate: str) -> tuple[str, ...]:
+    """Return a line about turned or mirrored images, if there are any among so many, and their `fate`."""
+    count = sum(each > 1 for each in orientations)
+    has = "has" if count == 1 else "have"
+    return (f"{count} of {images} images {has} an EXIF orientation: {fate}",) if count else ()
+
+
 def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tuple[str, ...]:
     """Return a warning about 16-bit images that come out dark, if there are any among so many `images`."""
     found = [bits for bits in used_bits.values() if bits]
@@ -177,7 +201,7 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     reporter.tell(0)
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
-    used_bits = list[int | None]()
+    used_bits, orientations = list[int | None](), list[int]()
     step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
     with (
         # The record is written after this block, when all files exist.
@@ -198,14 +222,17 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
             for work in works:
                 images[work.key] = work.origin
                 used_bits.append(work.used_bits)
+                orientations.append(work.tags.orientation)
                 files += work.files
                 failures += work.list_failures()
             # Free the pixels before loading the next images.
             del works, work
         files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
     reporter.tell(0)
-    folders, values = [variant.folder for variant in unit.variants], {_USED_BITS: used_bits}
-    return Record(images, folders, files, failures, unit.shared, values if any(used_bits) else {})
+    folders = [variant.folder for variant in unit.variants]
+    values = {_USED_BITS: used_bits} if any(used_bits) else {}
+    turned = {_ORIENTATIONS: orientations} if any(orientations) else {}
+    return Record(images, folders, files, failures, unit.shared, values | turned)
 
 
 def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
@@ -244,6 +271,8 @@ class ImageWork:
         Bytes and identity of the image at the time of reading.
     used_bits : int or None
         Bits that a 16-bit image uses.
+    tags : FileTags
+        Orientation and colour profile of the file.
     files : list of WrittenFile
     failures : list of dict
     """
@@ -252,6 +281,7 @@ class ImageWork:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
         self.used_bits: int | None = None
+        self.tags = NO_TAGS
         self.files: list[WrittenFile] = []
         self.failures: list[Failure] = []
         self._shared: dict[str, Any] = {}
@@ -262,6 +292,7 @@ class ImageWork:
             check_identity(job.source.location, job.state.root.location, key, expected, identity)
             self.origin = size, identity
             self.used_bits = find_used_bits(loaded)
+            self.tags = job.source.find_tags(key, loaded)
             self._image = job.recipe.prepare(loaded)
         except OutputError:
             raise
@@ -285,7 +316,7 @@ class ImageWork:
                 if image.size > _LARGE:
                     return_freed_memory()
                 made = _guard_frames(frames)
-            encoded = job.writer.encoder.encode(variant, key, made)
+            encoded = job.writer.encoder.encode_with_tags(variant, key, made, self.tags)
             files = self._writer.write(variant, self._index, key, encoded)
             self.files += [file._replace(path=variant.path(file.path)) for file in files]
         except (WriteError, OutputError, MissingDependencyError):

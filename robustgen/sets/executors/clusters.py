@@ -81,11 +81,11 @@ def make_task() -> Callable[[bytes, str], tuple[str, Any]]:
 
         worker = f"worker on {socket.gethostname()}"
         try:
-            import robustgen.sets.executors.base
+            from robustgen import __version__ as found
+            from robustgen.sets.executors import base  # noqa: F401
         except ImportError as error:
             return f"{worker} cannot import robustgen {release} ({error}); install it there", None
-        if robustgen.__version__ != release:
-            found = robustgen.__version__
+        if found != release:
             return f"{worker} has robustgen {found}, this run {release}; install the same version there", None
         try:
             job, reporter = pickle.loads(packed)

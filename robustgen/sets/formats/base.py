@@ -21,6 +21,7 @@ from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
+from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags, add_tags
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version, libjpeg_version
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.sources.base import Items, Source
@@ -222,9 +223,12 @@ class Encoder(ABC):
     ----------
     is_slow : bool
         Whether encoding takes far longer than reading a source image, which units may then repeat.
+    keeps_tags : bool
+        Whether files keep orientation and colour profile of the source's file; their pixels are then RGB.
     """
 
     is_slow: ClassVar[bool] = False
+    keeps_tags: ClassVar[bool] = False
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -250,6 +254,13 @@ class Encoder(ABC):
         ImageError
             The format cannot store these pixels.
         """
+
+    def encode_with_tags(self, variant: Variant, key: str, pixels: Any, tags: FileTags) -> Iterable[Encoded]:
+        """Return the result of `encode`, with the `tags` of the source's file if the format keeps them."""
+        encoded = self.encode(variant, key, pixels)
+        if tags == NO_TAGS or not self.keeps_tags:
+            return encoded
+        return [each._replace(data=add_tags(each.data, tags)) for each in encoded]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
         """Return the pixels read back after `pixels` are written: the same, except for lossy formats.

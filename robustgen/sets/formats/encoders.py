@@ -160,6 +160,8 @@ WEBP: Final = Format("lossless WebP", {"c": lambda own: LosslessEncoder(".webp")
 class OriginalEncoder(Encoder):
     """Encoder of files with the name and format of the source: JPEG of `quality`, other formats lossless."""
 
+    keeps_tags: ClassVar[bool] = True
+
     quality: int
     libjpeg: Libjpeg = "turbo"
 

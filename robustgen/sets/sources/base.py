@@ -15,7 +15,8 @@ from PIL import Image
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
 from robustgen.files.storage import Store
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Levels, Location, reason_of
+from robustgen.pixels.imaging.decode import Levels, Location, find_tags, reason_of
+from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.pixels.imaging.jpeg import Libjpeg
 
 Cache = tuple[Store, str] | None
@@ -152,6 +153,10 @@ class Items(Reusable, ABC, Generic[Loaded]):
         """
         return self.load(key), ""
 
+    def find_tags(self, key: str, loaded: Loaded | Image.Image) -> FileTags:
+        """Return orientation and colour profile of the file that `read` has loaded."""
+        return find_tags(loaded)
+
     @abstractmethod
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes.
@@ -205,6 +210,16 @@ class Items(Reusable, ABC, Generic[Loaded]):
             The item cannot be read, or has no dimensions.
         """
         raise ImageError("has no dimensions", key)
+
+    def read_header(self, key: str) -> tuple[int, int, FileTags]:
+        """Return width and height in pixels, orientation and colour profile of one item.
+
+        Raises
+        ------
+        ImageError
+            The item cannot be read, or has no dimensions.
+        """
+        return *self.dimensions(key), NO_TAGS
 
     def refused(self) -> dict[str, str]:
         """Return the keys of all refused images, with the reasons."""

@@ -28,8 +28,10 @@ from robustgen.pixels.imaging.decode import (
     decode_to_pillow,
     name_image_in_errors,
     read_dimensions,
+    read_header,
     reason_of,
 )
+from robustgen.pixels.imaging.file_tags import FileTags
 from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.sets.sources.base import (
     DEFAULTS,
@@ -372,6 +374,11 @@ class EncodedSource(Source):
         """Return width and height of one image from its header; raise an ImageError if unreadable."""
         with name_image_in_errors(key):
             return read_dimensions(io.BytesIO(self.read_bytes(key)), key)
+
+    def read_header(self, key: str) -> tuple[int, int, FileTags]:
+        """Return width, height, orientation and colour profile; raise an ImageError if unreadable."""
+        with name_image_in_errors(key):
+            return read_header(io.BytesIO(self.read_bytes(key)), key)
 
     def _place(self, key: str) -> Any:
         """Return the place of one image; raise an ImageError if `key` is unknown."""

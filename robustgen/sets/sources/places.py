@@ -226,7 +226,12 @@ _FOREIGN: Final = (
 
 
 def explain_foreign(place: Place) -> str:
-    """Return the format of another library that is at `place`, and a way to convert it; "" if unknown."""
+    """Return the format of another library that is at `place`, and a way to convert it; "" if unknown.
+
+    Object stores have no folders, so one without objects does not exist.
+    """
+    if place.is_folder and not place.store.is_local and not place.children:
+        return "no such folder: nothing in the bucket has this prefix"
     names = [*_walk_names(place)] if place.is_folder else [place.name]
     for pattern, what, way in _FOREIGN:
         if found := next((name for name in names if re.fullmatch(pattern, name, re.IGNORECASE)), None):

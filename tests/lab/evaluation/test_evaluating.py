@@ -245,7 +245,7 @@ def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
     )
 
 
-@pytest.mark.parametrize("command", ["predict", "evaluate", "filter-a", "filter-o"])
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_the_sizes_of_a_models_images_have_one_name(command):
     words = cli(command, "--help-all").stdout.split()
     assert "--input-size" in words and "--pixel-scale" in words

@@ -558,7 +558,7 @@ def test_the_pytorch_recipe_writes_the_same_files(folder_c, folder_p, names, tmp
     monkeypatch.chdir(tmp_path)
     torch.save(network, "model.pt")
     shutil.copytree(folder_c if kind == "c" else folder_p, "out/imagenet-c")
-    shutil.copy(names, "wnids.txt")
+    shutil.copy(names, "classes.txt")
     exec(recipe(), {})
     model = put_model(tmp_path / "m.onnx")
     flags = ("--classes", names, "--save", "logits")

@@ -1,4 +1,4 @@
-"""`predict`, `evaluate` and the filters, started three times at once: they divide the work between them."""
+"""`predict` and `evaluate`, started three times at once: they divide the work between them."""
 
 import json
 import os
@@ -140,22 +140,6 @@ def test_evaluate_although_images_fail(digits, model, tmp_path):
     check_sharing(tmp_path, command, status=1)
     with np.load(tmp_path / "out" / "digits" / "fog" / "1.npz") as found:
         assert len(found["keys"]) == 21
-
-
-def test_filter(digits, model, tmp_path):
-    names = tmp_path / "names.txt"
-    names.write_text("".join(f"digit {number}\n" for number in range(10)))
-    flags = (*PLAIN, "--classes", names, "--batch-size", "1", "--max-confidence", "1")
-    check_sharing(tmp_path, ("filter-a", digits, "--model", model, *flags))
-
-
-def test_measure(digits, model, tmp_path):
-    flags = (*PLAIN, "--input-size", "32", "--limit", "6", "--jobs", "1")
-    flags = (*flags, "--baseline", "0", "--grid", "0,2,5")
-    command = ("stream", "measure", "--source", digits, "--model", model, *flags)
-    check_sharing(tmp_path, command, file="accuracies.json")
-    check_resuming(tmp_path, command, file="accuracies.json")
-    assert [each.name for each in (tmp_path / "out").iterdir()] == ["accuracies.json"]
 
 
 def test_detect(digits, tmp_path):

@@ -83,13 +83,6 @@ def test_a_set_without_a_name_of_its_own_is_called_like_its_folder(copied):
         assert summarise_set(copied).title == f"ImageNet-C of {title}"
 
 
-def test_a_set_that_went_through_clahe_says_so(c_set, tmp_path):
-    cli("preprocess", "clahe", c_set, tmp_path / "equal", "--clip-limit", "3", "--jobs", "1")
-    page = report(tmp_path / "equal")
-    assert "CLAHE, clip limit 3.0, tiles 8" in page.text
-    assert "not recorded" not in page.text
-
-
 def test_a_page_shows_every_corruption_and_severity_and_what_decides_the_bytes(c_set):
     page = report(c_set, "--images", "2")
     for word in ("gaussian noise", "contrast", "fog", "Noise", "Weather", "Digital", "complete"):

@@ -492,13 +492,6 @@ def test_devices_that_are_not_there(refusal, tmp_path):
     assert line.startswith("--device cuda: ONNX Runtime has no CUDAExecutionProvider")
 
 
-def test_filtration_asks_models_of_pytorch_too(made, tmp_path):
-    flags = ("--classes", made / "names.txt", "--resize", "32", "--input-size", "32")
-    cli("filter-a", made / "digits", "--model", "own_models:plain", "--output", tmp_path / "a", *flags)
-    funnel = (tmp_path / "a" / "funnel.json").read_text()
-    assert "own_models:plain" in funnel and '"torch": ' in funnel
-
-
 def test_other_weights_are_another_model():
     images, _ = pictures(1)
     assert expected_logits(images).shape == (1, 10) and classifier().coef_.shape == (10, 64)

@@ -28,6 +28,8 @@ from robustgen.pixels.imaging.decode import (
     decode,
     decode_to_pillow,
     find_used_bits,
+    open_image,
+    read_dimensions,
 )
 from robustgen.pixels.imaging.geometry import resize, resize_picture
 from robustgen.pixels.imaging.jpeg import read_by_ijg
@@ -38,7 +40,7 @@ from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.torch import PerturbedDataset, SourceDataset
 from tests import source_writers
-from tests.helpers import cli, cli_error, manifest, photo, pictures, pixels_of
+from tests.helpers import cli, cli_error, encode_tagged, manifest, photo, pictures, pixels_of
 from tests.sets.sources.test_folder import put, write
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -484,10 +486,30 @@ def test_first_frame_of_an_animation() -> None:
     assert first_pixel(red, format="GIF", save_all=True, append_images=[blue]) == [255, 0, 0]
 
 
-def test_exif_orientation_is_ignored() -> None:
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "TIFF", "WEBP"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_pixels_are_those_that_are_stored_whatever_the_orientation(form: str, orientation: int) -> None:
+    pixels = photo(40, 48)
+    plain, tagged = (encode_tagged(pixels, form, each) for each in (0, orientation))
+    assert (decode(io.BytesIO(tagged)) == decode(io.BytesIO(plain))).all()
+    assert read_dimensions(io.BytesIO(tagged)) == (48, 40)
+    with open_image(io.BytesIO(tagged)) as image:
+        assert (np.asarray(image) == decode(io.BytesIO(plain))).all()
+
+
+@pytest.mark.parametrize("mode", ["L", "I;16", "P", "1", "CMYK", "F"])
+def test_tiff_files_of_any_mode_are_not_turned(mode: str) -> None:
+    values = np.arange(40 * 48).reshape(40, 48)
+    dtypes = {"I;16": np.uint16, "F": np.float32}
+    image = Image.fromarray(values.astype(dtypes.get(mode, np.uint8)))
+    image = image if mode in dtypes else image.convert(mode)
     exif = Image.Exif()
     exif[0x0112] = 6
-    first_pixel(Image.new("RGB", (5, 4)), format="JPEG", exif=exif)
+    plain, turned = (
+        decode_to_pillow(saved(image, format="TIFF", **own), "a", levels=(0, 1919))
+        for own in ({}, {"exif": exif})
+    )
+    assert plain.size == turned.size == (48, 40) and plain.tobytes() == turned.tobytes()
 
 
 def truncated_jpeg() -> bytes:

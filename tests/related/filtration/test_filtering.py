@@ -17,7 +17,7 @@ from robustgen.related.filtration import ensemble, funnel, reviewing
 from robustgen.related.filtration.funnel import FunnelStep, Opinions
 from robustgen.settings.class_lists import read_classes
 from tests.digits import interrupt_model
-from tests.helpers import cli, cli_error, errors_of, records_of, tree
+from tests.helpers import cli, cli_error, errors_of, put_photo, records_of, tree
 
 # The models see pixels from 0 to 1.
 PLAIN = ("--mean", "0", "--std", "1")
@@ -771,3 +771,27 @@ def test_words_for_classes(tmp_path):
     (tmp_path / "d").write_text("n00000001 tench\n", encoding="utf-8-sig")
     assert reviewing.read_words([tmp_path / "d"]) == {"n00000001": "tench"}
     assert read_classes(str(tmp_path / "d")) == ["n00000001"]
+
+
+@pytest.mark.parametrize("command", ["filter-a", "filter-o"])
+def test_the_sizes_of_a_models_images_have_one_name(command):
+    words = cli(command, "--help-all").stdout.split()
+    assert "--input-size" in words and "--pixel-scale" in words
+    assert "--size" not in words and "--scale" not in words
+
+
+def test_filtration_asks_models_of_pytorch_too(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    (tmp_path / "own_nets.py").write_text(
+        "from torch import nn\n\n\ndef plain():\n"
+        "    layers = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2)\n"
+        "    return nn.Sequential(*layers), {'mean': 0, 'std': 1}\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in "ab":
+        put_photo(tmp_path / "in" / name / "x.png", 40, 40)
+    (tmp_path / "names.txt").write_text("a\nb\n")
+    flags = ("--classes", tmp_path / "names.txt", "--resize", "32", "--input-size", "32")
+    cli("filter-a", tmp_path / "in", "--model", "own_nets:plain", "--output", tmp_path / "a", *flags)
+    asked = json.loads((tmp_path / "a" / "funnel.json").read_text())
+    assert "own_nets:plain" in str(asked) and "'torch': " in str(asked)

@@ -14,7 +14,9 @@ from robustgen.errors import ConfigError, ImageError, SourceError
 from robustgen.related.icons.choosing import choose, own_classes, read_classes
 from robustgen.related.icons.icon_set import compose, resize_icon
 from robustgen.related.icons.packages import order, parse_emoji, read_picture, read_style, strip_tones
+from tests.emoji import NAMES, datasource, fluent, picture, plain, put
 from tests.helpers import cli, cli_error, errors_of, pictures, pixels_of, tree
+from tests.sets.dataset.test_state import read_by_torchvision
 
 APPENDIX_C = (
     "Airplane, Drink, Arrow Directions, Automobile, Ball, Biking, Boat, Books, Bunny Ears, Cartwheeling, "
@@ -27,48 +29,6 @@ TONES = ("1f3fb", "1f3fc", "1f3fd", "1f3fe", "1f3ff")
 
 
 # --- small packages ------------------------------------------------------------------------------
-
-
-def picture(seed, side=24):
-    """An opaque patch of a colour of its own on a transparent ground, RGBA."""
-    rng = np.random.default_rng(seed)
-    pixels = np.zeros((side, side, 4), np.uint8)
-    pixels[4:-4, 4:-4] = (*rng.integers(0, 256, 3), 255)
-    return Image.fromarray(pixels)
-
-
-def put(path, image):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    image.save(path, lossless=True)
-    return path
-
-
-def plain(root, names, seed=0, suffix="png", side=24):
-    for i, name in enumerate(names):
-        put(root / f"{name}.{suffix}", picture(seed + i, side))
-    return root
-
-
-def describe(root, **package):
-    (root / "package.json").write_text(json.dumps(package))
-    return root
-
-
-def datasource(root, style, names, seed=0):
-    """A package with the layout of emoji-datasource-<style>."""
-    plain(root / "img" / style / "64", names, seed)
-    put(root / "img" / style / "sheets" / "32.png", picture(99))
-    (root / "emoji.json").write_text("[]")
-    return describe(root, name=f"emoji-datasource-{style}", version="16.0.0", license="MIT")
-
-
-def fluent(root, names, seed=0):
-    """A package with the layout of @lobehub/fluent-emoji-3d."""
-    plain(root / "assets", names, seed, "webp", side=40)
-    return describe(root, name="@lobehub/fluent-emoji-3d", version="1.1.0", license="MIT")
-
-
-NAMES = ("2708-fe0f", "1f6e9-fe0f", "1f431", "1f408", "1f44d", "1f44d-1f3fb", "1f600")
 
 
 @pytest.fixture
@@ -497,7 +457,7 @@ def test_own_classes(tmp_path, packages):
 def test_a_dry_run_counts_and_writes_nothing(tmp_path, packages):
     result = cli("make-icons", *packages, "--output", tmp_path / "out", "--dry-run")
     assert re.search(r"airplane +2 +2\n", result.stdout)
-    assert "13 icons, 0 refused" in result.stdout
+    assert "13 icons\n" in result.stdout
     assert not (tmp_path / "out").exists()
 
 
@@ -545,3 +505,34 @@ def test_an_output_that_holds_something_else_is_left_alone(tmp_path, packages):
     (tmp_path / "out/letter.txt").write_text("dear")
     assert "contains letter.txt" in cli_error("make-icons", *packages, "--output", tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name != ".robustgen"] == ["letter.txt"]
+
+
+@pytest.fixture
+def icons(tmp_path):
+    """The flags of make-icons with two styles of two classes."""
+    (tmp_path / "classes.yaml").write_text("cat: ['1f431']\ndog: ['1f436']\n")
+    for number, style in enumerate(("google", "fluent")):
+        (tmp_path / style).mkdir()
+        for place, name in enumerate(("1f431", "1f436")):
+            Image.new("RGBA", (64, 64), (100 * number, 90 * place, 7, 255)).save(
+                tmp_path / style / f"{name}.png"
+            )
+    styles = [f"{style}={tmp_path / style}" for style in ("google", "fluent")]
+    return (
+        "--style",
+        styles[0],
+        "--style",
+        styles[1],
+        "--code-points",
+        tmp_path / "classes.yaml",
+        "--jobs",
+        1,
+    )
+
+
+def test_torchvision_finds_the_classes_of_icons(icons, tmp_path):
+    out = tmp_path / "out"
+    cli("make-icons", *icons, "--output", out)
+    assert read_by_torchvision(out) == (("cat", "dog"), 4)
+    assert (out / "hold_out_google_test.txt").read_text() == "cat/google_1f431.png\ndog/google_1f436.png\n"
+    assert "0 findings" in cli("verify", out, "--deep", "all").stdout

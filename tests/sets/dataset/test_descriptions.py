@@ -160,14 +160,6 @@ def test_mirrored_maps_and_annotations_are_not_read_as_samples(tmp_path, load):
     assert found.column_names == ["image"] and len(found) == 2
 
 
-def test_a_set_whose_classes_are_at_the_root_is_one_config(photos, tmp_path, load):
-    cli("preprocess", "clahe", photos, tmp_path / "out")
-    assert names_in(tmp_path / "out") == ["default"]
-    found = load(tmp_path / "out")
-    assert sorted(found["label"]) == [0, 0, 0, 1, 1]
-    assert cli("verify", tmp_path / "out").output
-
-
 def test_verify_misses_the_card(photos, tmp_path):
     make_c(photos, tmp_path / "out", *FEW)
     card = tmp_path / "out" / "README.md"

@@ -6,13 +6,23 @@ import shutil
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageCms
 
 from robustgen.lab.inspection.report import summarise_set
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.sets.dataset.mirror import select_companions
 from robustgen.sets.dataset.opening import open_set
-from tests.helpers import cli, cli_error, errors_of, pixels_of, put_photo, tree
+from tests.helpers import (
+    cli,
+    cli_error,
+    errors_of,
+    findings,
+    pixels_of,
+    put_photo,
+    put_tagged,
+    read_upright,
+    tree,
+)
 
 ONE = ("--corruptions", "contrast", "--severities", "2", "--jobs", "1")
 FEW = (*ONE, "--format", "original", "--set", "constants_for=224")
@@ -147,8 +157,6 @@ def test_maps_of_labels_are_not_read_as_images(cityscapes, tmp_path, recorded):
         f"leftImg8bit/val/frankfurt/frankfurt_{number:06d}_leftImg8bit.png" for number in range(2)
     )
     assert "2 images of each" in cli("compare", out, out).stdout
-    cli("preprocess", "clahe", out, tmp_path / "clahe")
-    assert not (tmp_path / "clahe" / "contrast" / "2" / "gtFine").exists()
 
 
 def test_the_variants_are_read_by_torchvision(cityscapes, tmp_path):
@@ -285,3 +293,108 @@ def test_files_of_images_that_were_not_chosen_are_not_repeated(cityscapes, tmp_p
 )
 def test_files_go_with_the_images_that_they_are_named_after(images, maps, others, together, apart):
     assert select_companions([*together, *apart], images, maps, others) == together
+
+
+# --- orientation and colour profile ----------------------------------------------------------------
+
+PROFILE = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+
+
+def likeness(one, other):
+    """The correlation of two pictures of one size; 0 for other sizes."""
+    if one.shape != other.shape:
+        return 0
+    return np.corrcoef(one.ravel(), other.ravel())[0, 1]
+
+
+@pytest.fixture(scope="module")
+def turned(tmp_path_factory):
+    """Files of four formats in eight orientations, with a colour profile and other EXIF data."""
+    root = tmp_path_factory.mktemp("turned") / "src"
+    for number in range(9):
+        for suffix in (".jpg", ".PNG", ".webp", ".tif"):
+            put_tagged(root / "val" / f"{number}{suffix[1:]}{suffix}", number, profile=PROFILE)
+    cli("make-c", "--source", root, "--dataset", "coco-c", *ONE, "--output", root.parent / "out")
+    return root
+
+
+def test_mirrored_files_keep_orientation_and_profile_and_nothing_else(turned):
+    for variant in VARIANTS:
+        for number in range(9):
+            for suffix in (".jpg", ".PNG", ".webp", ".tif"):
+                name = f"val/{number}{suffix[1:]}{suffix}"
+                made, source = turned.parent / "out" / variant / name, turned / name
+                assert likeness(read_upright(made), read_upright(source)) > 0.95, (variant, name)
+                with Image.open(made) as image:
+                    assert image.info["icc_profile"] == PROFILE
+                    exif = image.getexif()
+                    assert exif.get(0x0112, 0) == number
+                    assert suffix == ".tif" or len(exif) == (number > 0)
+
+
+def test_what_was_added_does_not_change_the_rest(turned, tmp_path):
+    for suffix in (".jpg", ".png", ".webp", ".tif"):
+        put_tagged(tmp_path / "plain" / "val" / f"6{suffix}", 0)
+        put_tagged(tmp_path / "tagged" / "val" / f"6{suffix}", 1, profile=PROFILE)
+    photos = {name: put_photo(tmp_path / name / "val" / "6.bmp") for name in ("plain", "tagged")}
+    assert len(photos) == 2
+    for name in ("plain", "tagged"):
+        cli(
+            "make-c",
+            "--source",
+            tmp_path / name,
+            "--dataset",
+            "coco-c",
+            *ONE,
+            "--output",
+            tmp_path / f"{name}-c",
+        )
+    for variant in VARIANTS:
+        assert (tmp_path / "plain-c" / variant / "val/6.bmp").read_bytes() == (
+            tmp_path / "tagged-c" / variant / "val/6.bmp"
+        ).read_bytes()
+        for suffix in (".jpg", ".png", ".webp", ".tif"):
+            made = (tmp_path / "plain-c" / variant / "val" / f"6{suffix}").read_bytes()
+            assert b"Exif" not in made and b"eXIf" not in made and b"ICC" not in made and b"VP8X" not in made
+
+
+def test_tagged_images_are_counted_also_when_there_is_nothing_to_do(turned, tmp_path):
+    again = cli("make-c", "--source", turned, "--dataset", "coco-c", *ONE, "--output", turned.parent / "out")
+    assert "28 of 36 images have an EXIF orientation" in again.stderr and "kept" in again.stderr
+    for form in ("jpeg", "png", "npy"):
+        flags = (*ONE, "--format", form, "--edition", "imagenet-64")
+        other = cli("make-c", "--source", turned, *flags, "--output", tmp_path / form)
+        assert "28 of 36 images have an EXIF orientation" in other.stderr and "dropped" in other.stderr
+    assert (
+        "EXIF"
+        not in cli("make-c", "--source", turned, "--subset", "*/0*", *ONE, "--output", tmp_path / "0").stderr
+    )
+
+
+def test_other_formats_are_as_published(turned, tmp_path):
+    cli("make-c", "--source", turned, *ONE, "--output", tmp_path / "jpeg", "--format", "jpeg")
+    for made in (tmp_path / "jpeg" / "clean").rglob("*.j*"):
+        with Image.open(made) as image:
+            assert image.size == (48, 40) and not image.getexif() and "icc_profile" not in image.info
+
+
+def test_a_set_of_tagged_images_is_verified(turned, tmp_path):
+    assert findings(turned.parent / "out", "--deep", "all", status=0) == []
+    shutil.copytree(turned.parent / "out", tmp_path / "out")
+    file = tmp_path / "out" / "clean" / "val" / "6jpg.jpg"
+    Image.open(file).save(file, quality=95, exif=b"", icc_profile=None)
+    assert any("6jpg.jpg" in line for line in findings(tmp_path / "out", "--deep", "all"))
+
+
+def test_preprocess_keeps_them_too(turned, tmp_path):
+    for source in (turned.parent / "out", turned):
+        cli("preprocess", "median", source, tmp_path / source.name, "--jobs", 1)
+    for folder in (tmp_path / "out" / "clean", tmp_path / "out" / "contrast" / "2", tmp_path / "src"):
+        for number in range(9):
+            with Image.open(folder / "val" / f"{number}jpg.jpg") as image:
+                assert image.getexif().get(0x0112, 0) == number and image.info["icc_profile"] == PROFILE
+
+
+def test_a_set_is_not_turned(turned, tmp_path):
+    line = cli_error("make-c", "--source", turned, "--set", "orientation=upright", "--output", tmp_path / "x")
+    assert "orientation" in line and "--annotations" in line

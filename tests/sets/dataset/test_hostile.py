@@ -17,7 +17,7 @@ from PIL import Image
 
 from robustgen.files.storage.host import cache_folder
 from robustgen.lab.inspection.verify import verify
-from tests.helpers import cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo
+from tests.helpers import cli, cli_error, errors_of, photo, pictures, pixels_of, put_photo, run_negatives
 
 PHOTO = photo(48, 48, seed=3)
 ODD_NAMES = (
@@ -245,10 +245,11 @@ def test_names_that_stand_in_each_other_s_way_are_refused(tmp_path, command, key
         assert len(pictures(output / "clean")) == len(keys) - len(refused)
 
 
+@pytest.mark.usefixtures("negatives")
 def test_a_class_folder_named_like_a_paper_of_a_set_without_variants(tmp_path):
     for folder in ("errors.jsonl", "cat"):
         put_photo(tmp_path / "src" / folder / "x.png")
-    cli("preprocess", "clahe", tmp_path / "src", tmp_path / "out", status=1)
+    run_negatives(tmp_path / "src", tmp_path / "out", status=1)
     assert [entry["key"] for entry in errors_of(tmp_path / "out")] == ["errors.jsonl/x.png"]
     assert pictures(tmp_path / "out") == {"cat/x.png"}
     cli("verify", "--allow-failures", tmp_path / "out")
@@ -299,8 +300,6 @@ def test_names_are_printed_escaped_by_all_commands(tmp_path, monkeypatch):
     told("list", SPEAKING, status=2)
     told("score", root / "in", status=2)
     told("predict", one, "--model", root / "none.onnx", "--output", root / "p", status=2)
-    told("filter-a", root / "in", "--output", root / "f", "--accept", root / "list", status=2)
-    told("preprocess", "clahe", root / "in", root / "clahe", status=1)
     monkeypatch.chdir(root)
     told("report", "other", "--output", f"{SPEAKING}.html")
 

@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import itertools
 import json
 import shutil
 from importlib.resources import files
@@ -12,7 +11,6 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from robustgen.files.set_files import SCHEMA
-from robustgen.related.streams import ccc
 from robustgen.sets.formats import list_formats
 from tests.digits import PLAIN, put_folder
 from tests.helpers import FEW, cli, cli_error, findings, make_c, put_photo, records_of, whole
@@ -123,50 +121,6 @@ def test_sets_of_every_format(kind, form, source, table, tmp_path):
     check_set(tmp_path / "out")
 
 
-def test_augmix_copies(source, tmp_path):
-    cli("make-augmix", "--source", source, "--output", tmp_path / "out", "--jobs", "1", "--allow-failures")
-    check_set(tmp_path / "out")
-
-
-def test_icons(tmp_path):
-    for seed, name in enumerate(("one/1f431", "one/1f408", "other/1f431", "other/1f44d")):
-        put_photo(tmp_path / f"{name}.png", 32, 32, seed)
-    styles = [f"--style={name}={tmp_path / name}" for name in ("one", "other")]
-    cli("make-icons", *styles, "--output", tmp_path / "out", "--jobs", "1")
-    check_set(tmp_path / "out", tmp_path / ".out.robustgen")
-
-
-@pytest.mark.parametrize("form", ["jpeg", "npy"])
-def test_equalised_sets(form, source, tmp_path):
-    shutil.copytree(source, tmp_path / "whole")
-    (tmp_path / "whole" / "dog" / "c.png").unlink()
-    make_c(tmp_path / "whole", tmp_path / "c", *SMALL, "--format", form)
-    cli("preprocess", "clahe", tmp_path / "c", tmp_path / "out", "--jobs", "1")
-    check_set(tmp_path / "out")
-
-
-def test_equalised_folders(source, tmp_path):
-    cli("preprocess", "clahe", source, tmp_path / "out", "--jobs", "1", "--allow-failures")
-    check_set(tmp_path / "out", tmp_path / ".out.robustgen")
-
-
-def test_streams(source, tmp_path):
-    strength = np.arange(21)
-    pairs = itertools.permutations(ccc.list_corruptions(0), 2)
-    accuracies = {
-        f"n1_{one}_n2_{two}": np.clip(76 - 3 * strength[:, None] - 4 * strength, 1, 100) for one, two in pairs
-    }
-    np.savez(tmp_path / "table.npz", **accuracies)
-    cli(
-        *("stream", "ccc", "--baseline", "0", "--speed", "2", "--jobs", "1", "--length", "8"),
-        *("--accuracy-table", tmp_path / "table.npz", "--source", source, "--format", "webdataset"),
-        *("--output", tmp_path),
-        status=1,
-    )
-    (state,) = tmp_path.glob(".baseline*.robustgen")
-    assert check_state(state) == (1, 1)
-
-
 # --- predictions ---------------------------------------------------------------------------------
 
 
@@ -256,7 +210,6 @@ READING = {
     "report": lambda root: ("report", root, "--output", root.parent / "report.html"),
     "compare": lambda root: ("compare", root, root),
     "croissant": lambda root: ("croissant", root),
-    "preprocess": lambda root: ("preprocess", "clahe", root, root.parent / "equalised"),
     "predict": lambda root: ("predict", root, "--model", "any.onnx", "--output", root.parent / "predictions"),
 }
 

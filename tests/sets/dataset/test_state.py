@@ -5,9 +5,10 @@ import shutil
 import pytest
 from PIL import Image
 
-from tests.helpers import cli, cli_error, tree
+from tests.helpers import cli, cli_error, run_negatives, tree
 
 CLASSES = ("cat", "dog")
+pytestmark = pytest.mark.usefixtures("negatives")
 
 
 @pytest.fixture
@@ -20,33 +21,6 @@ def train(tmp_path):
     return tmp_path / "data/train"
 
 
-@pytest.fixture
-def icons(tmp_path):
-    """The flags of make-icons with two styles of two classes."""
-    (tmp_path / "classes.yaml").write_text("cat: ['1f431']\ndog: ['1f436']\n")
-    for number, style in enumerate(("google", "fluent")):
-        (tmp_path / style).mkdir()
-        for place, name in enumerate(("1f431", "1f436")):
-            Image.new("RGBA", (64, 64), (100 * number, 90 * place, 7, 255)).save(
-                tmp_path / style / f"{name}.png"
-            )
-    styles = [f"{style}={tmp_path / style}" for style in ("google", "fluent")]
-    return (
-        "--style",
-        styles[0],
-        "--style",
-        styles[1],
-        "--code-points",
-        tmp_path / "classes.yaml",
-        "--jobs",
-        1,
-    )
-
-
-def preprocess(source, output, *flags, status=0):
-    return cli("preprocess", "clahe", source, output, "--jobs", 1, *flags, status=status)
-
-
 def state_of(output):
     return output.with_name(f".{output.name}.robustgen")
 
@@ -57,81 +31,73 @@ def read_by_torchvision(root):
     return tuple(found.classes), len(found)
 
 
-def test_torchvision_finds_the_classes_of_a_preprocessed_tree(train, tmp_path):
+def test_torchvision_finds_the_classes_of_such_a_tree(train, tmp_path):
     out = tmp_path / "out/train"
-    preprocess(train, out)
+    run_negatives(train, out)
     assert read_by_torchvision(out) == (CLASSES, 4)
     assert [path.name for path in out.iterdir() if path.is_dir()] and not (out / ".robustgen").exists()
     assert (state_of(out) / "settings.json").exists()
 
 
-def test_torchvision_finds_the_classes_of_icons(icons, tmp_path):
-    out = tmp_path / "out"
-    cli("make-icons", *icons, "--output", out)
-    assert read_by_torchvision(out) == (CLASSES, 4)
-    assert (out / "hold_out_google_test.txt").read_text() == "cat/google_1f431.png\ndog/google_1f436.png\n"
-    assert "0 findings" in cli("verify", out, "--deep", "all").stdout
-
-
 def test_it_goes_on_is_mended_and_is_verified(train, tmp_path):
     out = tmp_path / "out"
-    preprocess(train, out)
+    run_negatives(train, out)
     before = tree(out)
-    assert "nothing to do" in preprocess(train, out).stdout
+    assert "nothing to do" in run_negatives(train, out).stdout
     (out / "cat/a.png").unlink()
     assert "missing   cat/a.png" in cli("verify", out, status=1).stdout
-    assert "1 image in" in preprocess(train, out).stdout
+    assert "1 image in" in run_negatives(train, out).stdout
     assert tree(out) == before
     record = min(path for path in (state_of(out) / "records").rglob("*") if path.is_file())
     record.write_bytes(record.read_bytes()[:-20])
     assert f"damaged   .robustgen/records/{record.name}" in cli("verify", out, status=1).stdout
-    preprocess(train, out)
-    assert "created with different settings" in preprocess(train, out, "--tiles", 4, status=2).stderr
-    preprocess(train, out, "--tiles", 4, "--overwrite")
+    run_negatives(train, out)
+    assert "created with different settings" in run_negatives(train, out, "--share", 0.5, status=2).stderr
+    run_negatives(train, out, "--share", 0.5, "--overwrite")
     assert tree(out) != before and "0 findings" in cli("verify", out).stdout
 
 
 def test_shards_share_it(train, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
-    preprocess(train, one)
+    run_negatives(train, one)
     for number in (1, 2):
-        preprocess(train, two, "--shard", f"{number}/2")
+        run_negatives(train, two, "--shard", f"{number}/2")
     assert tree(one) == tree(two)
     assert not (two / ".robustgen").exists()
 
 
 def test_a_set_that_is_moved_or_copied_verifies_without_its_state(train, tmp_path):
     out, moved = tmp_path / "out", tmp_path / "elsewhere/moved"
-    preprocess(train, out)
+    run_negatives(train, out)
     moved.parent.mkdir()
     out.rename(moved)
     assert "4 files checked, 0 findings" in cli("verify", moved).stdout
-    assert "move the hidden state folder of a set with it" in cli_error("preprocess", "clahe", train, moved)
+    assert "move the hidden state folder of a set with it" in run_negatives(train, moved, status=2).stderr
     assert not state_of(moved).exists()
     state_of(out).rename(state_of(moved))
-    assert "nothing to do" in preprocess(train, moved).stdout
+    assert "nothing to do" in run_negatives(train, moved).stdout
 
 
 def test_what_is_left_of_a_removed_set_is_no_hindrance(train, tmp_path):
     out = tmp_path / "out"
-    preprocess(train, out)
+    run_negatives(train, out)
     for again in (lambda: None, out.mkdir):
         shutil.rmtree(out)
         again()
-        preprocess(train, out, "--tiles", 4)
-        preprocess(train, out, "--tiles", 4)
+        run_negatives(train, out, "--share", 0.5)
+        run_negatives(train, out, "--share", 0.5)
         assert "0 findings" in cli("verify", out).stdout
     shutil.rmtree(out)
     other = tmp_path / "data/other"
     train.rename(other)
     (other / "cat/a.png").rename(other / "cat/z.png")
-    preprocess(other, out, "--tiles", 4)
+    run_negatives(other, out, "--share", 0.5)
     assert "cat/z.png" in tree(out) and "0 findings" in cli("verify", out).stdout
 
 
 def test_a_tree_of_variants_goes_where_a_set_of_classes_was(train, tmp_path):
     out = tmp_path / "out"
-    preprocess(train, out)
+    run_negatives(train, out)
     flags = ("--source", train, "--output", out, "--corruptions", "contrast", "--jobs", "1")
     assert "created with different settings" in cli_error("make-c", *flags)
     shutil.rmtree(out)
@@ -144,24 +110,24 @@ def test_a_link_in_the_place_of_the_state_is_refused(train, tmp_path):
     out, victim = tmp_path / "out", tmp_path / "victim"
     victim.mkdir()
     state_of(out).symlink_to(victim)
-    assert f"{state_of(out)}: is a link" in cli_error("preprocess", "clahe", train, out)
+    assert f"{state_of(out)}: is a link" in run_negatives(train, out, status=2).stderr
     assert not [*victim.iterdir()]
 
 
 def test_an_output_that_is_a_link_has_its_state_beside_the_folder(train, tmp_path):
     (tmp_path / "disk/real").mkdir(parents=True)
     (tmp_path / "out").symlink_to(tmp_path / "disk/real")
-    preprocess(train, tmp_path / "out")
+    run_negatives(train, tmp_path / "out")
     assert (tmp_path / "disk/.real.robustgen/settings.json").exists()
     assert not state_of(tmp_path / "out").exists()
-    assert "nothing to do" in preprocess(train, tmp_path / "disk/real").stdout
+    assert "nothing to do" in run_negatives(train, tmp_path / "disk/real").stdout
 
 
 def test_where_nothing_can_lie_beside_it_is_said(train, tmp_path):
     closed = tmp_path / "closed"
     (closed / "out").mkdir(parents=True)
     state_of(closed / "out").write_text("in the way")
-    line = cli_error("preprocess", "clahe", train, closed / "out")
+    line = run_negatives(train, closed / "out", status=2).stderr
     assert f"{state_of(closed / 'out')}: is in the way of" in line
     assert not [*(closed / "out").iterdir()]
 
@@ -169,5 +135,5 @@ def test_where_nothing_can_lie_beside_it_is_said(train, tmp_path):
 def test_a_run_that_fails_at_once_leaves_nothing_beside(train, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/letter.txt").write_text("dear")
-    assert "contains letter.txt" in cli_error("preprocess", "clahe", train, tmp_path / "out")
+    assert "contains letter.txt" in run_negatives(train, tmp_path / "out", status=2).stderr
     assert not state_of(tmp_path / "out").exists()

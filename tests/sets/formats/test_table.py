@@ -16,7 +16,18 @@ from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.sets.formats.encoders import OriginalEncoder
 from robustgen.sets.sources.table import EncodedCell, list_images, replace_images
-from tests.helpers import cli, cli_error, errors_of, make_c, photo, put_photo, tree
+from tests.helpers import (
+    cli,
+    cli_error,
+    encode_tagged,
+    errors_of,
+    make_c,
+    photo,
+    put_photo,
+    put_tagged,
+    read_upright,
+    tree,
+)
 
 pandas = pytest.importorskip("pandas")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -387,3 +398,46 @@ def test_tables_on_a_web_server(web, llava, mathvista, tmp_path):
             given = [each.format(root) for each in flags]
             make_c(f"{root}/{place.format()}", tmp_path / name, *FEW, *given, "--overwrite")
         assert tree(tmp_path / "remote") == tree(tmp_path / "local")
+
+
+# --- orientation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell", ["bytes", "struct", "list", "base64", "uri", "file"])
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_cells_keep_the_orientation(tmp_path, cell, form):
+    pictures = [encode_tagged(photo(40, 48, number), form, number) for number in range(9)]
+    suffix = {"JPEG": ".jpg", "TIFF": ".tif"}.get(form, f".{form.lower()}")
+    if cell in ("base64", "uri", "file"):
+        head = f"data:image/{form.lower()};base64," * (cell == "uri")
+        cells = [head + as_text(data) for data in pictures]
+        if cell == "file":
+            cells = [f"images/{number}{suffix}" for number in range(9)]
+            for number in range(9):
+                put_tagged(tmp_path / cells[number], number)
+        pandas.DataFrame({"image": cells}).to_json(tmp_path / "t.jsonl", orient="records", lines=True)
+        source = tmp_path / "t.jsonl"
+    else:
+        structs = [{"bytes": data, "path": f"{number}{suffix}"} for number, data in enumerate(pictures)]
+        cells = {"bytes": pictures, "struct": structs, "list": [[each] for each in structs]}[cell]
+        parquet.write_table(pyarrow.table({"image": cells}), tmp_path / "t.parquet")
+        source = tmp_path / "t.parquet"
+    done = make_c(
+        source, tmp_path / "out", "--dataset", "table", "--corruptions", "contrast", "--severities", 1
+    )
+    assert "7 of 9 images have an EXIF orientation" in done.stderr
+    for folder in ("clean", "contrast/1"):
+        made = tmp_path / "out" / folder / source.name
+        rows = (
+            pandas.read_parquet(made) if source.suffix == ".parquet" else pandas.read_json(made, lines=True)
+        )
+        for number, own in enumerate(rows["image"]):
+            if cell == "file":
+                data = (tmp_path / "out" / folder / own).read_bytes()
+            else:
+                data = own[0] if cell == "list" else own
+                data = data["bytes"] if isinstance(data, dict) else data
+                data = base64.b64decode(data.rpartition(",")[2]) if isinstance(data, str) else data
+            found, wanted = read_upright(io.BytesIO(data)), read_upright(io.BytesIO(pictures[number]))
+            assert found.shape == wanted.shape
+            assert np.corrcoef(found.ravel(), wanted.ravel())[0, 1] > 0.9

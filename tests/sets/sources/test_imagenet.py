@@ -43,8 +43,8 @@ def test_a_source_one_level_too_high_is_recognised(
     assert done.stderr.splitlines()[0] == "2 images, 2 classes, 2 outputs of each"
 
 
-def test_streams_and_torch_follow_the_same_rules(root: Path, tmp_path: Path) -> None:
-    line = cli_error("stream", "--setting", "continual", "--dataset", "imagenet", "--source", root)
+def test_calibrate_and_torch_follow_the_same_rules(root: Path, tmp_path: Path) -> None:
+    line = cli_error("calibrate", "--dataset", "imagenet", "--source", root)
     assert f"did you mean --source {root}/val?" in line
     with pytest.raises(SourceError, match="did you mean"):
         SourceDataset(root)

@@ -316,15 +316,6 @@ def test_published_archives_are_read(tmp_path, chest):
     assert (data.labels(data.variants[0]) == same).all()
 
 
-def test_equalised_archives_keep_all_labels(tmp_path, chest):
-    make_medmnist(chest[0], tmp_path / "out", "--corruptions", "medmnist-c:pixelate", "--severities", "1")
-    cli("preprocess", "clahe", tmp_path / "out", tmp_path / "equal", "--jobs", "1")
-    for name in ("clean.npz", "pixelate.npz"):
-        before, after = (np.load(tmp_path / folder / name) for folder in ("out", "equal"))
-        assert (before["test_labels"] == after["test_labels"]).all() and after["test_labels"].shape == (3, 14)
-        assert before["test_images"].shape == after["test_images"].shape == (3, 224, 224)
-
-
 def test_two_corruptions_for_one_archive_are_refused(tmp_path, blood):
     flags = ("--corruptions", "pixelate,medmnist-c:pixelate", "--output", tmp_path / "out")
     error = cli_error("make-c", "--dataset", "bloodmnist", "--source", blood[0], *flags)

@@ -133,8 +133,8 @@ def test_a_web_server_without_ranges(web: tuple[str, Path, type[RangeHandler]]) 
 
 def test_places_that_are_none(s3: Weather) -> None:
     for url, reason in (
-        (f"s3://{BUCKET}/nothing", r"no images"),
-        (f"s3://{BUCKET}", r"no images"),
+        (f"s3://{BUCKET}/nothing", r"no such folder"),
+        (f"s3://{BUCKET}", r"no such folder"),
         (f"s3://{BUCKET}/nothing.tar", r"no such file"),
         (f"s3://{BUCKET}/val-*.tar", r"matches no file"),
         ("s3://robustgen-no-such-bucket/val", r"bucket"),

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from robustgen.display.progress import Meter
+from robustgen.display.progress import Meter, print_note
 from robustgen.errors import SourceError
 from robustgen.files.ledger import Differences, Ledger
 from robustgen.files.set_files import STATE
@@ -96,6 +96,8 @@ def evaluate_detectors(
     detectors = [open_detector(name, runtime or Runtime()) for name in models]
     names = [each.label for each in detectors]
     images = open_images(config, truth, output)
+    for line in images.orientations.describe(len(images.keys)):
+        print_note(line)
     size = -(-len(images.keys) // _MOST_UNITS)
     starts = range(0, len(images.keys), size)
     units = {f"units/{i}": [*images.keys][start : start + size] for i, start in enumerate(starts)}

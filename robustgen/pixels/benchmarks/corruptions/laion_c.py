@@ -191,7 +191,7 @@ def _check_sides(height: int, width: int, tile: int) -> None:
     if height % tile or width % tile:
         raise ArgumentError(
             f"laion-c:mosaic with tiles of {tile} needs sides that are multiples of {tile}, not {width} x "
-            f"{height}; published_preparation('laion-c:mosaic', severity) and --edition laion-c give such"
+            f"{height}; --edition laion-c prepares such images (in Python, robustgen.published_preparation)"
         )
 
 

@@ -16,7 +16,7 @@ from robustgen.pixels.imaging.decode import decode
 from robustgen.sets.dataset import open_set
 from robustgen.sets.sources import files
 from robustgen.settings.models import Runtime
-from tests.helpers import cli, cli_error
+from tests.helpers import cli, cli_error, pixels_of, put_tagged, read_upright
 
 NAMES = ("contrast", "fog")
 SIZE = (120, 160)
@@ -49,6 +49,12 @@ def other(image):
 
 def text(image):
     return "boxes"
+
+
+def corners(image):
+    height, width = image.shape[:2]
+    score = float(image[: height // 2, : width // 2].mean())
+    return [{"category_id": 1, "bbox": [0, 0, width, height], "score": score}]
 
 
 left = [1000]
@@ -274,3 +280,102 @@ def test_wrong_input(at_home, tmp_path):
 def test_detections_of_other_categories_are_counted(at_home, tmp_path):
     result = cli(*command(at_home, tmp_path / "out", "--quiet", model="mydetector:other"))
     assert result.stderr.startswith("100 detections with categories that ")
+
+
+# --- orientation ---------------------------------------------------------------------------------
+
+STORED = (40, 64)
+
+
+def put_turned(root, forms, orientations=range(1, 9), size=STORED, suffix=".jpg"):
+    """Tagged images and their annotations, which have the size of the form of each: stored or upright."""
+    images = []
+    for number, (orientation, form) in enumerate(zip(orientations, forms, strict=True), 1):
+        file = put_tagged(root / "src" / "val" / f"{number}{suffix}", orientation, *size)
+        height, width = read_upright(file).shape[:2] if form == "upright" else size
+        images.append({"id": number, "file_name": file.name, "width": width, "height": height})
+    box = {"category_id": 1, "bbox": [1, 1, 9, 9], "area": 81, "iscrowd": 0}
+    boxes = [{"id": each["id"], "image_id": each["id"], **box} for each in images]
+    content = {"images": images, "annotations": boxes, "categories": [{"id": 1}]}
+    (root / "a.json").write_text(json.dumps(content))
+    return root / "src"
+
+
+def see(root, output, *more):
+    """Run a detector; return the result, and size and mean of a corner of each image in each variant."""
+    source = ("--dataset", "coco-c", "--source", root / "src", "--annotations", root / "a.json")
+    few = ("--corruptions", "contrast", "--severities", 2, "--jobs", 1)
+    done = cli("evaluate", *source, "--model", "mydetector:corners", *few, "--output", output, *more)
+    found = {}
+    for variant in ("clean", "contrast/2"):
+        content = json.loads((output / "mydetector-corners" / f"{variant}.json").read_text())
+        found[variant] = {each["image_id"]: (each["bbox"][2:], each["score"]) for each in content}
+    return done, found
+
+
+def look(pixels):
+    """What the detector sees of them."""
+    height, width = pixels.shape[:2]
+    return [width, height], pytest.approx(float(pixels[: height // 2, : width // 2].mean()))
+
+
+@pytest.mark.parametrize("suffix", [".jpg", ".png", ".webp", ".tif"])
+def test_a_detector_gets_what_readers_of_the_set_get(at_home, tmp_path, suffix):
+    source = put_turned(tmp_path, ["upright"] * 8, suffix=suffix)
+    few = ("--corruptions", "contrast", "--severities", 2, "--jobs", 1)
+    cli("make-c", "--dataset", "coco-c", "--source", source, *few, "--output", tmp_path / "set")
+    done, found = see(tmp_path, tmp_path / "out")
+    assert "7 of 8 images have an EXIF orientation" in done.stderr and "7 upright" in done.stderr
+    for variant, seen in found.items():
+        for number in range(1, 9):
+            file = tmp_path / "set" / variant / "val" / f"{number}{suffix}"
+            assert seen[number] == look(read_upright(file)), (variant, number)
+
+
+@pytest.mark.parametrize(
+    ("forms", "orientations", "size", "flags", "wanted"),
+    [
+        # The sizes of the turned ones decide also for those whose sides are the same.
+        (["stored"] * 8, range(1, 9), STORED, (), ["stored"] * 8),
+        (["upright"] * 8, range(1, 9), STORED, (), ["upright"] * 8),
+        # Nothing decides, and one does.
+        (["stored"] * 3, (2, 3, 4), STORED, (), ["upright"] * 3),
+        (["stored"] * 4, (2, 3, 4, 6), STORED, (), ["stored"] * 4),
+        (["stored"] * 3, (5, 6, 8), (40, 40), (), ["upright"] * 3),
+        # They disagree.
+        (["stored", "stored", "upright"], (3, 6, 6), STORED, (), ["upright", "stored", "upright"]),
+        # One that is not chosen decides.
+        (["stored"] * 2, (3, 6), STORED, ("--limit", 1), ["stored"]),
+        (["stored"] * 3, (2, 3, 4), STORED, ("--set", "orientation=stored"), ["stored"] * 3),
+        (["stored"] * 2, (3, 4), STORED, ("--set", "orientation=upright"), ["upright"] * 2),
+        (["stored"] * 2, (6, 3), STORED, ("--set", "orientation=stored"), ["stored"] * 2),
+    ],
+)
+def test_annotations_decide_what_a_detector_gets(at_home, tmp_path, forms, orientations, size, flags, wanted):
+    source = put_turned(tmp_path, forms, orientations, size, suffix=".png")
+    _, found = see(tmp_path, tmp_path / "out", *flags)
+    for number, form in enumerate(wanted, 1):
+        file = source / "val" / f"{number}.png"
+        read = {"upright": read_upright, "stored": pixels_of}[form]
+        assert found["clean"][number] == look(read(file)), number
+
+
+def test_an_orientation_against_the_annotations_is_refused_with_the_way_out(at_home, tmp_path):
+    put_turned(tmp_path, ["stored"], [6])
+    own = ("--source", tmp_path / "src", "--annotations", tmp_path / "a.json", "--output", tmp_path / "out")
+    flags = ("--model", "mydetector:corners", "--corruptions", "contrast", "--severities", 2, "--jobs", 1)
+    command = ("evaluate", "--dataset", "coco-c", *own, *flags)
+    *_, line = cli(*command, "--set", "orientation=upright", status=2).stderr.splitlines()
+    assert "'val/1.jpg'" in line and "orientation=upright" in line
+    # The way out works, and results of one form are not those of another.
+    see(tmp_path, tmp_path / "out")
+    *_, line = cli(*command, "--set", "orientation=stored", status=2).stderr.splitlines()
+    assert "images.orientation" in line
+
+
+def test_files_without_a_tag_are_not_mentioned(at_home, tmp_path):
+    put_turned(tmp_path, ["stored"] * 2, [0, 1])
+    done, _ = see(tmp_path, tmp_path / "out")
+    assert "EXIF" not in done.stderr
+    settings = json.loads((tmp_path / "out" / "mydetector-corners" / "detections.json").read_text())
+    assert "orientation" not in settings["images"]

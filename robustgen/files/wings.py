@@ -1,0 +1,94 @@
+"""Wings: parts of the package, and installed packages, that the rest of it knows by their rows alone."""
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from robustgen.files.registry import Registry
+
+
+class Section(Enum):
+    """Sections of ``robustgen --help``."""
+
+    MAKE = "Make and check"
+    SEE = "Inspect"
+    SCORE = "Score"
+    FAMILY = "Related benchmarks"
+
+
+class CommandRow(NamedTuple):
+    """A command.
+
+    Attributes
+    ----------
+    name : str
+    section : Section
+    module : str
+        Module that declares the command; it is imported when the command is called.
+    summary : str
+        First line of the command's help.
+    resumes : bool
+        The same command, called again, resumes an interrupted run.
+    """
+
+    name: str
+    section: Section
+    module: str
+    summary: str
+    resumes: bool = False
+
+
+class SetRow(NamedTuple):
+    """A kind of set.
+
+    Attributes
+    ----------
+    command : str
+        The command that creates a set and resumes its run.
+    choices, planner : str
+        ``"package.module:NAME"`` of the model of its settings, and of the function that turns these into its
+        plan.
+    """
+
+    command: str
+    choices: str
+    planner: str
+
+
+class Wing(NamedTuple):
+    """The rows of a wing.
+
+    Attributes
+    ----------
+    commands : sequence of CommandRow
+    sets : mapping of str to SetRow
+        Kinds of set by their name in `dataset.json`.
+    public : mapping of str to mapping
+        Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each, and
+        the ``"package.module:NAME"`` of these. Those of plug-ins are ignored.
+    """
+
+    commands: tuple[CommandRow, ...] = ()
+    sets: Mapping[str, SetRow] = MappingProxyType({})
+    public: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+
+
+# Nothing else names the wing `related`; without it, the rest works. A folder of caches alone has no origin.
+_IS_THERE: Final = getattr(find_spec("robustgen.related"), "origin", None) is not None
+OWN: Final = {"related": "robustgen.related.rows:RELATED"} if _IS_THERE else {}
+"""Wings of this package."""
+
+WINGS: Final[Registry[Wing]] = Registry("wing", "robustgen.wings", Wing, OWN)
+
+
+def list_wings() -> Iterator[Wing]:
+    """Yield the wings of this package, then those of plug-ins that can be used."""
+    for name in WINGS.list_usable():
+        yield WINGS[name]
+
+
+def list_public(module: str) -> dict[str, str]:
+    """Return the names that wings of this package add to a public `module`, and their rows."""
+    return {name: row for wing in OWN for name, row in WINGS[wing].public.get(module, {}).items()}
