@@ -203,7 +203,7 @@ class _Index:
             self._names[name] = {place: each for place, each in places.items() if len(each) <= _MOST_ALIKE}
         self._places = {name: frozenset(places) for name, places in self._names.items()}
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._names
 
     def find(self, key: str, name: str) -> list[tuple[str, str]]:

@@ -45,14 +45,14 @@ class _Column(NamedTuple):
     has_files: bool
 
     @property
-    def count(self) -> int:
+    def named(self) -> int:
         """Return the number of cells that name something."""
         return sum(map(bool, self.found))
 
     @property
     def rank(self) -> tuple[bool, int]:
         """Return what the column of the images has most of."""
-        return self.has_files, self.count
+        return self.has_files, self.named
 
     def without(self, maps: Collection[str]) -> "_Column":
         """Return the column without what names only `maps`."""
@@ -84,10 +84,10 @@ def select_listed(path: str, keys: Sequence[str], list_maps: Callable[[], Collec
     if not lines:
         raise ConfigError(f"{path}: lists no image")
     columns = _choose_columns(path, [*lines.values()], index)
-    if sum(each.count > 0 for each in columns) > 1:
+    if sum(each.named > 0 for each in columns) > 1:
         maps = list_maps()
         pictures = [each.without(maps) for each in columns]
-        columns = pictures if any(each.count for each in pictures) else columns
+        columns = pictures if any(each.named for each in pictures) else columns
     best = max(columns, key=lambda each: each.rank)
     wanted = set[str]()
     for place, number in enumerate(lines):
@@ -127,10 +127,10 @@ def _read_lines(path: str) -> list[str]:
 def _choose_columns(path: str, lines: Sequence[str], index: "_KeyIndex") -> list[_Column]:
     """Return the whole lines as a column, or their columns if these name more images."""
     whole = index.read_column(lines)
-    for separator in _SEPARATORS if whole.count < len(lines) else ():
+    for separator in _SEPARATORS if whole.named < len(lines) else ():
         rows = [[cell.strip().strip("\"'") for cell in line.split(separator)] for line in lines]
         columns = [index.read_column(column) for column in zip_longest(*rows, fillvalue="")]
-        if max(each.count for each in columns) > whole.count:
+        if max(each.named for each in columns) > whole.named:
             if any(row[1:] == [_NOT_OF_THE_CLASS] for row in rows):
                 raise ConfigError(f"{path}: marks images of other classes with -1; list the others alone")
             return columns
