@@ -50,6 +50,8 @@ def verify(options: Verifying) -> None:
     )
     if findings.known_as:
         echo(findings.known_as)
+    for note in findings.notes:
+        echo(note, err=True)
     for path, title in findings.published.items():
         echo(f"{path}: the file of {title} on Zenodo")
     sys.exit(status)

@@ -12,8 +12,9 @@ from dataclasses import replace
 from datetime import date
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from robustgen.display.text import format_count
 from robustgen.errors import (
     ArgumentError,
     ConfigError,
@@ -47,10 +48,14 @@ from robustgen.sets.dataset.manifest import (
     read_errors,
     read_manifest,
 )
-from robustgen.sets.dataset.opening import name_command
+from robustgen.sets.dataset.opening import name_command, open_set
 from robustgen.sets.dataset.outputs import file_digest, name_output_in_errors
+from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.settings.fields import make_absolute
+
+# Choices that select all images.
+_EVERY: Final = {"subset": "*", "limit": None, "sample": None}
 
 
 def verify(
@@ -107,8 +112,10 @@ def verify(
     problems += check_manifest(store, manifest, digest, None if problems else counts)
     detailed = {(each.kind, each.path) for each in problems}
     problems += (Finding(*each) for each in check_about(store, manifest) if each not in detailed)
-    remade, differing = remake_images(store, manifest, str(deep), source) if deep is not None else (0, [])
-    problems += differing
+    remade, notes = 0, list[str]()
+    if deep is not None:
+        remade, differing, notes = remake_images(store, manifest, str(deep), source)
+        problems += differing
     if against:
         problems += compare_outputs(store, against, digest)
     unfinished = any(finding.kind == "unfinished" for finding in problems)
@@ -116,7 +123,7 @@ def verify(
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
     checked = sum(files for files, _ in counts.values())
     problems = sorted(set(problems))
-    return Findings(problems, failed, manifest["images"], checked, remade, digest, known_as, published)
+    return Findings(problems, failed, manifest["images"], checked, remade, digest, known_as, published, notes)
 
 
 def read_finished(store: Store) -> dict[str, Any]:
@@ -221,8 +228,8 @@ def find_published(
 
 def remake_images(
     store: Store, manifest: Mapping[str, Any], deep: str, source: str | None = None
-) -> tuple[int, list[Finding]]:
-    """Recreate a random sample of images, or all; return their number and the differences.
+) -> tuple[int, list[Finding], list[str]]:
+    """Recreate a random sample of the set's images, or all, from the source.
 
     Parameters
     ----------
@@ -233,6 +240,15 @@ def remake_images(
     source : path or URL, optional
         Current location of the source images.
 
+    Returns
+    -------
+    count : int
+        Number of images that were compared.
+    findings : list of Finding
+        The differences, and all images that the source lacks.
+    notes : list of str
+        A sentence on images that were added to the source since.
+
     Raises
     ------
     ArgumentError
@@ -241,15 +257,50 @@ def remake_images(
         The source cannot be found.
     """
     plan = _plan_again(store, manifest, source)
-    chosen = _choose_sample(list(enumerate(plan.keys)), deep)
     failed = {(entry["key"], entry.get("variant", "")) for entry in read_errors(store)[0]}
-    differing = [
-        finding for index, key in chosen for finding in _compare_image(store, plan, index, key, failed)
+    recorded, there = _list_recorded(store, plan), frozenset(plan.source.keys())
+    known = {*recorded, *(key for key, variant in failed if not variant)}
+    lacking = [key for key in recorded if key not in there and (key, "") not in failed]
+    numbered = [
+        (index, key) for index, key in enumerate(recorded) if key in there and (key, "") not in failed
     ]
-    return len(chosen), differing
+    differing, count = [Finding("differs", key, ": the source has no such image now") for key in lacking], 0
+    for index, key in _choose_sample(numbered, deep):
+        compared, found = _compare_image(store, plan, index, key, failed)
+        differing += found
+        count += compared > 0
+    added = [key for key in plan.keys if key not in known]
+    if plan.choices.get("limit") or plan.choices.get("sample"):
+        # Others take the places of images that are gone.
+        added = added[: max(0, len(added) - len(lacking))]
+    examples = (
+        f"{format_count(len(added), 'image')} added to the source since, such as {min(added, default='')!r}"
+    )
+    return count, differing, [examples] if added else []
 
 
-def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Any:
+def _list_recorded(store: Store, plan: Plan) -> list[str]:
+    """Return the keys of the images of a set, in the order of its files: as recorded, or as it has them."""
+    state, every = SetLedger(store), plan.source.keys()
+    if state.exists:
+        attempted = RecordSummary(state).attempted
+        ordered = [key for key in every if key in attempted]
+        # Keys that the source lacks are sorted among the others.
+        return ordered if len(ordered) == len(attempted) else sorted(attempted)
+    is_table = plan.writer.file_per == "shard" and plan.writer.output_name(every[0]) is None
+    if is_table and any(plan.choices.get(key) for key in ("limit", "sample", "subset")):
+        # The rows have other numbers in the set.
+        return [*plan.keys]
+    try:
+        held = open_set(store.location)[plan.variants[0]].keys()
+    except (SourceError, KeyError):
+        return [*plan.keys]
+    # Of images with one output name, the plan has only one.
+    names = {(plan.writer.output_name(key) or key).removesuffix(".mp4"): key for key in (*every, *plan.keys)}
+    return [names.get(name, name) for name in held]
+
+
+def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -> Plan:
     state = SetLedger(store)
     # Only the state names folders of this machine; dataset.json is published.
     config = describe(state, state.plans())["config"] if state.exists else manifest["config"]
@@ -267,7 +318,14 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
             *dict.fromkeys(variant.name for variant in variants if variant != CLEAN_VARIANT)
         ]
         content["severities"] = sorted({variant.level for variant in variants if variant != CLEAN_VARIANT})
-    return replace(plan_again(manifest["kind"], content, name), variants=variants)
+    try:
+        plan = plan_again(manifest["kind"], content, name)
+    except ConfigError:
+        if not content.get("subset"):
+            raise
+        # The source may lack what the subset names, or its file be gone.
+        plan = replace(plan_again(manifest["kind"], content | _EVERY, name), keys=())
+    return replace(plan, variants=variants)
 
 
 def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int, str]]:
@@ -275,16 +333,19 @@ def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int
         return numbered
     if not deep.isdecimal() or int(deep) < 1:
         raise ArgumentError(f"--deep: must be a number of images, or all, not {deep!r}")
-    # The seed comes from the system, because a new sample each time finds more.
-    return random.sample(numbered, min(int(deep), len(numbered)))
+    # A new sample each time finds more; the caller's seed has no part in it.
+    return random.SystemRandom().sample(numbered, min(int(deep), len(numbered)))
 
 
 def _compare_image(
-    store: Store, plan: Any, index: int, key: str, failed: Collection[tuple[str, str]]
-) -> Iterator[Finding]:
-    """Yield the differences of one image; those that `failed` before, by key and variant, may fail again."""
-    image, shared = None, dict[str, Any]()
-    for variant in plan.variants if (key, "") not in failed else ():
+    store: Store, plan: Plan, index: int, key: str, failed: Collection[tuple[str, str]]
+) -> tuple[int, list[Finding]]:
+    """Return how many outputs of an image were compared, and the differences.
+
+    Those that `failed` before, by key and variant, may fail again.
+    """
+    image, shared, compared, found = None, dict[str, Any](), 0, list[Finding]()
+    for variant in plan.variants:
         try:
             if image is None:
                 # The run that created the set has counted the warnings of decoders.
@@ -296,16 +357,18 @@ def _compare_image(
                 # The checksums report files that cannot be read.
                 with suppress(OSError, ValueError):
                     path, is_same = plan.writer.find_output(store, variant, index, key, encoded)
+                    compared += 1
                     if not is_same:
                         of = f" {key} in {variant.folder}" if plan.writer.file_per != "image" else ""
-                        yield Finding("differs", path, f":{of} from what the source gives now")
+                        found.append(Finding("differs", path, f":{of} from what the source gives now"))
         except MissingDependencyError:
             raise
         except Exception as error:
             if (key, variant.folder) not in failed:
-                yield Finding("differs", key, f": {explain_failure(error, key)}")
+                found.append(Finding("differs", key, f": {explain_failure(error, key)}"))
             if image is None:
-                return
+                break
+    return compared, found
 
 
 def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:

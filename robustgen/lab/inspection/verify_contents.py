@@ -50,13 +50,15 @@ class Findings:
     checked : int
         Number of files that the checksums list.
     remade : int
-        Number of images that were recreated.
+        Number of images that were recreated and compared.
     digest : str
         Digest of the data set.
     known_as : str or None
         Sentence that names the canonical set with this digest, if any.
     published : dict of str to str
         Path of each file that is one of a published set, with the name of that set.
+    notes : list of str
+        Sentences on the source that are no problem.
     """
 
     problems: list[Finding]
@@ -67,6 +69,7 @@ class Findings:
     digest: str
     known_as: str | None
     published: dict[str, str]
+    notes: list[str]
 
 
 # --- checksums -----------------------------------------------------------------------------------
