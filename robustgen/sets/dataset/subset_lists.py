@@ -79,7 +79,7 @@ def select_listed(path: str, keys: Sequence[str], list_maps: Callable[[], Collec
     lines = {
         number: line
         for number, line in enumerate(_read_lines(path), 1)
-        if line.strip() and (not line.startswith("#") or line in index.there)
+        if line.strip() and (not line.startswith("#") or line.removesuffix("\r") in index.there)
     }
     if not lines:
         raise ConfigError(f"{path}: lists no image")
