@@ -133,6 +133,17 @@ def _describe_images(plan: "Plan") -> str:
     return f"{images} of {own} of the {named} of the source" if own < known else f"{images}, {named}"
 
 
+def _describe_classes(plan: "Plan") -> "Iterator[str]":
+    """Yield a line about each of a few images and their classes, unless there are none."""
+    classes, count = plan.source.classes, len(plan.keys)
+    if plan.mirror is not None or not any(classes):
+        return
+    shown = min(_MOST_EXAMPLES, count)
+    for key in (plan.keys[count * number // shown] for number in range(shown)):
+        label = plan.source.label(key)
+        yield f"{key!r}: " + (f"{classes[label]!r}, number {label}" if label >= 0 else "none")
+
+
 def _tell_of_compiling() -> None:
     """Print a line when this process first compiles a loop."""
     from functools import cache
@@ -178,6 +189,8 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
     for remark in (*plan.remarks, *plan.source.remarks()):
         echo(f"         {remark}")
+    for line in _describe_classes(plan):
+        echo(f"classes  {line}")
     echo(
         f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, "
         f"{len(plan.variants)} of each image"

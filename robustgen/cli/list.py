@@ -37,8 +37,12 @@ def list_(options: Listing) -> None:
         from robustgen.sets.sources.base import SourceOptions
         from robustgen.sets.sources.opening import open_source
 
-        reading = SourceOptions(labels=options.labels, labels_are_classes=options.labels_are_classes)
-        echo_keys(open_source(options.keys, options=reading).keys())
+        named = options.labels_are_classes, options.label_column
+        reading = SourceOptions(labels=options.labels, labels_are_classes=named[0], label_column=named[1])
+        source = open_source(options.keys, options=reading)
+        echo_keys(source.keys())
+        for remark in source.remarks():
+            echo(remark, err=True)
         return
     from robustgen.display.text import format_json
     from robustgen.files.wings import WINGS

@@ -211,9 +211,11 @@ class Choices(Options):
     split: Annotated[str | None, Flag(SOURCE, "NAME")] = None
     """split of the source, such as train; default the published one, or all"""
     labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE")] = None
-    """file of labels for a flat source or an array, or the archive of ImageNet's devkit"""
+    """table of labels for images without class folders (CSV, JSON, ...), or ImageNet's devkit"""
     labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
+    label_column: str | None = None
+    """column of labels in a table; default one with a usual name, such as label or class"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
     image_root: ExpandedLocation | None = None

@@ -18,6 +18,7 @@ class ConfigKeys(TypedDict, total=False):
     split: str | None
     labels: _Path | None
     labels_are_classes: bool
+    label_column: str | None
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]

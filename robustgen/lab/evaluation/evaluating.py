@@ -48,7 +48,7 @@ from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
 from robustgen.sets.sources.base import Items
-from robustgen.sets.sources.classes import number_images
+from robustgen.sets.sources.classes import find_unlabelled, number_images
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config
 from robustgen.settings.models import ModelInput, OnTheFly, Outputs
@@ -121,6 +121,10 @@ def evaluate(
         is_array = EDITIONS[config.base_edition].format != "jpeg"
         config = config.model_copy(update={"format": None if is_array else "png"})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
+    # Flips of P sets need no labels.
+    unlabelled = find_unlabelled(plan.source, plan.keys, needed=kind == "c")
+    labelled = tuple(key for key in plan.keys if key not in unlabelled)
+    plan = replace(plan, keys=labelled, refused=plan.refused | unlabelled)
     check_single_labels(plan.source.class_labels, plan.source.location)
     edition = str(plan.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ArgumentError
-from robustgen.pixels.benchmarks.kinds import IMAGENET_C
+from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.imaging.rng import dirichlet
 from robustgen.related.streams.rows import StreamRow
 from robustgen.related.streams.settings import SETTINGS, Drawing, Law, Setting
@@ -56,7 +56,7 @@ class StreamChoices:
     setting : str
         One of `SETTINGS`.
     corruptions : tuple of str
-        Corruptions, in order.
+        Corruptions, in order; "clean" for the clean images, whose severity is 0.
     severities : tuple of float
         For gradual settings the severities to go up and down through, ascending; otherwise exactly one.
     drawing : Drawing
@@ -368,6 +368,9 @@ def _stretches(choices: StreamChoices, rng: np.random.Generator) -> Iterator[Dom
     """Yield the corruption and severity of each stretch."""
     count, drawing = len(choices.corruptions), choices.drawing
     for index, number in enumerate(rng.permutation(count) if drawing.shuffle else range(count)):
+        if choices.corruptions[number] == CLEAN:
+            yield CLEAN, 0
+            continue
         descent = choices.severities[::-1]
         climb = () if index == 0 and drawing.abrupt else choices.severities[:-1]
         yield from ((choices.corruptions[number], severity) for severity in (*climb, *descent))
@@ -403,10 +406,10 @@ def draw_csid(
     images: int, corruptions: Sequence[str], severities: Sequence[float], rng: np.random.Generator
 ) -> Iterator[StreamStep]:
     """Draw a corruption and a severity for each of `count` images."""
-    chosen = rng.integers(0, len(corruptions) * len(severities), images)
-    for image, number in enumerate(chosen.tolist()):
-        corruption, severity = divmod(number, len(severities))
-        yield StreamStep(image, corruptions[corruption], severities[severity], 1, 0, False)
+    domains = [(name, level) for name in corruptions for level in ((0,) if name == CLEAN else severities)]
+    for image, number in enumerate(rng.integers(0, len(domains), images).tolist()):
+        corruption, severity = domains[number]
+        yield StreamStep(image, corruption, severity, 1, 0, False)
 
 
 def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:
@@ -419,4 +422,5 @@ def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:
         path = path.with_suffix(".png")
     elif files == "jpeg" and path.suffix not in _JPEG_SUFFIXES:
         path = path.with_suffix(".JPEG")
-    return f"{row.corruption}/{row.severity:g}/{path} {row.label}"
+    folder = CLEAN if row.corruption == CLEAN else f"{row.corruption}/{row.severity:g}"
+    return f"{folder}/{path} {row.label}"

@@ -51,9 +51,27 @@ def open_chosen_source(
     located, labels, root = (
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
-    named = config.follow_links, index, config.split, config.labels_are_classes
-    options = SourceOptions(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
+    # A variant that mirrors the source has all of its folders.
+    has_classes = not isinstance(config, Config) or (config.require_classes and not is_mirror(config))
+    options = SourceOptions(
+        labels=labels,
+        follow=config.follow_links,
+        cache=index,
+        split=config.split,
+        labels_are_classes=config.labels_are_classes,
+        label_column=config.label_column,
+        classes=has_classes,
+        columns=config.image_columns or (),
+        image_root=root,
+        libjpeg=libjpeg,
+        levels=config.levels,
+    )
     return open_source(located, config.source_kind, options)
+
+
+def is_mirror(config: Config) -> bool:
+    """Return whether a set is one for detection or segmentation, whose folders are no classes."""
+    return config.mirror is not None or config.base_edition == "coco-c"
 
 
 def check_classes(source: Source, config: Config) -> None:
@@ -93,11 +111,6 @@ def check_data_set(source: Source, edition: Edition) -> None:
         )
 
 
-def _has_maps(config: Choices) -> bool:
-    """Return whether a set is for detection or segmentation: class folders may repeat names."""
-    return isinstance(config, Config) and bool(config.mirror or config.base_edition == "coco-c")
-
-
 def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[str, ...]]:
     """Leave label maps out of the images of a set for detection or segmentation.
 
@@ -114,7 +127,7 @@ def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[
     ConfigError
         It is not certain which images are label maps.
     """
-    if not isinstance(source, FileSource) or not _has_maps(config):
+    if not isinstance(source, FileSource) or not is_mirror(config):
         return config, {}, ()
     keys, is_list = source.keys(), (config.subset or "").startswith("@")
     found = find_maps(source, keys)
@@ -149,7 +162,8 @@ def _count_maps(maps: Collection[str]) -> str:
 
 def describe_maps_left_in(choices: Choices, source: Source, keys: Sequence[str]) -> tuple[str, ...]:
     """Return a remark on those of the chosen images `keys` that look like label maps, if any."""
-    remark, pattern = ("", None) if _has_maps(choices) else describe_likely_maps(source, keys)
+    is_apart = isinstance(choices, Config) and is_mirror(choices)
+    remark, pattern = ("", None) if is_apart else describe_likely_maps(source, keys)
     how = f"--subset '{pattern}'" if pattern else "--subset @FILE, a list of the pictures"
     return (f"{remark}; leave them out with {how}",) * bool(remark)
 

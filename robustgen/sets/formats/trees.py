@@ -15,7 +15,6 @@ from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
-from robustgen.sets.sources.arrays import NumberedSource
 from robustgen.sets.sources.base import Items, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.classes import KEYS
 from robustgen.sets.sources.folder import ImageFolder, Named
@@ -51,7 +50,7 @@ class TreeWriter(Writer):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the files, and whether they lie in folders that their keys lack."""
-        folders = {"class_folders": True} if isinstance(self._source, NumberedSource) else {}
+        folders = {"class_folders": True} if self._source and self._source.lacks_folders else {}
         return super().settings() | folders
 
     def find_folder(self, key: str) -> str:
@@ -138,7 +137,7 @@ class VariantFolder(ImageFolder):
         self._recorded: Sequence[str] = manifest.get("classes", ())
         self._store, self._names = place.folder, names
         # The files of a set may be links to any place.
-        super().__init__(place, SourceOptions(follow=(Path(location).anchor,)))
+        super().__init__(place, SourceOptions(follow=(Path(location).anchor,), classes=False))
 
     def _scan(self) -> Iterator[Named]:
         if self._names is None:

@@ -39,6 +39,10 @@ class SourceOptions(NamedTuple):
         "train" or another split of the source. Default: the split that benchmarks use, or all images.
     labels_are_classes : bool
         Whether numbers in a labels file are class names, not class numbers or those of the devkit.
+    label_column : str, optional
+        Column of labels in a table. Default: one with a usual name.
+    classes : bool
+        Whether the first folders of images are classes; false for a set that mirrors its source.
     columns : sequence of str
         Image columns of the kind "table". Default: "image".
     image_root : path or URL, optional
@@ -54,6 +58,8 @@ class SourceOptions(NamedTuple):
     cache: Cache = None
     split: str | None = None
     labels_are_classes: bool = False
+    label_column: str | None = None
+    classes: bool = True
     columns: Sequence[str] = ()
     image_root: str | None = None
     libjpeg: Libjpeg = "turbo"
@@ -191,6 +197,11 @@ class Items(Reusable, ABC, Generic[Loaded]):
     def has_labels(self) -> bool:
         """Return whether every image has a class."""
         return True
+
+    @property
+    def lacks_folders(self) -> bool:
+        """Return whether the keys of images lack the folders of their classes."""
+        return False
 
     @property
     def class_labels(self) -> NDArray[np.int64]:

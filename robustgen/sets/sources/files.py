@@ -82,7 +82,7 @@ class Copies:
 
 
 # Version of the cached file's layout.
-_LAYOUT: Final = 7
+_LAYOUT: Final = 8
 
 
 @dataclass
@@ -99,7 +99,7 @@ class SourceListing:
     classes : sequence of str
         Names of the classes in the order of the labels.
     labels : dict of str to int
-        Key to the stored label, if the files are a variant of a set; all other keys begin with the class.
+        Key to the stored label, of a variant of a set or of a table; all other keys begin with the class.
     remarks : sequence of str
         Remarks about content that is skipped or copied unchanged, one line each.
     are_numbers : bool
@@ -412,6 +412,10 @@ class IndexedSource(Index, EncodedSource):
     ) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
         self.kind, self.libjpeg, self.levels = kind, options.libjpeg, options.levels
+        self.label_column = options.label_column
+
+    def _fingerprint(self) -> list[Any]:
+        return [*super()._fingerprint(), self.label_column]
 
     def add_as_stored(self, listing: SourceListing, name: str, label: object, place: Any) -> None:
         """Add an image of a set under the name and label it was written with."""

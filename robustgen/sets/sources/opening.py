@@ -7,7 +7,7 @@ from robustgen.errors import SourceError, UnknownNameError
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SOURCES, list_kinds
 from robustgen.sets.sources.base import DEFAULTS, Source, SourceOptions, name_source_in_errors
-from robustgen.sets.sources.folder import Photographs
+from robustgen.sets.sources.folder import Photographs, open_by_metadata
 from robustgen.sets.sources.places import ARRAYS, Place, find_place
 
 # Plug-ins come before these kinds.
@@ -66,7 +66,8 @@ def open_source(
     # An archive finds the folder of a split itself.
     if split and (source_kind == "labelled" or (source_kind == "folder" and place.is_folder)):
         raise SourceError(f"{location}: contains no folder of the split {split!r}")
-    return SOURCES[source_kind].open(place, options._replace(split=split))
+    source = SOURCES[source_kind].open(place, options._replace(split=split))
+    return open_by_metadata(source, options) if recognise else source
 
 
 def _recognise(place: Place) -> str:

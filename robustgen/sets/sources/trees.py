@@ -23,12 +23,13 @@ Found = tuple[str, str | None]
 
 UNREAD = "in an unsupported format"
 """Reason for skipping an image that does not count as a failure."""
-_UNREAD_EXTENSIONS = (
+UNREAD_EXTENSIONS = (
     *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".dcm", ".dicom", ".nii", ".nii.gz"),
     *(".jpx", ".jpf", ".j2c", ".jpc", ".pfm", ".pam", ".pcx", ".ico", ".icns", ".sgi", ".ras", ".xbm"),
     *(".qoi", ".dds", ".fits"),
 )
+"""Suffixes of images in unsupported formats."""
 # Files without a suffix that are no images.
 _NOTES = {
     *("readme", "license", "licence", "copying", "notice", "authors", "version", "changelog", "makefile"),
@@ -110,7 +111,7 @@ def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
     last = name.rpartition("/")[2].lower()
     if is_image(name):
         yield check_name(name, refusal)
-    elif not refusal and (name.lower().endswith(_UNREAD_EXTENSIONS) or not ("." in last or last in _NOTES)):
+    elif not refusal and (name.lower().endswith(UNREAD_EXTENSIONS) or not ("." in last or last in _NOTES)):
         yield check_name(name, UNREAD)
 
 
@@ -238,8 +239,10 @@ class ArchiveTree(Index):
 FileTree = FolderTree | ArchiveTree
 
 
-def open_tree(location: Location | Place, options: SourceOptions = DEFAULTS) -> FileTree:
-    """Open a folder or an archive; raise a SourceError if it is neither."""
+def open_tree(location: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> FileTree:
+    """Open a folder or an archive, unless it is open; raise a SourceError if it is neither."""
+    if isinstance(location, (FolderTree, ArchiveTree)):
+        return location
     place = find_place(location)
     if place.has_suffix(*ARCHIVES) and not place.is_folder:
         return ArchiveTree(place.location, options.cache)
