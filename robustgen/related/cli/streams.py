@@ -76,8 +76,8 @@ def stream(config: Streaming, drawing: Drawing) -> None:
             raise ConfigError(f"{spell(key)} is for {meant}")
     source = open_chosen_source(config)
     check_classes(source, config)
-    config, _, remarks = leave_out_maps(config, source)
-    keys = select_keys(source, config)
+    selected, _, remarks = leave_out_maps(config, source)
+    keys = select_keys(source, selected)
     for remark in (*remarks, *describe_maps_left_in(config, source, keys)):
         echo(remark, err=True)
     _tell_of_others(source)
