@@ -219,6 +219,7 @@ def evaluate(
     model : torch.nn.Module, callable, str or path
         A module that takes images (n, 3, H, W), normalised, and returns logits; a function that takes pixels,
         a uint8 array (n, H, W, 3), and returns an array of scores (n, classes); or what ``--model`` takes.
+        For clips, ``dataset="clips"``, a function that takes a uint8 array (n, frames, H, W, 3).
     dataset : str, optional
         A built-in config, such as ``"cifar-10"``.
     config : path, optional

@@ -53,6 +53,7 @@ def test_editions_and_their_scales():
         *[("cifar-10", 32), ("cifar-100", 32), ("folder", None), ("coco-c", 224)],
         *[("laion-c", 224), ("mnist", 32)],
         *[(name, 224) for name in MEDMNIST],
+        *[("kinetics", None), ("ssv2", None)],
     ]
 
 

@@ -10,6 +10,7 @@ from robustgen.cli.app import command, echo, echo_keys, echo_text
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
 from robustgen.settings.inspecting import Listing, ShowingConfig
 
@@ -158,7 +159,7 @@ def _read_format(name: str, row: "Format") -> dict[str, Any]:
         "kind": "format",
         "name": name,
         "title": row.title,
-        "sets": [{"c": "images", "p": "sequences"}[kind] for kind in row.encoders],
+        "sets": [{"c": "images", "p": "sequences", CLIP: "clips"}[content] for content in row.encoders],
         "contains_images": row.file_per == "shard",
     }
 

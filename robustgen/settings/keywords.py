@@ -22,6 +22,7 @@ class ConfigKeys(TypedDict, total=False):
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]
+    fps: str | None
     levels: str | float | Sequence[float] | None
     limit: int | None
     sample: int | None
@@ -31,6 +32,7 @@ class ConfigKeys(TypedDict, total=False):
     edition: str
     corruptions: str | Sequence[str]
     severities: str | float | Sequence[str | float]
+    temporal: Literal["clip", "frame"]
     one_per_image: bool
     perturbations: str | Sequence[str]
     difficulty: str | float | Sequence[str | float]
@@ -84,4 +86,6 @@ class EvaluateKeys(ConfigKeys, total=False):
     batch_size: int
     overwrite: bool
     quiet: bool
+    frames: int
+    random_offset: bool
     uncompressed: bool

@@ -18,6 +18,7 @@ from PIL import Image
 from robustgen.errors import ArgumentError, ArgumentTypeError, quote
 from robustgen.pixels.benchmarks.registry import (
     CALIBRATED_SCALES,
+    CLIP_SETS,
     MEDMNIST,
     SCALES,
     SMALLEST_SIDE,
@@ -40,6 +41,8 @@ from robustgen.pixels.imaging.geometry import (
 from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
+# Quality of the published frames of clips.
+_OF_FRAMES: Final = 80
 _KEEP: Final = Keep()
 
 
@@ -227,6 +230,10 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
     )
 
 
+def _clips(name: str, size: int) -> Edition:
+    return replace(_imagenet(name, size, None), data_set=name.partition("@")[0], quality=_OF_FRAMES)
+
+
 def _cifar(name: str) -> Edition:
     whole, words = CheckSide("CIFAR", 32), "as they are, 32 x 32 pixels"
     return Edition(
@@ -248,6 +255,7 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "imagenet-64": _imagenet_64,
     "tiny-imagenet": _tiny_imagenet,
     "folder": partial(_imagenet, scale=None),
+    **dict.fromkeys(CLIP_SETS, _clips),
 }
 _SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
 _ROWS = (
@@ -274,6 +282,8 @@ _ROWS = (
         grey=True,
     ),
     *map(_medmnist, MEDMNIST),
+    # For clips, whose frames keep their size.
+    *(Edition(name, None, data_set=name, quality=_OF_FRAMES) for name in CLIP_SETS),
 )
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})

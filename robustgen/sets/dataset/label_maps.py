@@ -12,12 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from robustgen.display.text import format_count
 from robustgen.errors import ConfigError, ImageError
 from robustgen.pixels.imaging.decode import Look, judge_look
-from robustgen.sets.sources.folder import FileSource
+from robustgen.sets.sources.folder import FileSource, TreeItems
 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _OF_MAPS: Final = re.compile(
@@ -59,13 +59,15 @@ class FoundMaps(NamedTuple):
     doubts: dict[str, str]
 
 
-def find_maps(source: FileSource, keys: Sequence[str]) -> FoundMaps:
-    """Return the images among `keys` that are label maps of others, and those that may be."""
+def find_maps(source: TreeItems[Any], keys: Sequence[str]) -> FoundMaps:
+    """Return the images that are label maps of others, and those that may be; `keys` name their files."""
     looks, named = _Looks(source), _list_named(keys)
     others = [key for key in keys if key not in named]
     owners = _find_owners(sorted(named), others)
-    found = _judge_named(looks, owners), _judge_pairs(looks, others)
-    maps, doubts = found[0].maps | found[1].maps, found[0].doubts | found[1].doubts
+    maps, doubts = _judge_named(looks, owners)
+    # What has a map is a picture.
+    own, unsure = _judge_pairs(looks, others, {picture for each in maps.values() for picture in each})
+    maps, doubts = maps | own, doubts | unsure
     maps |= dict.fromkeys(_list_lone(named - owners.keys(), maps, others), ())
     # Names of depth maps may be times of their own.
     lone = defaultdict[str, list[str]](list)
@@ -149,14 +151,14 @@ def _list_named(keys: Collection[str], *, shared: bool = True) -> set[str]:
 class _Looks:
     """Appearance of groups of images, from a few files of each."""
 
-    def __init__(self, source: FileSource) -> None:
+    def __init__(self, source: TreeItems[Any]) -> None:
         self.source, self._known = source, dict[str, Look | None]()
 
     def look(self, key: str) -> Look | None:
         """Return the appearance of an image; None if it is damaged, which its processing reports."""
         if key not in self._known:
             try:
-                self._known[key] = judge_look(self.source.read_bytes(key), key)
+                self._known[key] = judge_look(self.source.read_file(key), key)
             except (ImageError, OSError, ValueError, LookupError):
                 self._known[key] = None
         return self._known[key]
@@ -253,7 +255,7 @@ def _find_owners(candidates: Sequence[str], pictures: Sequence[str]) -> dict[str
     roles = _pair(lacking, pictures) if lacking else {}
     # The part in which most of them differ from pictures comes last.
     for role, pairs in sorted(roles.items(), key=lambda each: (len(each[1]), each[0])):
-        if len(pairs) > 1 or not role.is_replaced:
+        if len(pairs) > 1 or role.is_certain:
             group = (*role.folders, role.part)
             found |= {key: _Owner((picture,), group) for key, picture in pairs.items()}
     return found
@@ -305,6 +307,12 @@ class _Role(NamedTuple):
     replaced: str
 
     @property
+    def is_certain(self) -> bool:
+        """Return whether a single pair is enough: names or suffixes differ, by no more than an addition."""
+        is_alike = self.folders[-1] == self.of_picture[-1] and self.part == self.replaced
+        return not (self.is_replaced or is_alike)
+
+    @property
     def is_replaced(self) -> bool:
         """Return whether both names have a part that the other lacks."""
         return bool(self.part and self.replaced)
@@ -341,10 +349,11 @@ def _cut(key: str) -> Iterator[tuple[str, str]]:
             yield f"{start}\0{''.join(tokens[place + 1 :])}", f"\0{tokens[place]}\0"
 
 
-def _judge_pairs(looks: _Looks, keys: Sequence[str]) -> FoundMaps:
+def _judge_pairs(looks: _Looks, keys: Sequence[str], owners: Collection[str]) -> FoundMaps:
     """Return those of the `keys` without telling names that are maps, and uncertain ones.
 
-    They are maps if each of their kind has one picture of the same size, and a few of them look like maps.
+    They are maps if each of their kind has one picture of the same size, and a few of them look like maps. No
+    picture in `owners` is one.
     """
     roles = _pair_one_to_one(_choose_candidates(looks, keys), keys)
     counts = Counter(
@@ -357,6 +366,8 @@ def _judge_pairs(looks: _Looks, keys: Sequence[str]) -> FoundMaps:
         places = {(*_name_place(key), role.part) for key in pairs}
         kind = sum(counts[each] for each in places)
         if kind > 2 * len(pairs) or not maps.keys().isdisjoint(pairs):
+            continue
+        if not pairs.keys().isdisjoint(owners):
             continue
         found = {look for _, look in looks.sample([*pairs])}
         pictures = {look for _, look in looks.sample([*pairs.values()])}
@@ -407,15 +418,15 @@ def _pair_one_to_one(candidates: Sequence[str], pictures: Sequence[str]) -> dict
     return {
         role: pairs
         for role, pairs in (_pair(candidates, pictures).items() if candidates else ())
-        if len({*pairs.values()}) == len(pairs) and (len(pairs) > 1 or not role.is_replaced)
+        if len({*pairs.values()}) == len(pairs) and (len(pairs) > 1 or role.is_certain)
     }
 
 
-def _have_one_size(source: FileSource, pairs: Mapping[str, str]) -> bool:
+def _have_one_size(source: TreeItems[Any], pairs: Mapping[str, str]) -> bool:
     """Return whether all readable maps and pictures have the same sides; one of the two may be turned."""
     for pair in pairs.items():
         try:
-            first, second = (sorted(source.dimensions(key)) for key in pair)
+            first, second = (sorted(source.measure(key)) for key in pair)
         except ImageError:
             continue
         if first != second:

@@ -18,18 +18,20 @@ from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.binding import Bound
-from robustgen.pixels.benchmarks.editions import EDITIONS, nearest_scale
+from robustgen.pixels.benchmarks.corruptions import get_corruption
+from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition, nearest_scale
 from robustgen.pixels.benchmarks.kinds import (
     BENCHMARKS,
     CLEAN,
     CLEAN_VARIANT,
+    CLIP,
     IMAGENET_P,
     USUAL_SCALE,
     Benchmark,
     Kind,
     Variant,
 )
-from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
@@ -38,12 +40,13 @@ from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.label_maps import Maps
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, ClipRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
     describe_maps_left_in,
     leave_out_maps,
+    list_files,
     list_subset,
     open_chosen_source,
     select_keys,
@@ -135,14 +138,14 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
-        levels = self.choices.get("levels")
+        given = {key: self.choices[key] for key in ("levels", "fps") if self.choices.get(key)}
         return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo"))
             | self.writer.versions()
             | self.recipe.versions(),
-            # Sets that were created before there were levels have no such key.
-            **({"levels": levels} if levels else {}),
+            # Sets that were created before there were these choices have no such keys.
+            **given,
         }
 
     def cut(self) -> Iterator[WorkUnit]:
@@ -197,10 +200,11 @@ def plan_benchmark(
     source = source or open_chosen_source(config, SetLedger(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
+    recipe, benchmark = _fit_recipe(recipe, source, config)
     config, maps, remarks = leave_out_maps(config, source)
     keys = select_keys(source, config)
     remarks += describe_maps_left_in(config, source, keys)
-    usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
+    usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
     file_per = FORMATS[name].file_per
@@ -232,6 +236,7 @@ def plan_benchmark(
         subsampling=row.subsampling,
         grey=row.grey,
         videos=lambda: _choose_encodings(config),
+        clip_video=lambda: _choose_encodings(config) if config.video != type(config.video)() else (),
     )
     writer = open_writer(name, content, choices, encoding)
     mirror = _open_mirror(name, config, source, maps)
@@ -246,8 +251,10 @@ def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
     """Yield a remark on each choice of an encoding that the writer does not have."""
     settings, fields = writer.settings(), type(config).model_fields
     used = {*settings, *settings.get("sample", ())}
-    for key in ("quality", "shard_size", "video"):
-        if getattr(config, key) != fields[key].default and key not in used:
+    usual = {key: fields[key].default for key in ("quality", "shard_size", "video")}
+    usual["quality"] = EDITIONS[config.base_edition].quality
+    for key, value in usual.items():
+        if getattr(config, key) != value and key not in used:
             yield f"{key}: has no effect on the format {form}"
 
 
@@ -286,6 +293,38 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
     return dataclasses.replace(recipe, smallest_side=smallest)
 
 
+def _fit_recipe(
+    recipe: BenchmarkRecipe[Any], source: Source, config: Config
+) -> tuple[BenchmarkRecipe[Any], Benchmark]:
+    """Return the recipe for what the source contains, images or clips, and its benchmark.
+
+    Raises
+    ------
+    ConfigError
+        The source has no clips but a corruption needs them, or clips that the recipe cannot use.
+    """
+    if source.noun != CLIP:
+        names = config.corruptions if isinstance(recipe, CorruptionRecipe) else ()
+        if needing := [name for name in names if get_corruption(name).takes_clips]:
+            raise ConfigError(
+                f"{needing[0]} needs clips: choose --dataset clips, whose source are videos or frames"
+            )
+        return recipe, recipe.benchmark
+    if not isinstance(recipe, CorruptionRecipe):
+        raise ConfigError(
+            f"{source.location}: contains clips, of which make-c writes sets; make-p needs images"
+        )
+    row = get_edition(config.edition)
+    is_for_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
+    if row.by_corruption or row.implementation or not is_for_clips:
+        raise ConfigError(f"edition {config.edition} has no clips; choose kinetics, ssv2, imagenet or folder")
+    if config.one_per_image:
+        raise ConfigError("one_per_image: needs images, not clips")
+    own = {each.name: getattr(recipe, each.name) for each in dataclasses.fields(recipe) if each.init}
+    clips = ClipRecipe(**own, temporal=config.temporal)
+    return clips, clips.benchmark
+
+
 def _check_constants(bound: Bound, config: Config) -> None:
     """Raise an ArgumentError if a variant has no constants, or cannot use images of the edition's size."""
     operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
@@ -295,6 +334,8 @@ def _check_constants(bound: Bound, config: Config) -> None:
         sides = [each for each in operation.table if isinstance(each, int)]
         if sides and isinstance(scale, int) and scale not in sides:
             hint = f"; set constants_for={nearest_scale(scale, sides)}"
+        if {*operation.table} == {*CLIP_SETS}:
+            hint = "; choose --dataset clips, kinetics or ssv2, or the edition kinetics or ssv2"
         if scale or not (sides or len(operation.table) == 1):
             operation.rows(scale or USUAL_SCALE)
     except ArgumentError as error:
@@ -343,8 +384,10 @@ def _open_mirror(name: str, config: Config, source: Source, maps: Maps) -> Mirro
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
         raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-    chosen = frozenset(list_subset(source, config))
-    return Mirror(folder, chosen, frozenset(source.keys()) - chosen, maps, link=config.mirror == "link")
+    chosen, every = (
+        frozenset(list_files(source, keys)) for keys in (list_subset(source, config), source.keys())
+    )
+    return Mirror(folder, chosen, every - chosen, maps, link=config.mirror == "link")
 
 
 def assemble_plan(
@@ -457,7 +500,8 @@ def _choose_encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     side = config.size or EDITIONS[config.base_edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
-    changes: dict[str, Any] = {"preset": choice.preset, "pixel_format": choice.pixel_format}
+    changes: dict[str, Any] = {"pixel_format": choice.pixel_format}
+    changes |= {} if choice.preset is None else {"preset": choice.preset}
     changes |= {} if choice.crf is None else {"crf": choice.crf}
     usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
     smooth, noise = (dataclasses.replace(encoding, **changes) for encoding in usual)

@@ -32,6 +32,7 @@ from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, 
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
+from robustgen.sets.dataset.selection import list_files
 from robustgen.sets.dataset.state import COMPANIONS, SetLedger, name_mirror
 from robustgen.sets.dataset.unit_jobs import (
     Outcome,
@@ -287,7 +288,8 @@ class _SetRun:
         for variant in plan.variants if plan.mirror else ():
             record = self._state.read_record(name_mirror(variant.folder)) or Record()
             repeated = {file.path for file in record.files}
-            if both := [key for key in plan.keys if variant.path(key) in repeated]:
+            names = list_files(plan.source, plan.keys)
+            if both := [name for name in names if variant.path(name) in repeated]:
                 raise AnotherSetError(
                     f"{plan.store.location}: created with {both[0]!r} as a label map, which is an image in "
                     f"this run. {START_OVER}"
@@ -404,7 +406,7 @@ class _SetRun:
         ]
         if plan.mirror:
             # Another run may have written the same images for other variants, or other images.
-            mirror = plan.mirror.extend(self._summary.attempted)
+            mirror = plan.mirror.extend(list_files(plan.source, self._summary.attempted))
             beside, not_repeated = mirror.list_files()
             refused += not_repeated
             remarks += mirror.describe_ways_back(beside)

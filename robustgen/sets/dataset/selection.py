@@ -1,8 +1,9 @@
 """Selection of images of a source: a listed subset, a sample, the first few, or all."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from robustgen.pixels.benchmarks.editions import Edition
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.sets.dataset.label_maps import (
+    FoundMaps,
     Maps,
     check_doubts,
     describe_likely_maps,
@@ -23,7 +25,7 @@ from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.dataset.subset_lists import select_listed
 from robustgen.sets.sources import imagenet
 from robustgen.sets.sources.base import Items, Source, SourceOptions
-from robustgen.sets.sources.folder import FileSource, ImageFolder
+from robustgen.sets.sources.folder import FileSource, ImageFolder, TreeItems
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.published import MedMnist
 from robustgen.settings.config import Choices, Config
@@ -65,6 +67,7 @@ def open_chosen_source(
         image_root=root,
         libjpeg=libjpeg,
         levels=config.levels,
+        rate=Fraction(config.fps) if config.fps else None,
     )
     return open_source(located, config.source_kind, options)
 
@@ -119,7 +122,7 @@ def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[
     config : Config
         With a subset that only pictures match, if it had none and a simple pattern exists.
     maps : dict
-        All label maps of the source, with their pictures.
+        Files of all label maps of the source, with those of their pictures.
     remarks : tuple of str
 
     Raises
@@ -127,10 +130,16 @@ def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[
     ConfigError
         It is not certain which images are label maps.
     """
-    if not isinstance(source, FileSource) or not is_mirror(config):
+    if not isinstance(source, TreeItems) or not is_mirror(config):
         return config, {}, ()
     keys, is_list = source.keys(), (config.subset or "").startswith("@")
-    found = find_maps(source, keys)
+    # The first frame of a clip stands for all.
+    files = {name: key for key in keys for name in source.list_files(key)[:1]}
+    by_file = find_maps(source, [*files])
+    found = FoundMaps(
+        {files[name]: tuple(map(files.__getitem__, each)) for name, each in by_file.maps.items()},
+        {files[name]: files[picture] for name, picture in by_file.doubts.items()},
+    )
     if config.subset is None:
         check_doubts(found, keys)
     chosen = {*list_subset(source, config)}
@@ -153,7 +162,17 @@ def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[
         if config.subset is None and (pattern := find_pattern(images, maps)):
             config = config.model_copy(update={"subset": pattern})
             remarks[-1] += f"; the images are those of --subset {pattern!r}"
-    return config, maps, tuple(remarks)
+    of_files = {
+        name: tuple(list_files(source, each)) for key, each in maps.items() for name in source.list_files(key)
+    }
+    return config, of_files, tuple(remarks)
+
+
+def list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
+    """Return the files of the items `keys`."""
+    if not isinstance(source, TreeItems):
+        return [*keys]
+    return [name for key in keys for name in source.list_files(key)]
 
 
 def _count_maps(maps: Collection[str]) -> str:

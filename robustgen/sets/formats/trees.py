@@ -10,14 +10,16 @@ from robustgen.errors import SourceError
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
 from robustgen.files.text_files import split_names
-from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.pixels.imaging import video
+from robustgen.pixels.benchmarks.kinds import CLIP, Variant
+from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
-from robustgen.sets.sources.base import Items, SourceOptions, name_source_in_errors
+from robustgen.sets.sources.base import Items, Loaded, Source, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.classes import KEYS
-from robustgen.sets.sources.folder import ImageFolder, Named
+from robustgen.sets.sources.clips import ClipFolder
+from robustgen.sets.sources.folder import ImageFolder, Named, TreeItems
 from robustgen.sets.sources.places import Place
 
 VIDEO = ".mp4"
@@ -113,15 +115,17 @@ class TreeSet(WrittenSet):
 
     format = "original"
 
-    def open(self, variant: Variant) -> "VariantFolder":
+    def open(self, variant: Variant) -> Source:
         """Open the folder of a variant."""
-        cls = VariantFolder if self.kind == "c" else SequenceFolder
+        usual = VariantFolder if self.kind == "c" else SequenceFolder
+        cls: Any = VariantClips if self.benchmark.noun == CLIP else usual
         names = self.store if has_mirror(self.manifest) else None
-        return cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest, names)
+        folder: Source = cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest, names)
+        return folder
 
 
-class VariantFolder(ImageFolder):
-    """The images of a variant, whose order of classes is that of `dataset.json`, if it has one.
+class _OfVariant(TreeItems[Loaded]):
+    """The items of a variant, whose order of classes is that of `dataset.json`, if it has one.
 
     Parameters
     ----------
@@ -140,14 +144,31 @@ class VariantFolder(ImageFolder):
         super().__init__(place, SourceOptions(follow=(Path(location).anchor,), classes=False))
 
     def _scan(self) -> Iterator[Named]:
+        found = super()._scan()  # type: ignore[safe-super]
         if self._names is None:
-            return super()._scan()
+            return iter(found)
         with name_source_in_errors(f"{self._names.location}/{KEYS}"):
             names = {*split_names(self._names.read(KEYS))}
-        return (each for each in super()._scan() if each[0] in names)
+        return (each for each in found if each[0] in names)
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         return self._recorded, False
+
+
+class VariantFolder(_OfVariant[Rgb], ImageFolder):
+    """The images of a variant."""
+
+
+class VariantClips(_OfVariant[Clip], ClipFolder):
+    """The clips of a variant: videos, some of them damaged by a corruption, or folders of frames."""
+
+    def open_video(self, data: bytes, key: str) -> Clip:
+        """Return the clip of a video file, with as many frames as can be decoded."""
+        return codecs.open_damaged(data)
+
+    def load(self, key: str) -> Rgb:  # type: ignore[override]
+        """Decode the frames of a clip: uint8 ndarray of shape (T, H, W, 3)."""
+        return super().load(key).stack()
 
 
 class SequenceFolder(VariantFolder):

@@ -5,8 +5,9 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,8 @@ class SourceOptions(NamedTuple):
         Decoder of JPEG files.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in files that become 0 and 255.
+    rate : Fraction, optional
+        Frames per second of the clips that are folders of frames. Default: that of ``seqinfo.ini``, or 25.
     """
 
     labels: Location | None = None
@@ -64,6 +67,7 @@ class SourceOptions(NamedTuple):
     image_root: str | None = None
     libjpeg: Libjpeg = "turbo"
     levels: Levels | None = None
+    rate: Fraction | None = None
 
 
 DEFAULTS: Final = SourceOptions()
@@ -110,10 +114,13 @@ class Items(Reusable, ABC, Generic[Loaded]):
         Absolute path or URL.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in its files that become 0 and 255.
+    noun : str
+        Name of one item.
     """
 
     location: str
     levels: Levels | None = None
+    noun: ClassVar[str] = "image"
 
     def __init__(self, location: str) -> None:
         self.location = location

@@ -36,6 +36,8 @@ from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.sets.sources.base import (
     DEFAULTS,
     Cache,
+    Items,
+    Loaded,
     Reusable,
     Source,
     SourceOptions,
@@ -292,35 +294,23 @@ def _digest(body: bytes) -> bytes:
 # --- sources -------------------------------------------------------------------------------------
 
 
-class EncodedSource(Source):
-    """A source of encoded images with a listing; keys begin with the class.
+class ListedItems(Items[Loaded]):
+    """Items with a listing; keys begin with the class."""
 
-    Attributes
-    ----------
-    libjpeg : {"turbo", "ijg"}
-        Decoder of its JPEG files.
-    """
-
-    libjpeg: Libjpeg = "turbo"
+    formats: ClassVar[str] = f"no images in the formats {', '.join(PILLOW_FORMATS)}"
+    """Sentence about the formats, for a source without any item."""
 
     @property
     @abstractmethod
     def listing(self) -> SourceListing:
-        """Return the images found."""
-
-    @abstractmethod
-    def read_bytes(self, key: str) -> bytes:
-        """Read the file of one image; raise any exception if it cannot be read."""
+        """Return the items found."""
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
         places, refused = self.listing.places, self.listing.refused
         if not places:
             first = [f"{len(refused)} refused, {key!r}: {why}" for key, why in [*refused.items()][:1]]
-            none = (
-                explain_foreign(Place(self.location))
-                or f"no images in the formats {', '.join(PILLOW_FORMATS)}"
-            )
+            none = explain_foreign(Place(self.location)) or self.formats
             raise SourceError(f"{self.location}: {'; '.join([none, *first, *self.remarks()])}")
         return tuple(sorted(places))
 
@@ -357,6 +347,29 @@ class EncodedSource(Source):
         except KeyError:
             raise ImageError(f"in no class of {self.location}", key) from None
 
+    def _place(self, key: str) -> Any:
+        """Return the place of one item; raise an ImageError if `key` is unknown."""
+        try:
+            return self.listing.places[key]
+        except KeyError:
+            raise ImageError(f"no such image in {self.location}", key) from None
+
+
+class EncodedSource(ListedItems[Rgb], Source):
+    """A source of encoded images with a listing; keys begin with the class.
+
+    Attributes
+    ----------
+    libjpeg : {"turbo", "ijg"}
+        Decoder of its JPEG files.
+    """
+
+    libjpeg: Libjpeg = "turbo"
+
+    @abstractmethod
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one image; raise any exception if it cannot be read."""
+
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
         with name_image_in_errors(key):
@@ -379,13 +392,6 @@ class EncodedSource(Source):
         """Return width, height, orientation and colour profile; raise an ImageError if unreadable."""
         with name_image_in_errors(key):
             return read_header(io.BytesIO(self.read_bytes(key)), key)
-
-    def _place(self, key: str) -> Any:
-        """Return the place of one image; raise an ImageError if `key` is unknown."""
-        try:
-            return self.listing.places[key]
-        except KeyError:
-            raise ImageError(f"no such image in {self.location}", key) from None
 
 
 class IndexedSource(Index, EncodedSource):

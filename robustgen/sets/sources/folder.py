@@ -14,10 +14,18 @@ from typing import ClassVar, Final
 from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors, read_dimensions
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, Source, SourceOptions, class_of, name_source_in_errors
-from robustgen.sets.sources.files import EncodedSource, SourceListing
+from robustgen.sets.sources.base import (
+    DEFAULTS,
+    Loaded,
+    Source,
+    SourceOptions,
+    class_of,
+    name_source_in_errors,
+)
+from robustgen.sets.sources.files import EncodedSource, ListedItems, SourceListing
 from robustgen.sets.sources.labels import (
     METADATA,
     ImageNames,
@@ -29,7 +37,16 @@ from robustgen.sets.sources.labels import (
     read_labels,
 )
 from robustgen.sets.sources.places import PARQUET, Place, find_place
-from robustgen.sets.sources.trees import UNREAD, FileTree, FolderTree, describe_unread, is_image, open_tree
+from robustgen.sets.sources.trees import (
+    UNREAD,
+    FileTree,
+    Finder,
+    FolderTree,
+    describe_unread,
+    find_by_name,
+    is_image,
+    open_tree,
+)
 
 _SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
 _RECORD: Final = "dataset.json"
@@ -38,8 +55,8 @@ Named = tuple[str, str, str | None]
 """Key of an image, name of its file below the prefix, and the reason for refusing it, or None."""
 
 
-class FileSource(EncodedSource):
-    """A source with one file for each image, in a folder or an archive.
+class TreeItems(ListedItems[Loaded]):
+    """Items in the files of a folder or an archive.
 
     Parameters
     ----------
@@ -55,8 +72,14 @@ class FileSource(EncodedSource):
 
     has_class_folders: ClassVar[bool] = True
 
+    @property
+    def finder(self) -> Finder:
+        """Return what recognises the files of its items by their names."""
+        return find_by_name
+
     def __init__(self, root: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> None:
-        self._tree, self.libjpeg, self.levels = open_tree(root, options), options.libjpeg, options.levels
+        self._tree = open_tree(root, options, self.finder)
+        self.libjpeg, self.levels = options.libjpeg, options.levels
         super().__init__(self._tree.location)
         folder = self._find_folder()
         self._prefix = f"{folder}/" if folder else ""
@@ -97,12 +120,21 @@ class FileSource(EncodedSource):
         """Return the recorded classes, if any, and whether the classes are numbers; `found` have images."""
         return (), False
 
-    def read_bytes(self, key: str) -> bytes:
-        """Read the file of one image."""
-        return self._tree.read(self._place(key))
+    def list_files(self, key: str) -> tuple[str, ...]:
+        """Return the names of the files of one item, in order."""
+        return (key,)
+
+    def read_file(self, name: str) -> bytes:
+        """Read one of the files in `list_files`; raise any exception if it cannot be read."""
+        return self._tree.read(name)
+
+    def measure(self, name: str) -> tuple[int, int]:
+        """Return width and height from the header of a file in `list_files`, an image."""
+        with name_image_in_errors(name), self._tree.open(name) as file:
+            return read_dimensions(file, name)
 
     def leave_out(self, keys: Collection[str]) -> None:
-        """Count the files of some images among the other files of the source."""
+        """Count the files of some items among the other files of the source."""
         listing = self.listing
         places = {key: place for key, place in listing.places.items() if key not in keys}
         emptied = {*map(class_of, keys)}.difference(map(class_of, places))
@@ -110,19 +142,35 @@ class FileSource(EncodedSource):
         self.listing = replace(listing, places=places, classes=classes)
         vars(self).pop("_keys", None)
 
+    def make_ready(self) -> None:
+        """Cache the listing of an archive for worker processes."""
+        self._tree.make_ready()
+
+
+class FileSource(TreeItems[Rgb], EncodedSource):
+    """A source with one file for each image, in a folder or an archive."""
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one image."""
+        return self._tree.read(self._place(key))
+
+    def measure(self, name: str) -> tuple[int, int]:
+        """Return width and height of one image, whose file has the name of its key."""
+        with name_image_in_errors(name), self._tree.open(self._place(name)) as file:
+            return read_dimensions(file, name)
+
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image from its header; raise an ImageError if unreadable."""
-        with name_image_in_errors(key), self._tree.open(self._place(key)) as file:
-            return read_dimensions(file, key)
+        return self.measure(key)
+
+    def read_file(self, name: str) -> bytes:
+        """Read the file of one image, which has the name of its key."""
+        return self.read_bytes(name)
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
         with name_image_in_errors(key):
             return self._tree.size(self._place(key))
-
-    def make_ready(self) -> None:
-        """Cache the listing of an archive for worker processes."""
-        self._tree.make_ready()
 
 
 class ImageFolder(FileSource):

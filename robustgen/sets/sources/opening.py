@@ -56,7 +56,7 @@ def open_source(
     if recognise:
         with_labels = "arrays" if place.has_suffix(*ARRAYS) else "labelled"
         source_kind = with_labels if labels is not None else "table" if in_columns else _recognise(place)
-    if (source_kind == "labelled") != (labels is not None) and source_kind != "arrays":
+    if (source_kind == "labelled") != (labels is not None) and source_kind not in ("arrays", "clips"):
         raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {source_kind!r}")
     if in_columns and source_kind != "table":
         raise SourceError(f"{location}: image_columns is for the kind 'table', not {source_kind!r}")

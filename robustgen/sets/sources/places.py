@@ -23,6 +23,11 @@ ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
 ARRAYS: Final = (".npy", ".npz", ".mat")
 TEXT_TABLES: Final = (".jsonl", ".tsv")
+VIDEOS: Final = (
+    *(".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".wmv"),
+    *(".ogv", ".3gp"),
+)
+"""Suffixes of video files."""
 
 
 class SourceFile(NamedTuple):
@@ -77,7 +82,7 @@ class Place:
         if self.store.is_local:
             return os.path.isdir(self.location)  # noqa: PTH112
         return not self.is_pattern and not self.has_suffix(
-            *ARCHIVES, PARQUET, *TEXT_TABLES, *ARRAYS, *EXTENSIONS
+            *ARCHIVES, PARQUET, *TEXT_TABLES, *ARRAYS, *EXTENSIONS, *VIDEOS
         )
 
     @property
