@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from robustgen.display import progress
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, WriteError
-from robustgen.files.storage.host import explain_refusal
+from robustgen.files.storage.host import check_system, explain_refusal
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.inspection.verify import Findings
@@ -69,6 +69,7 @@ def _takes(
 
         @wraps(function)
         def call(*arguments: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
+            check_system()
             if unknown := given.keys() - known:
                 raise UnknownNameError("keyword", min(unknown), sorted(known))
             for each in (*arguments, *given.values()):

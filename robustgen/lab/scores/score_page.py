@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.display.charts import COLOURS, DASHES
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.sheets import fit_picture
 from robustgen.display.text import format_count
@@ -265,9 +266,14 @@ def write_page(
     gallery = None
     if dataset and report.kind == "c":
         gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
+    notes = _name_models(report, folders)
     context = {
         "lead": _lead(report),
-        "notes": _name_models(report, folders),
+        "warnings": [note for note in notes if note.startswith("warning")],
+        "notes": [note for note in notes if not note.startswith("warning")],
+        "colours": COLOURS,
+        # In widths of the line, which is two pixels wide.
+        "dashes": [" ".join(f"{2 * length:g}" for length in dashes) for dashes in DASHES],
         "families": [*list_family_tables(report)],
     }
     page = render_page("scores.html", data=data, gallery=gallery, **context)
@@ -325,6 +331,7 @@ def collect_data(report: Report) -> dict[str, Any]:
         "models": models + [_describe_published(report, each, names) for each in report.published],
         "sources": describe_differences(report.published, report.kind, report.models[0].count, report.origin),
         "pairs": _describe_pairs(report),
+        "chances": _describe_chances(report),
         "gain": _describe_gain(report, names),
         "line": _fit_line(report),
     }
@@ -392,6 +399,14 @@ def _describe_pairs(report: Report) -> dict[str, Any]:
         return {}
     found = {measure.key: report.resampling.pairs(measure) for measure in report.measures}
     return {key: _shorten(each.tolist()) for key, each in found.items() if each is not None}
+
+
+def _describe_chances(report: Report) -> dict[str, Any]:
+    """Return for each measure the corrected chances of the differences of all models from each."""
+    if not report.resampling or len(report.models) < 2:
+        return {}
+    measures = [measure for measure in report.measures if report.averaged(measure)]
+    return {measure.key: _shorten(report.resampling.chances(measure)) for measure in measures}
 
 
 def _describe_gain(report: Report, names: Sequence[str]) -> dict[str, Any]:

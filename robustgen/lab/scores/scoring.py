@@ -41,7 +41,7 @@ from robustgen.pixels.imaging.arrays import Rgb
 
 _NAMED_BASELINES: Final = ("alexnet", "none")
 _IMAGENET_CLASSES: Final = 1000
-# Accuracy on clean images below which labels must be wrong, if there are so many.
+# Accuracy on clean images below which labels may be wrong, if there are so many.
 _MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
 # Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
@@ -316,6 +316,21 @@ def _open_baseline(text: str) -> Predictions | None:
     return open_predictions(folders[0])
 
 
+def read_other(folder: str, report: Report) -> ModelScores:
+    """Return the scores of another model's predictions, on the images of a report.
+
+    Raises
+    ------
+    RobustgenError
+        The folder has no predictions of one model on these images.
+    """
+    opened = _open_baseline(folder)
+    if not opened:
+        raise ConfigError(f"{folder}: no such folder of predictions")
+    _check_mixture([open_predictions(report.folders[0]), opened])
+    return replace(read_scores(opened, folder, report.difficulty), levels=report.models[0].levels)
+
+
 def check_baseline(text: str | None) -> None:
     """Check before the work that `--baseline` names a readable baseline."""
     if text and text not in _NAMED_BASELINES and not _open_baseline(text):
@@ -358,7 +373,7 @@ def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]
     if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
         notes.append(
             f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
-            "labels must be wrong: check the order of the classes (predict --classes) and the preprocessing"
+            "labels may be wrong: check the order of the classes (predict --classes) and the preprocessing"
         )
 
 

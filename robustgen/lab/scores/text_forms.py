@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.errors import ArgumentError, ConfigError
-from robustgen.lab.scores.family_means import FamilyMean
 from robustgen.lab.scores.intervals import MEAN, Interval, plan_images
 from robustgen.lab.scores.measures import Measure, PublishedModel
 from robustgen.lab.scores.scoreboard import Report, name_mean
@@ -181,8 +180,8 @@ def list_family_tables(report: Report, summary: bool = False) -> Iterator[Table]
 
     A `summary` omits the errors of single corruptions.
     """
-    for family in report.families:
-        yield _tabulate_family(report, family, () if summary else family.names)
+    for place, family in enumerate(report.families):
+        yield _tabulate_family(report, place, () if summary else family.names)
     for family in report.families:
         for score in (s for s in family.scores if s.published and (report.compares or not s.on_demand)):
             own = {f"> {m.model}": value for m, value in zip(report.models, score.values, strict=True)}
@@ -192,9 +191,13 @@ def list_family_tables(report: Report, summary: bool = False) -> Iterator[Table]
             yield Table(title, ["Model", score.head], rows)
 
 
-def _tabulate_family(report: Report, family: FamilyMean, names: tuple[str, ...]) -> Table:
-    indices = range(len(report.models))
-    columns = {"Mean": [Cell(family.mean(i), sense=-1) for i in indices]}
+def _tabulate_family(report: Report, place: int, names: tuple[str, ...]) -> Table:
+    indices, family = range(len(report.models)), report.families[place]
+    columns = {}
+    if any(model.clean_error is not None for model in report.models):
+        cleans = [(model.clean_error, report.interval(i, "", CLEAN)) for i, model in enumerate(report.models)]
+        columns["Clean"] = [Cell(value, ends, sense=-1) for value, ends in cleans]
+    columns["Mean"] = [Cell(family.mean(i), report.family_interval(i, place), sense=-1) for i in indices]
     if family.normalised_mean(0) is not None:
         columns[f"/ {family.reference}"] = [Cell(family.normalised_mean(i), sense=-1) for i in indices]
     columns |= {each.head: [Cell(v, sense=each.sense) for v in each.values] for each in family.scores}
@@ -361,7 +364,10 @@ def _describe_model(report: Report, index: int) -> dict[str, Any]:
     if report.benchmark.has_clean:
         own |= {"clean_error": model.clean_error, "errors": model.errors}
         if report.families:
-            own["families"] = {each.family: _describe_family(each, index) for each in report.families}
+            own["families"] = {
+                each.family: _describe_family(report, place, index)
+                for place, each in enumerate(report.families)
+            }
     else:
         own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
     if report.resampling and model.mistakes:
@@ -370,8 +376,11 @@ def _describe_model(report: Report, index: int) -> dict[str, Any]:
     return own
 
 
-def _describe_family(family: FamilyMean, index: int) -> dict[str, Any]:
+def _describe_family(report: Report, place: int, index: int) -> dict[str, Any]:
+    family = report.families[place]
     found: dict[str, Any] = {"mean_error": family.mean(index), "mean_over": family.names}
+    if report.resampling:
+        found["mean_error_interval"] = report.family_interval(index, place)
     normalised = family.normalised_mean(index)
     if normalised is not None:
         found |= {"normalised_by": family.reference, "normalised_mean": normalised}

@@ -29,6 +29,7 @@ from robustgen.pixels.benchmarks.registry import (
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.geometry import (
+    RESIZING,
     Chain,
     CheckSide,
     Crop,
@@ -361,5 +362,7 @@ def check_size(image: Rgb, smallest: int = SMALLEST_SIDE) -> Rgb:
     """Return `image` unchanged, if its sides have at least `smallest` pixels, enough for most operations."""
     height, width = image.shape[:2]
     if min(height, width) < smallest:
-        raise ArgumentError(f"image is {width} x {height} pixels; each side needs at least {smallest}")
+        raise ArgumentError(
+            f"image is {width} x {height} pixels; each side needs at least {smallest}; {RESIZING}"
+        )
     return image

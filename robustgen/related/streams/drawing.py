@@ -18,6 +18,7 @@ here: each image once, in the order of the source, with a corruption and a sever
 independently.
 """
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError
+from robustgen.errors import ArgumentError, ConfigError
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.imaging.rng import dirichlet
 from robustgen.related.streams.rows import StreamRow
@@ -416,11 +417,21 @@ def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:
     """Return the line of an image: its path in the set that make-c writes, and its label.
 
     The key of `row` is that of `Items.tree_path`.
+
+    Raises
+    ------
+    ConfigError
+        The path contains a space or a line break, where readers of such lists would end it.
     """
     path = PurePosixPath(row.key)
     if files == "png":
         path = path.with_suffix(".png")
     elif files == "jpeg" and path.suffix not in _JPEG_SUFFIXES:
         path = path.with_suffix(".JPEG")
+    if re.search(r"\s", str(path)):
+        raise ConfigError(
+            f"{str(path)!r}: a list for OpenOOD cannot contain spaces and line breaks in names; rename the "
+            "file or its folder, or use --format jsonl"
+        )
     folder = CLEAN if row.corruption == CLEAN else f"{row.corruption}/{row.severity:g}"
     return f"{folder}/{path} {row.label}"

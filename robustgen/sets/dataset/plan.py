@@ -35,6 +35,7 @@ from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corru
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.pixels.imaging.geometry import RESIZING
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.label_maps import Maps
@@ -56,6 +57,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
+from robustgen.sets.sources.classes import find_unlabelled
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
@@ -207,6 +209,10 @@ def plan_benchmark(
     usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
+    # Other formats have no place for rows of a table without a label.
+    is_converted = isinstance(source, TableSource) and name != "table"
+    unlabelled = find_unlabelled(source, keys, needed=False) if is_converted else {}
+    keys = tuple(key for key in keys if key not in unlabelled)
     file_per = FORMATS[name].file_per
     if file_per == "operation":
         _check_rows(recipe, source, keys)
@@ -244,7 +250,8 @@ def plan_benchmark(
     plan = assemble_plan(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
-    return dataclasses.replace(plan, mirror=mirror, remarks=(*remarks, *_name_unused(config, name, writer)))
+    remarks = (*remarks, *_name_unused(config, name, writer))
+    return dataclasses.replace(plan, refused=plan.refused | unlabelled, mirror=mirror, remarks=remarks)
 
 
 def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
@@ -330,7 +337,8 @@ def _check_constants(bound: Bound, config: Config) -> None:
     operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
     try:
         if edition.side and edition.side < operation.smallest_side:
-            raise ArgumentError(f"{operation.name} needs sides of at least {operation.smallest_side} pixels")
+            least = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
+            raise ArgumentError(f"{least}; {RESIZING}")
         sides = [each for each in operation.table if isinstance(each, int)]
         if sides and isinstance(scale, int) and scale not in sides:
             hint = f"; set constants_for={nearest_scale(scale, sides)}"

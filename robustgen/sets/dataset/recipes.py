@@ -255,7 +255,7 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
         If each corruption has its own preparation, return the raw image.
         """
         edition = get_edition(self.edition)
-        return super().prepare(loaded if edition.by_corruption else edition.prepared(loaded))
+        return as_rgb(loaded) if edition.by_corruption else super().prepare(edition.prepared(loaded))
 
     def complete(self, prepared: Rgb) -> Rgb:
         """Return the result of `prepare` after the rest of the edition's preparation."""
@@ -273,10 +273,10 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
             return self.complete(prepared)
         bound, rng = self.bind(variant), self.open_stream(variant, key)
         operation, edition = bound.operation, bound.edition
-        if min(prepared.shape[:2]) < operation.smallest_side:
-            _check_side(prepared, operation.smallest_side)
         shared = {} if shared is None else shared
         if not edition.by_corruption:
+            if min(prepared.shape[:2]) < operation.smallest_side:
+                _check_side(prepared, operation.smallest_side)
             given = self._give(operation, key, edition.prepared, shared)
             return as_rgb(bound.apply(prepared, rng, shared, given))
         preparation = operation.preparation(bound.parameters_for(prepared))

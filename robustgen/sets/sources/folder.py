@@ -107,7 +107,7 @@ class TreeItems(ListedItems[Loaded]):
                 unread.append(key)
             else:
                 listing.add(key, self._prefix + name, reason)
-        listing.remarks = [describe_unread(sorted(unread))] if unread else []
+        listing.remarks = describe_unread(unread)
         self._review(listing)
         recorded, are_numbers = self._read_record({class_of(key) for key in listing.places})
         listing.order_classes(recorded, are_numbers=are_numbers)

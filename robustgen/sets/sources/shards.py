@@ -29,7 +29,14 @@ from robustgen.sets.sources.classes import (
 from robustgen.sets.sources.files import IndexedSource, SourceListing
 from robustgen.sets.sources.labels import Label, check_label_size, is_label_column, parse_label
 from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, SourceFile
-from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
+from robustgen.sets.sources.trees import (
+    check_name,
+    describe_unread,
+    is_image,
+    is_unread,
+    list_archive,
+    read_member,
+)
 
 _MOST_PEEKED: Final = 32
 _STEP: Final = 16
@@ -158,11 +165,16 @@ class WebDataset(ShardSource):
     def build(self) -> SourceListing:
         """List the samples of all shards; unpack compressed shards first."""
         full_names = {sample_key(name): name for name in self._read_names(KEYS)}
-        samples = SourceListing(classes=self._read_names(CLASS_NAMES))
+        samples, unread = SourceListing(classes=self._read_names(CLASS_NAMES)), list[str]()
         for number, file in enumerate(self.files):
             with samples.refuse_damaged(file.name):
-                self._group(list_archive(self, number), full_names, samples, self._read_label)
-        return self._as_stored(samples) if self.kind else _name_samples(samples)
+                shard = list_archive(self, number)
+                self._group(shard, full_names, samples, self._read_label)
+                unread += filter(is_unread, shard.places)
+        if self.kind:
+            return self._as_stored(samples)
+        samples.remarks = describe_unread(unread)
+        return _name_samples(samples)
 
     @cached_property
     def _steps(self) -> dict[int, list[int]]:
@@ -272,7 +284,7 @@ def _decode_name(member: str) -> str:
 
 def _name_samples(samples: SourceListing) -> SourceListing:
     """Assign every sample its key and class."""
-    found, listing = samples.places, SourceListing({}, samples.refused)
+    found, listing = samples.places, SourceListing({}, samples.refused, remarks=samples.remarks)
     recorded, told = name_folders(samples.classes), [each.label for each in found.values()]
     are_numbers = not recorded and all(isinstance(label, int) for label in told if label is not None)
     classes = {

@@ -5,7 +5,7 @@ import os
 import stat
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
@@ -24,7 +24,7 @@ Found = tuple[str, str | None]
 Finder = Callable[[str, str | None], Iterator[Found]]
 
 UNREAD = "in an unsupported format"
-"""Reason for skipping an image that does not count as a failure."""
+"""Reason for skipping an image or a video, which does not count as a failure."""
 UNREAD_EXTENSIONS = (
     *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".dcm", ".dicom", ".nii", ".nii.gz"),
@@ -100,14 +100,26 @@ def _follow(
     return is_folder, refusal
 
 
-def describe_unread(names: Sequence[str]) -> str:
-    """Describe images in unsupported formats in one line: the count of each suffix, and the first name."""
+def describe_unread(names: Iterable[str]) -> list[str]:
+    """Describe videos, and images in unsupported formats, in one line each: counts and the first name."""
+    videos, images = list[str](), list[str]()
+    for name in sorted(names):
+        (videos if is_video(name) else images).append(name)
+    lines = list[str]()
+    if images:
+        suffixes = {PurePosixPath(name).suffix for name in images}
+        rename = "; add the suffix of their format to images without one" * ("" in suffixes)
+        convert = "; convert them, for instance to PNG" * any(suffixes)
+        lines.append(f"skipped, {UNREAD}: {_count_suffixes(images)}{convert}{rename}")
+    if videos:
+        lines.append(f"skipped, videos: {_count_suffixes(videos)}; make-c --dataset clips reads them")
+    return lines
+
+
+def _count_suffixes(names: Sequence[str]) -> str:
     counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
     counted = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in sorted(counts.items()))
-    rename = "; add the suffix of their format to images without one" * ("" in counts)
-    convert = "; convert them, for instance to PNG" * any(not is_video(suffix) for suffix in counts if suffix)
-    convert += "; make-c --dataset clips reads videos" * any(map(is_video, counts))
-    return f"skipped, {UNREAD}: {counted} ({names[0]!r}, ...){convert}{rename}"
+    return f"{counted} ({names[0]!r}, ...)"
 
 
 def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
@@ -118,13 +130,11 @@ def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
 
 
 def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
-    """Yield the file `name` if it is named like an image, with the reason for refusing it."""
+    """Yield the file `name` if it is named like an image or a video, with the reason for refusing it."""
     last = name.rpartition("/")[2].lower()
     if is_image(name):
         yield check_name(name, refusal)
-    elif not refusal and (
-        name.lower().endswith(UNREAD_EXTENSIONS) or is_video(name) or not ("." in last or last in _NOTES)
-    ):
+    elif not refusal and (is_unread(name) or not ("." in last or last in _NOTES)):
         yield check_name(name, UNREAD)
 
 
@@ -142,6 +152,11 @@ def is_image(name: str) -> bool:
 def is_video(name: str) -> bool:
     """Return True if a file name has the suffix of a video."""
     return name.lower().endswith(VIDEOS)
+
+
+def is_unread(name: str) -> bool:
+    """Return True if a file name has the suffix of a video, or of an image that cannot be read."""
+    return name.lower().endswith(UNREAD_EXTENSIONS) or is_video(name)
 
 
 # --- folders and archives ------------------------------------------------------------------------
@@ -278,7 +293,8 @@ def open_tree(
         return ArchiveTree(place.location, options.cache, find)
     if place.store.is_local and not place.is_folder:
         known = f"neither a folder, an image nor an archive ({', '.join(ARCHIVES)})"
-        raise SourceError(f"{place.location}: {explain_foreign(place) or known}")
+        unread = describe_unread([place.name]) if is_unread(place.name) else [known]
+        raise SourceError(f"{place.location}: {explain_foreign(place) or unread[0]}")
     return FolderTree(place, options, find)
 
 
