@@ -150,6 +150,13 @@ class Plan:
             **given,
         }
 
+    def require_images(self, command: str) -> "Plan":
+        """Return this plan; raise a ConfigError if it is of clips, which `command` does not take."""
+        if self.source.noun == CLIP:
+            hint = "write a few with make-c --limit 3, which report shows"
+            raise ConfigError(f"{self.source.location}: {command} takes images, not clips; {hint}")
+        return self
+
     def cut(self) -> Iterator[WorkUnit]:
         """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.variants)
@@ -288,8 +295,8 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
         for variant in variants:
             if variant.name in ("motion_blur", "snow"):
                 check_imagemagick()
-                levels = overrides.setdefault(variant.name, {})
-                levels.setdefault(variant.level, {})["engine"] = config.motion_blur
+                severities = overrides.setdefault(variant.name, {})
+                severities.setdefault(variant.level, {})["engine"] = config.motion_blur
     if config.libjpeg == "ijg":
         load_ijg()
     recipe = RECIPES[kind](config.edition, config.seed, config.constants_for, overrides)
@@ -360,16 +367,16 @@ def _try_out(config: Config) -> None:
     image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
     edition = config.edition if row.implementation or row.data_set else "folder"
     recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
-    for name, levels in config.parameters.items():
-        for level in levels:
-            variant = Variant(name, level, f"{name}/{level}")
+    for name, severities in config.parameters.items():
+        for severity in severities:
+            variant = Variant(name, severity, f"{name}/{severity}")
             operation = recipe.bind(variant).operation
             if operation.requires or (operation.needs and operation.needs.default != "installed"):
                 continue
             try:
                 recipe.make(variant, "trial", image)
             except Exception as error:
-                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
+                raise ConfigError(f"parameters: {name}.{severity}: cannot be used: {error}") from error
 
 
 def _open_mirror(name: str, config: Config, source: Source, maps: Maps) -> Mirror | None:
@@ -477,12 +484,12 @@ def _add_existing(
     found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
     known = (variant for variant in found if variant.name in ranks)
     wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
-    # Only arrays of a C set contain several levels.
+    # Only arrays of a C set contain several severities.
     if file_per == "shard" or benchmark is IMAGENET_P:
         return tuple(wanted)
     names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
-    levels = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
-    return benchmark.variants(names, levels, clean=CLEAN_VARIANT in wanted)
+    severities = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
+    return benchmark.variants(names, severities, clean=CLEAN_VARIANT in wanted)
 
 
 def _check_output(store: Store, source: Items[Any]) -> None:
