@@ -19,7 +19,7 @@ from robustgen.display.sheets import SheetRow, draw_sheet, encode_picture, fit_p
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_charts import plot
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
@@ -140,6 +140,16 @@ def draw_mnist_c():
     )
 
 
+def draw_video_c():
+    photograph, rows, cell = data.astronaut(), [], 96
+    clip = np.stack([photograph[t : t + 224, 3 * t + 60 : 3 * t + 284] for t in range(32)])
+    for name in robustgen.FAMILIES["video-c"].names():
+        made = robustgen.corrupt_clip(clip, name, 4, rng=1)
+        numbers = [round(place * (len(made) - 1) / 5) for place in range(6)]
+        rows.append(SheetRow(name.partition(":")[2], [fit_picture(made[number], cell) for number in numbers]))
+    return draw_sheet(rows, cell=cell)
+
+
 def draw_three_d_cc():
     left, _, disparity = data.stereo_motorcycle()
     scene = np.where(np.isfinite(disparity) & (disparity > 0), disparity, np.nanmin(disparity[disparity > 0]))
@@ -189,7 +199,7 @@ def simulate_models(count):
                 own = 0.7 * draws[0] + 0.3 * rng.permutation(draws[1])
                 mistakes[f"{name}/{level}"] = own < np.quantile(own, min(0.97, chance))
         models.append(ModelScores(f"model {chr(ord('A') + place)}", "c", 400, (), mistakes=mistakes))
-    return Report(models, ALEXNET, 1, [])
+    return Scoreboard(models, ALEXNET, 1, [])
 
 
 def draw_charts(folder):
@@ -202,6 +212,7 @@ FAMILIES = {
     "laion-c.jpg": (draw_laion_c, 76),
     "medmnist-c.jpg": (draw_medmnist_c, 72),
     "mnist-c.jpg": (draw_mnist_c, 80),
+    "video-c.jpg": (draw_video_c, 72),
     "3dcc.jpg": (draw_three_d_cc, 80),
     "ccc.jpg": (draw_ccc, 80),
 }

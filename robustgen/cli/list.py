@@ -10,6 +10,7 @@ from robustgen.cli.app import command, echo, echo_keys, echo_text
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
 from robustgen.settings.inspecting import Listing, ShowingConfig
 
@@ -37,8 +38,12 @@ def list_(options: Listing) -> None:
         from robustgen.sets.sources.base import SourceOptions
         from robustgen.sets.sources.opening import open_source
 
-        reading = SourceOptions(labels=options.labels, labels_are_classes=options.labels_are_classes)
-        echo_keys(open_source(options.keys, options=reading).keys())
+        named = options.labels_are_classes, options.label_column
+        reading = SourceOptions(labels=options.labels, labels_are_classes=named[0], label_column=named[1])
+        source = open_source(options.keys, options=reading)
+        echo_keys(source.keys())
+        for remark in source.remarks():
+            echo(remark, err=True)
         return
     from robustgen.display.text import format_json
     from robustgen.files.wings import WINGS
@@ -90,16 +95,15 @@ def _find(name: str) -> list[dict[str, Any]]:
 
 
 def _groups(each: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the groups of an entry: of its kind, and those that ``--corruptions`` takes."""
-    kind = f"{each['kind']}s".replace(" ", "-")
-    if each["kind"] not in ("corruption", "perturbation"):
-        return (kind,)
-    group = each.get("group", "common")
-    if group != "common":
-        return kind, group, f"{group}:all"
-    benchmark = "imagenet-c" if each["kind"] == "corruption" else "imagenet-p"
-    common = ("common", each["category"]) if each["common"] else ("extra",)
-    return kind, "all", *common, benchmark
+    """Return the names of the groups of an entry, such as formats, and those that ``--corruptions`` takes."""
+    plural = f"{each['kind']}s".replace(" ", "-")
+    if each["kind"] == "corruption" and each["group"] != "common":
+        return plural, each["group"], f"{each['group']}:all"
+    if each["kind"] in ("corruption", "perturbation"):
+        benchmark = "imagenet-c" if each["kind"] == "corruption" else "imagenet-p"
+        within = ("common", each["category"]) if each["common"] else ("extra",)
+        return plural, "all", *within, benchmark
+    return (plural,)
 
 
 def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
@@ -140,12 +144,14 @@ def _read_operation(operation: "Operation") -> dict[str, Any]:
 
 
 def _read_edition(edition: "Edition") -> dict[str, Any]:
+    from robustgen.pixels.benchmarks.registry import CLIP_SETS
+
     return {
         "kind": "edition",
         "name": edition.name,
         "scale": edition.scale,
         "preparation": edition.preparation,
-        "format": edition.format,
+        "format": "mp4" if edition.data_set in CLIP_SETS else edition.format,
     }
 
 
@@ -154,7 +160,7 @@ def _read_format(name: str, row: "Format") -> dict[str, Any]:
         "kind": "format",
         "name": name,
         "title": row.title,
-        "sets": [{"c": "images", "p": "sequences"}[kind] for kind in row.encoders],
+        "sets": [{"c": "images", "p": "sequences", CLIP: "clips"}[content] for content in row.encoders],
         "contains_images": row.file_per == "shard",
     }
 

@@ -49,14 +49,15 @@ def escape(text: object) -> str:
 
 def format_json(content: Any) -> str:
     """Return `content` as JSON; NaN and infinity become null, because JSON has neither."""
-    return json.dumps(_replace_nan(content), indent=1)
+    return json.dumps(replace_nan(content), indent=1)
 
 
-def _replace_nan(value: Any) -> Any:
+def replace_nan(value: Any) -> Any:
+    """Return JSON content with None in place of NaN and infinity."""
     if isinstance(value, Mapping):
-        return {key: _replace_nan(each) for key, each in value.items()}
+        return {key: replace_nan(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_replace_nan(each) for each in value]
+        return [replace_nan(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -83,6 +84,8 @@ def format_name(name: str) -> str:
 _PAGE, _GAP, _CHARACTER = 340, 6, 5
 # Names and headings are not shortened below this number of characters.
 _SHORTEST: Final = 12
+# Intervals whose shorter side is less than this share of the longer one are printed with both ends.
+_LOPSIDED: Final = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ class Cell:
     value : float or None
         None if it is missing.
     interval : tuple of (float, float), optional
-        Ends of its 95 % interval, which is printed as plus or minus half of its width.
+        Ends of its 95 % interval, which is printed as plus or minus half of its width, or with both ends if
+        one is much nearer.
     form : str
         Format in print.
     factor : float
@@ -111,13 +115,29 @@ class Cell:
 
     def format(self, missing: str, between: str) -> str:
         """Return the number as text, with `between` before half of the interval."""
-        if self.value is None:
-            return missing
-        number = f"{self.factor * self.value:{self.form}}"
-        if self.interval is None:
+        number = self.format_value(missing)
+        if self.value is None or self.interval is None:
             return number
         low, high = self.interval
+        if self.is_lopsided:
+            return f"{number} [{', '.join(self.format_ends())}]"
         return f"{number}{between}{self.factor * (high - low) / 2:{self.form.lstrip('+')}}"
+
+    def format_value(self, missing: str) -> str:
+        """Return the number as text, without its interval."""
+        return missing if self.value is None else f"{self.factor * self.value:{self.form}}"
+
+    def format_ends(self) -> list[str]:
+        """Return the ends of the interval as text."""
+        return [f"{self.factor * end:{self.form}}" for end in self.interval or ()]
+
+    @property
+    def is_lopsided(self) -> bool:
+        """Return whether the interval goes much further to one side, so that half of it says too little."""
+        if self.value is None or self.interval is None:
+            return False
+        sides = sorted((self.value - self.interval[0], self.interval[1] - self.value))
+        return sides[0] < _LOPSIDED * sides[1]
 
 
 @dataclass(frozen=True)
@@ -147,13 +167,15 @@ class Table:
     @property
     def full_title(self) -> str:
         """Return the title, which explains the intervals if there are any."""
-        told = any(isinstance(cell, Cell) and cell.interval for row in self.rows for cell in row)
-        return f"{self.title}{', ± half a 95 % interval' * told}"
+        cells = [cell for row in self.rows for cell in row if isinstance(cell, Cell) and cell.interval]
+        half = ", ± half a 95 % interval" * any(not cell.is_lopsided for cell in cells)
+        ends = ", [95 % interval]" * any(cell.is_lopsided for cell in cells)
+        return f"{self.title}{half}{ends}"
 
     def format(self, missing: str = "-", between: str = " ±") -> list[list[str]]:
         """Return the headings and the rows as text; `between` stands before half of an interval."""
         rows = [
-            [cell.format(missing, between) if isinstance(cell, Cell) else str(cell) for cell in row]
+            [cell.format(missing, between) if isinstance(cell, Cell) else escape(cell) for cell in row]
             for row in self.rows
         ]
         return [[*self.heads], *rows]
@@ -164,12 +186,11 @@ class Table:
         heads, *rows = self.format()
         columns = []
         for column in zip(*rows, strict=True):
-            pieces = [text.partition(" ±") for text in column]
-            room = max(len(half) for _, _, half in pieces)
-            gap = 2 * any(mark for _, mark, _ in pieces)
-            columns.append(
-                [number + (mark + half.rjust(room)).ljust(room + gap) for number, mark, half in pieces]
-            )
+            pieces = [_split_interval(text) for text in column]
+            room = max((len(half) for _, mark, half in pieces if mark == " ±"), default=0)
+            ends = [mark + (half.rjust(room) if mark == " ±" else half) for _, mark, half in pieces]
+            widest = max(map(len, ends))
+            columns.append([piece[0] + end.ljust(widest) for piece, end in zip(pieces, ends, strict=True)])
         return [heads, *map(list, zip(*columns, strict=True))]
 
     @property
@@ -220,6 +241,11 @@ class Table:
         return parts
 
 
+def _split_interval(text: str) -> tuple[str, str, str]:
+    """Return a number, the mark of its interval, and the interval."""
+    return text.partition(" ±") if " ±" in text else text.partition(" [")
+
+
 def _cut(text: str, room: int) -> str:
     # The end of a path is more informative than its beginning.
     return text if len(text) <= room else "…" + text[-(room - 1) :]
@@ -265,10 +291,14 @@ def _markdown(table: Table) -> str:
     """Return a pipe table below its title in bold."""
     heads, *rows = table.format("", " ± ")
     rule = ["---"] * table.names + ["---:"] * (len(heads) - table.names)
-    lines = [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (heads, rule, *rows)
-    ]
-    return "\n".join([f"**{table.full_title}**", "", *lines])
+    texts = [[*map(_escape_markdown, row)] for row in (heads, *rows)]
+    lines = [f"| {' | '.join(row)} |" for row in (texts[0], rule, *texts[1:])]
+    return "\n".join([f"**{_escape_markdown(table.full_title)}**", "", *lines])
+
+
+def _escape_markdown(text: str) -> str:
+    """Escape what Markdown would read as marks, a cell's end or HTML; inside words, `_` is none of these."""
+    return re.sub(r"[\\`*\[\]<|~$&]|\b_|_\b", lambda found: f"\\{found[0]}", text)
 
 
 def _html(table: Table) -> str:
@@ -326,7 +356,7 @@ def _column(cells: Sequence[object]) -> list[str]:
     column = []
     for cell in cells:
         if not isinstance(cell, Cell):
-            column.append(_escape(str(cell)))
+            column.append(_escape(escape(cell)))
             continue
         text = cell.format("--", r" $\pm$ ")
         # Equal in print is equal to the reader.
@@ -343,8 +373,18 @@ def as_csv(records: Sequence[Mapping[str, object]]) -> str:
     columns = dict.fromkeys(name for record in records for name in record)
     writer = csv.DictWriter(buffer, [*columns], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    for record in records:
+        writer.writerow({name: _disarm(value) for name, value in record.items()})
     return buffer.getvalue().removesuffix("\n")
+
+
+def _disarm(value: object) -> object:
+    """Return a text with an apostrophe before a sign with which a spreadsheet begins a formula."""
+    return (
+        f"'{value}"
+        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else value
+    )
 
 
 def format_as(

@@ -161,7 +161,8 @@ def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None)
         "one_per_image": False,
         "require_classes": needs_classes,
     }
-    return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
+    plan = plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
+    return plan.require_images("preview")
 
 
 def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewed:

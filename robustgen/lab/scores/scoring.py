@@ -34,14 +34,14 @@ from robustgen.lab.scores.measures import (
     take_baseline,
 )
 from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.metrics import COMMON_PERTURBATIONS
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Benchmark, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIPS_C, IMAGENET_C, Benchmark, Kind, Variant
 from robustgen.pixels.imaging.arrays import Rgb
 
 _NAMED_BASELINES: Final = ("alexnet", "none")
 _IMAGENET_CLASSES: Final = 1000
-# Accuracy on clean images below which labels must be wrong, if there are so many.
+# Accuracy on clean images below which labels may be wrong, if there are so many.
 _MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
 # Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
@@ -80,7 +80,7 @@ def score(
     dataset: PictureSet | None = None,
     intervals: bool = True,
     compare_with: str | None = None,
-) -> Report:
+) -> Scoreboard:
     """Score the predictions in `folders`, on the same images.
 
     Parameters
@@ -127,13 +127,15 @@ def score(
     _say_treatments(names, opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
-    published = choose_published(models, difficulty, notes) if compare_with and is_common else []
+    of_clips = opened[0].settings.get("kind") == CLIPS_C.title
+    compares = compare_with is not None and is_common and not of_clips
+    published = choose_published(models, difficulty, notes) if compares else []
     if published and "only_classes" in opened[0].settings:
         notes.append("published values are of all outputs of the models: none is compared")
         published = []
     if published and any(list_treatments(each.settings) for each in opened):
         notes.append("published values are of one crop of each image, without any cleaning")
-    report = Report(
+    report = Scoreboard(
         models,
         chosen,
         difficulty,
@@ -146,6 +148,7 @@ def score(
         folders,
         unfinished,
         _describe_inputs(names, opened),
+        compare_with is not None,
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]
@@ -205,7 +208,7 @@ def _tell_compression(names: Sequence[str], opened: Sequence[Predictions], notes
         notes.append("warning: the models' images differ in compression, and so may their scores")
 
 
-def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
+def _take_measures(report: Scoreboard, baseline: str | None) -> list[Measure]:
     try:
         return report.measures
     except ArgumentError as error:
@@ -313,6 +316,21 @@ def _open_baseline(text: str) -> Predictions | None:
     return open_predictions(folders[0])
 
 
+def read_other(folder: str, report: Scoreboard) -> ModelScores:
+    """Return the scores of another model's predictions, on the images of a report.
+
+    Raises
+    ------
+    RobustgenError
+        The folder has no predictions of one model on these images.
+    """
+    opened = _open_baseline(folder)
+    if not opened:
+        raise ConfigError(f"{folder}: no such folder of predictions")
+    _check_mixture([open_predictions(report.folders[0]), opened])
+    return replace(read_scores(opened, folder, report.difficulty), levels=report.models[0].levels)
+
+
 def check_baseline(text: str | None) -> None:
     """Check before the work that `--baseline` names a readable baseline."""
     if text and text not in _NAMED_BASELINES and not _open_baseline(text):
@@ -355,7 +373,7 @@ def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]
     if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
         notes.append(
             f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
-            "labels must be wrong: check the order of the classes (predict --classes) and the preprocessing"
+            "labels may be wrong: check the order of the classes (predict --classes) and the preprocessing"
         )
 
 

@@ -14,34 +14,40 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError, explain_failure
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.binding import Bound
-from robustgen.pixels.benchmarks.editions import EDITIONS, nearest_scale
+from robustgen.pixels.benchmarks.corruptions import get_corruption
+from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition, nearest_scale
 from robustgen.pixels.benchmarks.kinds import (
     BENCHMARKS,
     CLEAN,
     CLEAN_VARIANT,
+    CLIP,
     IMAGENET_P,
     USUAL_SCALE,
     Benchmark,
     Kind,
     Variant,
 )
-from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.pixels.imaging.geometry import RESIZING
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
-from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
+from robustgen.sets.dataset.label_maps import Maps
+from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, ClipRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
+    describe_maps_left_in,
+    leave_out_maps,
+    list_files,
     list_subset,
     open_chosen_source,
     select_keys,
@@ -51,7 +57,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
-from robustgen.sets.sources.folder import FileSource
+from robustgen.sets.sources.classes import find_unlabelled
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
@@ -134,15 +140,22 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
-        levels = self.choices.get("levels")
+        given = {key: self.choices[key] for key in ("levels", "fps") if self.choices.get(key)}
         return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo"))
             | self.writer.versions()
             | self.recipe.versions(),
-            # Sets that were created before there were levels have no such key.
-            **({"levels": levels} if levels else {}),
+            # Sets that were created before there were these choices have no such keys.
+            **given,
         }
+
+    def require_images(self, command: str) -> "Plan":
+        """Return this plan; raise a ConfigError if it is of clips, which `command` does not take."""
+        if self.source.noun == CLIP:
+            hint = "write a few with make-c --limit 3, which report shows"
+            raise ConfigError(f"{self.source.location}: {command} takes images, not clips; {hint}")
+        return self
 
     def cut(self) -> Iterator[WorkUnit]:
         """Yield the work units, which depend only on the plan."""
@@ -196,11 +209,17 @@ def plan_benchmark(
     source = source or open_chosen_source(config, SetLedger(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
-    config, remarks = _select_pictures(config, source)
+    recipe, benchmark = _fit_recipe(recipe, source, config)
+    config, maps, remarks = leave_out_maps(config, source)
     keys = select_keys(source, config)
-    usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
+    remarks += describe_maps_left_in(config, source, keys)
+    usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
+    # Other formats have no place for rows of a table without a label.
+    is_converted = isinstance(source, TableSource) and name != "table"
+    unlabelled = find_unlabelled(source, keys, needed=False) if is_converted else {}
+    keys = tuple(key for key in keys if key not in unlabelled)
     file_per = FORMATS[name].file_per
     if file_per == "operation":
         _check_rows(recipe, source, keys)
@@ -230,21 +249,26 @@ def plan_benchmark(
         subsampling=row.subsampling,
         grey=row.grey,
         videos=lambda: _choose_encodings(config),
+        clip_video=lambda: _choose_encodings(config) if config.video != type(config.video)() else (),
     )
     writer = open_writer(name, content, choices, encoding)
-    mirror = _open_mirror(name, config, source)
+    mirror = _open_mirror(name, config, source, maps)
+    remarks += mirror.describe_left_out() if mirror else ()
     plan = assemble_plan(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
-    return dataclasses.replace(plan, mirror=mirror, remarks=(*remarks, *_name_unused(config, name, writer)))
+    remarks = (*remarks, *_name_unused(config, name, writer))
+    return dataclasses.replace(plan, refused=plan.refused | unlabelled, mirror=mirror, remarks=remarks)
 
 
 def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
     """Yield a remark on each choice of an encoding that the writer does not have."""
     settings, fields = writer.settings(), type(config).model_fields
     used = {*settings, *settings.get("sample", ())}
-    for key in ("quality", "shard_size", "video"):
-        if getattr(config, key) != fields[key].default and key not in used:
+    usual = {key: fields[key].default for key in ("quality", "shard_size", "video")}
+    usual["quality"] = EDITIONS[config.base_edition].quality
+    for key, value in usual.items():
+        if getattr(config, key) != value and key not in used:
             yield f"{key}: has no effect on the format {form}"
 
 
@@ -271,8 +295,8 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
         for variant in variants:
             if variant.name in ("motion_blur", "snow"):
                 check_imagemagick()
-                levels = overrides.setdefault(variant.name, {})
-                levels.setdefault(variant.level, {})["engine"] = config.motion_blur
+                severities = overrides.setdefault(variant.name, {})
+                severities.setdefault(variant.level, {})["engine"] = config.motion_blur
     if config.libjpeg == "ijg":
         load_ijg()
     recipe = RECIPES[kind](config.edition, config.seed, config.constants_for, overrides)
@@ -283,15 +307,50 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
     return dataclasses.replace(recipe, smallest_side=smallest)
 
 
+def _fit_recipe(
+    recipe: BenchmarkRecipe[Any], source: Source, config: Config
+) -> tuple[BenchmarkRecipe[Any], Benchmark]:
+    """Return the recipe for what the source contains, images or clips, and its benchmark.
+
+    Raises
+    ------
+    ConfigError
+        The source has no clips but a corruption needs them, or clips that the recipe cannot use.
+    """
+    if source.noun != CLIP:
+        names = config.corruptions if isinstance(recipe, CorruptionRecipe) else ()
+        if needing := [name for name in names if get_corruption(name).takes_clips]:
+            raise ConfigError(
+                f"{needing[0]} needs clips: choose --dataset clips, whose source are videos or frames"
+            )
+        return recipe, recipe.benchmark
+    if not isinstance(recipe, CorruptionRecipe):
+        raise ConfigError(
+            f"{source.location}: contains clips, of which make-c writes sets; make-p needs images"
+        )
+    row = get_edition(config.edition)
+    is_for_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
+    if row.by_corruption or row.implementation or not is_for_clips:
+        raise ConfigError(f"edition {config.edition} has no clips; choose kinetics, ssv2, imagenet or folder")
+    if config.one_per_image:
+        raise ConfigError("one_per_image: needs images, not clips")
+    own = {each.name: getattr(recipe, each.name) for each in dataclasses.fields(recipe) if each.init}
+    clips = ClipRecipe(**own, temporal=config.temporal)
+    return clips, clips.benchmark
+
+
 def _check_constants(bound: Bound, config: Config) -> None:
     """Raise an ArgumentError if a variant has no constants, or cannot use images of the edition's size."""
     operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
     try:
         if edition.side and edition.side < operation.smallest_side:
-            raise ArgumentError(f"{operation.name} needs sides of at least {operation.smallest_side} pixels")
+            least = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
+            raise ArgumentError(f"{least}; {RESIZING}")
         sides = [each for each in operation.table if isinstance(each, int)]
         if sides and isinstance(scale, int) and scale not in sides:
             hint = f"; set constants_for={nearest_scale(scale, sides)}"
+        if {*operation.table} == {*CLIP_SETS}:
+            hint = "; choose --dataset clips, kinetics or ssv2, or the edition kinetics or ssv2"
         if scale or not (sides or len(operation.table) == 1):
             operation.rows(scale or USUAL_SCALE)
     except ArgumentError as error:
@@ -308,20 +367,22 @@ def _try_out(config: Config) -> None:
     image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
     edition = config.edition if row.implementation or row.data_set else "folder"
     recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
-    for name, levels in config.parameters.items():
-        for level in levels:
-            variant = Variant(name, level, f"{name}/{level}")
+    for name, severities in config.parameters.items():
+        for severity in severities:
+            variant = Variant(name, severity, f"{name}/{severity}")
             operation = recipe.bind(variant).operation
             if operation.requires or (operation.needs and operation.needs.default != "installed"):
                 continue
             try:
                 recipe.make(variant, "trial", image)
             except Exception as error:
-                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
+                raise ConfigError(f"parameters: {name}.{severity}: cannot be used: {error}") from error
 
 
-def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
+def _open_mirror(name: str, config: Config, source: Source, maps: Maps) -> Mirror | None:
     """Return the mirror of the source's other files, if the config asks for one.
+
+    `maps` are all label maps of the source, with their pictures.
 
     Raises
     ------
@@ -338,49 +399,10 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
         raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-    chosen = list_subset(source, config)
-    others = frozenset(source.keys()).difference(chosen)
-    maps = frozenset[str]()
-    # Readers of a set tell its images from maps by the pattern.
-    if isinstance(source, FileSource) and (config.subset or "")[:1] != "@":
-        maps = find_maps_of(source.read_bytes, chosen, sorted(others))
-    return Mirror(folder, frozenset(chosen), maps, others - maps, link=config.mirror == "link")
-
-
-def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str, ...]]:
-    """Return `config` with a subset without label maps, if the source has any, and remarks about them.
-
-    Only sets for detection and segmentation have label maps: class folders may repeat names.
-
-    Raises
-    ------
-    ConfigError
-        It is not certain which images are label maps, or no pattern leaves them out.
-    """
-    if not isinstance(source, FileSource) or not (config.mirror or config.base_edition == "coco-c"):
-        return config, ()
-    keys, subset = list_subset(source, config), config.subset
-    if subset and subset[0] == "@":
-        note = "mirror: repeats no label maps with --subset @FILE, only with --subset PATTERN"
-        return config, (note,) * (config.mirror is not None)
-    try:
-        maps = find_maps(source.read_bytes, keys)
-    except ConfigError:
-        if subset:
-            return config, ()
-        raise
-    if not maps:
-        return config, ()
-    count = f"{format_count(len(maps), 'label map')}, such as {min(maps)!r}"
-    if subset:
-        return config, (f"--subset selects {count}; they are corrupted like pictures",)
-    pictures = [key for key in keys if key not in maps]
-    if not (pattern := find_pattern(pictures, maps)):
-        hint = "list the pictures with --subset @FILE, or put the maps into a folder of their own"
-        raise ConfigError(f"{source.location}: contains {count}: {hint}")
-    fate = "repeated unchanged" if config.mirror else "left out"
-    remark = f"{count}: {fate}, and not corrupted; the images are those of --subset {pattern!r}"
-    return config.model_copy(update={"subset": pattern}), (remark,)
+    chosen, every = (
+        frozenset(list_files(source, keys)) for keys in (list_subset(source, config), source.keys())
+    )
+    return Mirror(folder, chosen, every - chosen, maps, link=config.mirror == "link")
 
 
 def assemble_plan(
@@ -462,12 +484,12 @@ def _add_existing(
     found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
     known = (variant for variant in found if variant.name in ranks)
     wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
-    # Only arrays of a C set contain several levels.
+    # Only arrays of a C set contain several severities.
     if file_per == "shard" or benchmark is IMAGENET_P:
         return tuple(wanted)
     names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
-    levels = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
-    return benchmark.variants(names, levels, clean=CLEAN_VARIANT in wanted)
+    severities = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
+    return benchmark.variants(names, severities, clean=CLEAN_VARIANT in wanted)
 
 
 def _check_output(store: Store, source: Items[Any]) -> None:
@@ -493,7 +515,8 @@ def _choose_encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     side = config.size or EDITIONS[config.base_edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
-    changes: dict[str, Any] = {"preset": choice.preset, "pixel_format": choice.pixel_format}
+    changes: dict[str, Any] = {"pixel_format": choice.pixel_format}
+    changes |= {} if choice.preset is None else {"preset": choice.preset}
     changes |= {} if choice.crf is None else {"crf": choice.crf}
     usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
     smooth, noise = (dataclasses.replace(encoding, **changes) for encoding in usual)
