@@ -7,7 +7,7 @@ from typing import NamedTuple
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.lab.scores.intervals import MEAN, Column
 from robustgen.lab.scores.results import ModelScores
-from robustgen.lab.scores.scoreboard import Report, name_mean
+from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.metrics.bootstrap import correct_holm
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.scoring import Drop, Threshold
@@ -47,7 +47,9 @@ class _Score(NamedTuple):
 
 
 def find_failures(
-    report: Report, conditions: Sequence[Threshold | Drop], others: Mapping[str, ModelScores] | None = None
+    report: Scoreboard,
+    conditions: Sequence[Threshold | Drop],
+    others: Mapping[str, ModelScores] | None = None,
 ) -> list[str]:
     """Return a line for each of the `conditions` that holds for a model.
 
@@ -67,7 +69,7 @@ def find_failures(
     return found + (_find_drops(report, drops, others or {}) if drops else [])
 
 
-def _find_drops(report: Report, drops: Sequence[Drop], others: Mapping[str, ModelScores]) -> list[str]:
+def _find_drops(report: Scoreboard, drops: Sequence[Drop], others: Mapping[str, ModelScores]) -> list[str]:
     """Return lines on the significant drops; all tests are corrected together."""
     lines, chances = [], []
     for drop in drops:
@@ -92,7 +94,7 @@ def _find_drops(report: Report, drops: Sequence[Drop], others: Mapping[str, Mode
     return [line for line, chance in pairs if chance < _ALPHA]
 
 
-def _list_scores(report: Report, index: int) -> dict[str, _Score]:
+def _list_scores(report: Scoreboard, index: int) -> dict[str, _Score]:
     """Return a model's scores by short names, then by ``measure.name``; means come first.
 
     The short name of an operation is for its value of the first measure.

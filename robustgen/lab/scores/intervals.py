@@ -116,23 +116,38 @@ class Resampling:
         self._replicates = [
             self._columns(index, model.reduce(_resample)) for index, model in enumerate(models)
         ]
-        bounds: dict[Column, tuple[float, float]] = {}
-        for index, model in enumerate(models):
-            columns = self._columns(index, _take_extremes(model))
-            bounds |= {column: (float(each.min()), float(each.max())) for column, each in columns.items()}
+        bounds = self._find_bounds()
         self._ranges = {column: highest - lowest for column, (lowest, highest) in bounds.items()}
         self._border = border_width(models[0].count)
-        self._intervals: list[dict[Column, Interval]] = []
-        for columns in self._replicates:
-            ranges = np.array([self._ranges[column] for column in columns])
-            low, high = self._find_ends(np.stack([*columns.values()], axis=1), ranges)
-            lowest, highest = np.transpose([bounds[column] for column in columns])
-            ends = zip(
-                columns, np.maximum(low, lowest).tolist(), np.minimum(high, highest).tolist(), strict=True
-            )
-            self._intervals.append({column: Interval(*pair) for column, *pair in ends})
-        shown = [(column, rows) for columns in self._replicates for column, rows in columns.items()]
-        self.at_border = any(c.name in (CLEAN, MEAN) and np.ptp(rows) < _CONSTANT for c, rows in shown)
+        self._intervals = [self._find_intervals(columns, bounds) for columns in self._replicates]
+        averages = [
+            rows
+            for columns in self._replicates
+            for column, rows in columns.items()
+            if column.name in (CLEAN, MEAN)
+        ]
+        self.at_border = any(np.ptp(rows) < _CONSTANT for rows in averages)
+
+    def _find_bounds(self) -> dict[Column, tuple[float, float]]:
+        """Return the smallest and the largest possible value of every column."""
+        bounds: dict[Column, tuple[float, float]] = {}
+        for index, model in enumerate(self._models):
+            columns = self._columns(index, _take_extremes(model))
+            bounds |= {column: (float(each.min()), float(each.max())) for column, each in columns.items()}
+        return bounds
+
+    def _find_intervals(
+        self, columns: dict[Column, Floats], bounds: dict[Column, tuple[float, float]]
+    ) -> dict[Column, Interval]:
+        """Return the interval of every column of a model, within its bounds."""
+        ranges = np.array([self._ranges[column] for column in columns])
+        low, high = self._find_ends(np.stack([*columns.values()], axis=1), ranges)
+        lowest, highest = np.transpose([bounds[column] for column in columns])
+        low, high = np.maximum(low, lowest), np.minimum(high, highest)
+        return {
+            column: Interval(*ends)
+            for column, *ends in zip(columns, low.tolist(), high.tolist(), strict=True)
+        }
 
     def _find_ends(self, replicates: Floats, ranges: float | Floats) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of values or differences from their replicates (replicates, ...).

@@ -15,7 +15,7 @@ from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLIP, IMAGENET_C, TITL
 
 
 @dataclass(frozen=True)
-class Report:
+class Scoreboard:
     """A comparison of models.
 
     Attributes
@@ -128,7 +128,7 @@ class Report:
         return self.resampling.differences() if self.resampling else []
 
 
-def name_mean(report: Report, measure: Measure) -> str:
+def name_mean(report: Scoreboard, measure: Measure) -> str:
     """Return the symbol of a mean; one over fewer operations than the papers' has another."""
     used, common = report.averaged(measure), report.benchmark.common
     return measure.formula.mean if used == common else f"{measure.formula.symbol} ({len(used)}/{len(common)})"

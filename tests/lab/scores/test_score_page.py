@@ -13,7 +13,7 @@ from robustgen.lab.evaluation.predictions import write
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_page import find_first_flips, find_lone_successes, write_page
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import choose_published
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
@@ -261,7 +261,7 @@ BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
 @NO_BROWSER
 def test_labels_and_names_can_be_read(browser, tmp_path):
     models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
-    report = Report(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
+    report = Scoreboard(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
@@ -295,7 +295,7 @@ def test_charts_are_legible_on_every_screen(browser, tmp_path):
     worse = models[1].mistakes
     worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
     note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
-    report = Report(models, ALEXNET, 1, [note], intervals=False)
+    report = Scoreboard(models, ALEXNET, 1, [note], intervals=False)
     write_page(report, tmp_path / "page.html", [])
     for width in (1280, 390):
         resize(browser, width, 844)
@@ -314,7 +314,7 @@ def test_twenty_models_are_told_apart(browser, tmp_path):
     """Bars show intervals, verdicts are corrected, and colours are those of the charts."""
     models = [replace(each, model=f"model-with-a-rather-long-{each.model}") for each in fake_scores(20, 300)]
     models[4] = replace(models[4], mistakes=models[3].mistakes)
-    report = Report(models, ALEXNET, 1, [])
+    report = Scoreboard(models, ALEXNET, 1, [])
     write_page(report, tmp_path / "page.html", [])
     resize(browser, 1280, 900)
     browser.open(tmp_path / "page.html")
@@ -364,7 +364,7 @@ COVERED_POINTS = """(() => {
 
 @NO_BROWSER
 def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
-    write_page(Report(fake_scores(2, 100), ALEXNET, 1, []), tmp_path / "page.html", [])
+    write_page(Scoreboard(fake_scores(2, 100), ALEXNET, 1, []), tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     browser.run("document.querySelector('#heat [data-op=fog]').click()")
     groups = browser.run("[...document.querySelectorAll('#heat th.group')].map((each) => each.textContent)")
@@ -378,7 +378,7 @@ def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
 @NO_BROWSER
 def test_a_telephone_shows_the_column_that_sorts_and_own_models_first(browser, tmp_path):
     models = fake_scores(3, 100)
-    report = Report(models, ALEXNET, 1, [], published=choose_published(models, 1, []))
+    report = Scoreboard(models, ALEXNET, 1, [], published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
     resize(browser, 390, 844)
     browser.open(tmp_path / "page.html")
@@ -396,7 +396,7 @@ def test_print_begins_with_the_ranking_and_cuts_no_column(browser, tmp_path):
     names = [f"model-with-a-rather-long-name-{i:02d}.augmix_in1k_224" for i in range(20)]
     models = [replace(each, model=name) for each, name in zip(fake_scores(20, 100), names, strict=True)]
     notes = [f"note {i}" for i in range(30)] + ["warning: labels"]
-    write_page(Report(models, ALEXNET, 1, notes), tmp_path / "page.html", [])
+    write_page(Scoreboard(models, ALEXNET, 1, notes), tmp_path / "page.html", [])
     # The width of A4 and of Letter in print, less the margins.
     for width in (710, 732):
         resize(browser, width, 1000)
@@ -421,7 +421,7 @@ def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
 @pytest.mark.slow("a page of fifty models")
 @NO_BROWSER
 def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
-    report = Report(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
+    report = Scoreboard(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
     size = write_page(report, tmp_path / "page.html", [])
     assert size == (tmp_path / "page.html").stat().st_size < 5_000_000
     browser.open(tmp_path / "page.html")
