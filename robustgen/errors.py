@@ -115,7 +115,7 @@ class MissingDependencyError(RobustgenError, ImportError):
 
 
 class DecodingWarning(UserWarning):
-    """Warning about an image that could be read: of its decoder, or of 16 bits of which few are used."""
+    """Warning about an image that could be read: of its decoder, or of few grey levels."""
 
 
 def explain_failure(error: Exception, key: str) -> str:

@@ -42,7 +42,7 @@ ELSEWHERE = {
     r"--on (slurm|ray|dask)|^(ray|dask) |node[12]|verify merged": "a cluster",
     r"hf://|https://|^hf |^npm ": "the internet",
     r"stream ccc": "an hour for millions of images",
-    r"timm:|torchvision:": "trained networks, and a GPU",
+    r"timm:|torchvision:|zero_shot:|transformers": "trained networks, and a GPU",
     r"--corruptions lamps": "the plug-in of the page, which test_plugins tries",
     r"^apt-get ": "root",
     r"^xdg-open": "a desktop",

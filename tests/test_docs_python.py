@@ -63,7 +63,7 @@ def test_constants_between_the_published_ones():
 
 def test_finer_severities():
     image = photo(64, 64)
-    foggy = run("docs/benchmarks/plugins.md", 0, image=image, robustgen=robustgen)["foggy"]
+    foggy = run("docs/use/corruptions.md", 0, image=image, robustgen=robustgen)["foggy"]
     assert not np.array_equal(foggy, robustgen.corrupt(image, "fog", 2, rng=0))
 
 

@@ -66,7 +66,7 @@ class Record:
         about the set, a digest of what they describe.
     values : mapping of str to list
         Lists of JSON values by name: results of units that compute instead of writing files,
-        ``used_bits`` of images with 16 bits, and ``orientations`` of files with an EXIF tag.
+        ``losses`` of images in 8 bits and three channels, and ``orientations`` of files with an EXIF tag.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)

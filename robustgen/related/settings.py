@@ -22,7 +22,7 @@ from robustgen.settings.fields import (
     Whole,
     make_absolute,
 )
-from robustgen.settings.models import ClaheKeys, DenoiseKeys, MedianKeys, ModelInput
+from robustgen.settings.models import ClaheKeys, DenoiseKeys, MedianKeys, ModelInput, OutputForm
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 MODEL = Group.MODEL
@@ -234,7 +234,7 @@ class Filtering(ModelInput):
     """preparation: imagenet (default), cifar-10, ..., or a YAML file; once, or one per model"""
     resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = None
     """shorter side before the crop; default input size / 0.875"""
-    outputs: Annotated[Literal["logits", "probabilities"] | None, Flag(MODEL)] = None
+    outputs: Annotated[OutputForm | None, Flag(MODEL)] = None
     """form of the models' outputs; default detected"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N candidates"""

@@ -219,7 +219,7 @@ class Choices(Options):
     follow_links: Annotated[tuple[ExpandedLocation, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
-    """values of 16-bit, 32-bit and float greys that become 0 and 255; default the high byte of 16 bits"""
+    """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N images"""
     sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None

@@ -66,6 +66,8 @@ class EvaluateKeys(ConfigKeys, total=False):
     std: str | float | Sequence[float] | None
     pixel_scale: float | None
     layout: Literal["NCHW", "NHWC"] | None
+    channel_order: Literal["rgb", "bgr"]
+    outputs: Literal["logits", "probabilities"] | None
     input_size: str | int | Sequence[int] | None
     clean_input: Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]

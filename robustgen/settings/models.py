@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONTENT, MODEL, INPUT = Group.CONTENT, Group.MODEL, Group.INPUT
 OUTPUT, RUNNING = Group.OUTPUT, Group.RUNNING
 Axes = Literal["NCHW", "NHWC"]
+OutputForm = Literal["logits", "probabilities"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _NAMES: Final = "a file (model.onnx, model.pt2), timm:NAME[@FILE], torchvision:NAME@FILE, module:function"
 
@@ -136,6 +137,18 @@ class InputKeys(Options):
         Axes | None, BeforeValidator(lambda it: it.upper() if isinstance(it, str) else it), Flag(INPUT)
     ] = None
     """axes of the model input; default from the model"""
+    channel_order: Annotated[
+        Literal["rgb", "bgr"],
+        BeforeValidator(lambda it: it.lower() if isinstance(it, str) else it),
+        Flag(INPUT),
+    ] = "rgb"
+    """order of the channels of the model input, which mean and std have too"""
+    outputs: Annotated[
+        OutputForm | None,
+        BeforeValidator(lambda it: "probabilities" if it == "probability" else it),
+        Flag(INPUT),
+    ] = None
+    """form of a single output, for the second of two classes; default probabilities after a sigmoid"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
     """resize images to this size in pixels"""
     clean_input: Annotated[

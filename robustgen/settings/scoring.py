@@ -146,8 +146,10 @@ class SegmentationScoring(CellScoring, TableForm):
     """maps predicted on the clean images"""
     classes: Annotated[Count, Field(le=65535), Flag(CONTENT, "N", name="class-count")] = 19
     """number of classes"""
-    ignore: Annotated[Whole, Flag(CONTENT, "LABEL")] = 255
-    """label of pixels to ignore"""
+    ignore: Annotated[Whole | None, Flag(CONTENT, "LABEL")] = None
+    """label of pixels to ignore; default 255"""
+    one_based: Annotated[Literal["none", "truth", "results", "both"], Flag(CONTENT)] = "none"
+    """maps whose classes begin at 1, and whose 0 is no class"""
     label_ids: Annotated[Literal["none", "truth", "results", "both"], Flag(CONTENT)] = "none"
     """maps that contain Cityscapes' 34 label ids instead of its 19 train ids"""
     reference: Annotated[Path | None, Flag(CONTENT, "FILE")] = None

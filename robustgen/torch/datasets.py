@@ -18,7 +18,7 @@ from robustgen.pixels.imaging.decode import (
     Location,
     as_rgb,
     as_rgb_picture,
-    warn_if_dark,
+    warn_of_few_greys,
 )
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
@@ -106,7 +106,7 @@ class SourceDataset:
         key = self.keys[operator.index(index)]
         image = self.source.open(key)
         # Decoding lets Python forget what it has printed.
-        self._has_warned = self._has_warned or warn_if_dark(image)
+        self._has_warned = self._has_warned or warn_of_few_greys(image)
         if self.convert and isinstance(image, Image.Image):
             image = as_rgb_picture(image)
         return image, self.source.label(key)

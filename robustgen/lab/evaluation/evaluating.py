@@ -35,15 +35,16 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.lab.models.base import Classifier, Model
+from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.pixels.imaging.arrays import stack_images
-from robustgen.pixels.imaging.decode import Complaint
+from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
-from robustgen.sets.dataset.unit_jobs import describe_orientations, describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_losses, describe_orientations
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
@@ -117,9 +118,18 @@ def evaluate(
     edition = str(plan.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"
     given = taken.preprocessing, taken.overrides()
-    chosen = [load_preprocessing(*given, default, model.preprocessing) for model in models]
+    chosen = [
+        fit_class_names(load_preprocessing(*given, default, model.preprocessing), model, plan.source.classes)
+        for model in models
+    ]
     classifiers = [
-        Classifier(model, own, _choose_outputs(own, plan.source, options), options.crops)
+        Classifier(
+            model,
+            own,
+            _choose_outputs(own, plan.source, options),
+            options.crops,
+            plan.source.class_count == 1,
+        )
         for model, own in zip(models, chosen, strict=True)
     ]
     for remark in plan.source.remarks():
@@ -139,15 +149,23 @@ def evaluate(
             )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
         for predictor, _ in checked:
-            print_note(predictor.describe())
+            predictor.print_notes()
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size, looked)
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
-    dark = describe_used_bits(run.used_bits, len(plan.keys))
+    lost = describe_losses(run.losses, len(plan.keys))
     tagged = describe_orientations(
         run.orientations.values(), len(plan.keys), "models get the pixels as stored"
     )
-    remarks = (*plan.remarks, *plan.source.remarks(), *describe_complaints(run.complaints), *dark, *tagged)
+    own = (remark for model in models for remark in model.remarks())
+    remarks = (
+        *plan.remarks,
+        *plan.source.remarks(),
+        *describe_complaints(run.complaints),
+        *lost,
+        *tagged,
+        *own,
+    )
     seconds = time.monotonic() - started
     return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
 
@@ -253,7 +271,7 @@ class _EvaluationRun:
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
         self._looked, self._read = looked, set[str]()
         self._workers = plan.jobs or count_cores()
-        self.complaints, self.used_bits = list[Complaint](), dict[str, int | None]()
+        self.complaints, self.losses = list[Complaint](), dict[str, Loss | None]()
         self.orientations = dict[str, int]()
         self._meter: Meter | None = None
         self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
@@ -349,7 +367,7 @@ class _EvaluationRun:
         keys = self._units[name].keys
         images = {key: (self._looked[key][0], rendered[key].identity) for key in keys}
         self._read.update(keys)
-        self.used_bits |= {key: rendered[key].used_bits for key in keys}
+        self.losses |= {key: rendered[key].loss for key in keys}
         self.orientations |= {key: rendered[key].orientation for key in keys}
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):

@@ -23,7 +23,8 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.base import Classifier, is_finite, name_class_flag
+from robustgen.lab.models.base import Classifier, explain_binary, is_finite, name_class_flag
+from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
@@ -128,19 +129,22 @@ class Predictor:
         names = self.classifier.preprocessing.classes or ()
         return [names[output] for output in self.classifier.outputs or ()]
 
-    def describe(self) -> str:
-        """Return the line about the input and the outputs of the model."""
-        own = self.classifier
-        return (
-            f"input of {own.model.folder}: {own.preprocessing.describe()}{describe_outputs(self.settings())}"
-        )
+    def print_notes(self) -> None:
+        """Print the line about the input and the outputs of the model, and a hint if they look wrong."""
+        own, outputs = self.classifier, describe_outputs(self.settings())
+        print_note(f"input of {own.model.folder}: {own.preprocessing.describe()}{outputs}")
+        if hint := own.preprocessing.hint_at_order():
+            print_note(f"{own.model.folder}: {hint}")
 
     def check_labels(self, labels: NDArray[Any] | None, root: str) -> None:
         """Raise a SourceError if the set at `root` has labels outside the model's classes."""
         if labels is not None and (labels.min() < 0 or labels.max() >= self.classes):
+            name = self.classifier.model.name
+            if self.classifier.model.is_binary:
+                raise SourceError(explain_binary(root, f"labels {labels.min()} to {labels.max()}", name))
             raise SourceError(
                 f"{root}: labels {labels.min()} to {labels.max()} are out of range for the "
-                f"{self.classes} classes of {self.classifier.model.name}: list the classes, in the order of "
+                f"{self.classes} classes of {name}: list the classes, in the order of "
                 f"the model's outputs, with {name_class_flag(self.classes)}"
             )
 
@@ -233,6 +237,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     (folder,) = name_folders(options.output, [opened.folder])
     given = taken.preprocessing, taken.overrides()
     chosen = presets.load_preprocessing(*given, default, opened.preprocessing)
+    chosen = fit_class_names(chosen, opened, data.classes or ())
     outputs = None
     if options.only_classes:
         outputs = choose_outputs(chosen, data.classes, data.root)
@@ -246,7 +251,7 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
             f"{options.dataset}: is already the result of preprocess {earlier}; --clean-input none uses it "
             "unchanged"
         )
-    classifier = Classifier(opened, chosen, outputs, options.crops)
+    classifier = Classifier(opened, chosen, outputs, options.crops, data.class_count == 1)
     first = data.variants[0]
     keys = data.keys_of(first)
     sample = next(data.batches(first, 1, prepare=classifier.view.clean, stop=1))[0]
@@ -255,9 +260,11 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     predictor = Predictor(classifier, classes, saved, options.batch_size)
     settings = _describe_set(data) | predictor.settings()
     with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
-        print_note(predictor.describe())
+        predictor.print_notes()
         run = _PredictionRun(data, predictor, store)
         run.predict_missing()
+    for remark in opened.remarks():
+        print_note(remark)
     kept = len(data) * len(keys) - run.made
     return PredictResult(folder, run.made, kept, name_contents(data.kind), time.monotonic() - started)
 

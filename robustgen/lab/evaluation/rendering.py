@@ -9,7 +9,7 @@ from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.files.storage.host import keep_freed_memory
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.pixels.imaging.decode import Complaint, collect_complaints, find_used_bits
+from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints, find_loss
 from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import Recipe
@@ -34,8 +34,8 @@ class Rendered(NamedTuple):
         Identity of the source image when it was read; empty if it cannot be read.
     complaints : sequence of (str, str)
         Warnings of its decoder.
-    used_bits : int or None
-        Bits that the source image uses, if it has 16.
+    loss : Loss or None
+        What the source image loses in 8 bits and three channels.
     orientation : int
         Its EXIF orientation; 0 if it has none.
     """
@@ -45,7 +45,7 @@ class Rendered(NamedTuple):
     failures: dict[str, str]
     identity: str
     complaints: tuple[Complaint, ...] = ()
-    used_bits: int | None = None
+    loss: Loss | None = None
     orientation: int = 0
 
 
@@ -92,7 +92,7 @@ class Rendering:
             dict[str, str](),
             dict[str, Any](),
         )
-        used_bits: int | None = None
+        loss: Loss | None = None
         tags = NO_TAGS
         prepared, identity, found = None, "", list[Complaint]()
         for variant in rotate_variants(self.variants, self.turn):
@@ -100,7 +100,7 @@ class Rendering:
                 if prepared is None:
                     with collect_complaints() as found:
                         loaded, identity = self.source.read(key)
-                    used_bits = find_used_bits(loaded)
+                    loss = find_loss(loaded)
                     tags = self.source.find_tags(key, loaded)
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
@@ -114,7 +114,7 @@ class Rendering:
                 if prepared is None:
                     failures = {each.folder: failures[variant.folder] for each in self.variants}
                     break
-        return Rendered(key, pixels, failures, identity, tuple(found), used_bits, tags.orientation)
+        return Rendered(key, pixels, failures, identity, tuple(found), loss, tags.orientation)
 
 
 def render_images(

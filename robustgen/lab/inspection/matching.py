@@ -26,13 +26,14 @@ from robustgen.lab.inspection.strengths import (
     load_pixels,
     plan_calibration,
     run_in_threads,
-    warn_of_bits,
+    warn_of_losses,
 )
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.editions import nearest_scale, prepare
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.benchmarks.parameters import USUAL_RANGE, find_ranges, move_number
 from robustgen.pixels.benchmarks.registry import SCALES, SMALLEST_SIDE, Operation
+from robustgen.pixels.imaging.decode import Loss
 from robustgen.pixels.imaging.geometry import centre_crop, resize_shorter
 from robustgen.pixels.imaging.kernels import exact
 from robustgen.pixels.imaging.similarity import Reference, scales_for
@@ -441,12 +442,12 @@ def remeasure_constants(
 def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
     """Return the sampled images at both sizes, and the reasons why others cannot be used."""
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
-    used_bits = dict[str, int | None]()
+    losses = dict[str, Loss | None]()
     enlarged, shorter = 0, round(size * 256 / PUBLISHED_SIZE)
     scales = scales_for(min(size, PUBLISHED_SIZE))
     for key in draw_sample(plan.keys, seed, sample):
         try:
-            source = load_pixels(plan, key, used_bits)
+            source = load_pixels(plan, key, losses)
             found[key] = (
                 Reference(prepare(source, "imagenet"), scales),
                 # Cropped like the edition imagenet, which crops 224 out of 256.
@@ -455,7 +456,7 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
             enlarged += min(source.shape[:2]) < shorter
         except ImageError as error:
             failures[key] = str(error)
-    warn_of_bits(used_bits)
+    warn_of_losses(losses)
     small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
     recipe = plan.recipe
     assert isinstance(recipe, CorruptionRecipe)

@@ -31,7 +31,7 @@ from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import warn_if_dark
+from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.similarity import Reference
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
@@ -166,7 +166,7 @@ def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None)
 def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewed:
     key = plan.keys[index]
     source = plan.source.open(key)
-    warn_if_dark(source)
+    warn_of_few_greys(source)
     try:
         image = plan.recipe.prepare(source)
     except ImageError as error:

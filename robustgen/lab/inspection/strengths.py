@@ -19,11 +19,11 @@ from robustgen.errors import DecodingWarning, ImageError, MissingDependencyError
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import as_rgb, find_used_bits
+from robustgen.pixels.imaging.decode import Loss, as_rgb, find_loss
 from robustgen.pixels.imaging.similarity import Reference
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.recipes import rank
-from robustgen.sets.dataset.unit_jobs import describe_used_bits
+from robustgen.sets.dataset.unit_jobs import describe_losses
 from robustgen.settings.config import Config
 
 
@@ -73,11 +73,11 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     RobustgenError
         The config or the source is invalid, or no image can be used.
     """
-    plan, used_bits = plan_calibration(config), dict[str, int | None]()
+    plan, losses = plan_calibration(config), dict[str, Loss | None]()
 
     def measure(key: str) -> list[float] | ImageError:
         try:
-            return _strengths(plan, key, load_pixels(plan, key, used_bits))
+            return _strengths(plan, key, load_pixels(plan, key, losses))
         except MissingDependencyError:
             raise
         except Exception as error:
@@ -88,7 +88,7 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
     check_any(values, plan, failures)
-    warn_of_bits(used_bits)
+    warn_of_losses(losses)
     pairs = zip(plan.variants, np.array(values).T, strict=True)
     strengths = [
         Strength(variant, ALL_CORRUPTIONS[variant.name].category, float(each.mean()), float(each.std()))
@@ -98,16 +98,16 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     return MeasuredStrengths(title, len(values), tuple(strengths), failures)
 
 
-def load_pixels(plan: Plan, key: str, used_bits: dict[str, int | None]) -> Rgb:
-    """Return a source image, uint8 (H, W, 3), and put into `used_bits` how many of 16 bits it uses."""
+def load_pixels(plan: Plan, key: str, losses: dict[str, Loss | None]) -> Rgb:
+    """Return a source image, uint8 (H, W, 3), and put into `losses` what it loses in 8 bits."""
     loaded = plan.source.open(key)
-    used_bits[key] = find_used_bits(loaded)
+    losses[key] = find_loss(loaded)
     return as_rgb(loaded)
 
 
-def warn_of_bits(used_bits: Mapping[str, int | None]) -> None:
-    """Warn of 16-bit images that come out dark, as `robustgen make-c` does."""
-    for text in describe_used_bits(used_bits, len(used_bits)):
+def warn_of_losses(losses: Mapping[str, Loss | None]) -> None:
+    """Warn of images that come out in few greys or lose channels, as `robustgen make-c` does."""
+    for text in describe_losses(losses, len(losses)):
         warnings.warn(text, DecodingWarning, stacklevel=3)
 
 

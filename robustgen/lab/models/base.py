@@ -1,12 +1,13 @@
 """Base of all kinds of models: batches, layouts and sizes of images; from pixels to logits."""
 
+import math
 import re
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,15 @@ from robustgen.errors import ConfigError
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import softmax
 from robustgen.pixels.imaging.colour import look_up_channels
+from robustgen.pixels.imaging.decode import as_grey
 from robustgen.pixels.imaging.geometry import crop_ten
-from robustgen.settings.models import Axes
+from robustgen.settings.models import Axes, OutputForm
+
+# Inputs for text, in ONNX files and in modules of transformers, open_clip and OpenAI.
+TEXTS: Final = (
+    *("input_ids", "text", "texts", "tokens", "text_tokens", "token_ids", "text_ids", "captions", "prompt"),
+    *("attention_mask", "decoder_input_ids"),
+)
 
 
 class OutOfDeviceMemoryError(Exception):
@@ -39,13 +47,21 @@ class Model(ABC):
         Type of the images.
     preprocessing : Preprocessing or None
         Preprocessing that the model declares, if any.
+    class_names : tuple of str
+        Names of its outputs, if it knows them.
+    is_binary : bool
+        Whether it turned out to have one output, for two classes.
     """
 
     name: str
     label: str
     dtype: np.dtype[Any]
     preprocessing: Preprocessing | None = None
+    class_names: tuple[str, ...] = ()
     given: str | None = None
+    is_binary = False
+    # Smallest and largest logit of a model of two classes with one output, and their number.
+    _least, _largest, _seen = math.inf, -math.inf, 0
     _most: int | None = None
     _memory: NDArray[Any] | None = None
     _lent: weakref.ref[NDArray[Any]] | None = None
@@ -81,14 +97,24 @@ class Model(ABC):
             The model fails; the caller names it.
         """
 
+    @property
+    def text_inputs(self) -> Sequence[str]:
+        """Return the names of inputs for text, which a classifier lacks."""
+        return ()
+
     def layout(self, wanted: Axes | None) -> Axes:
         """Return the model's layout, or else `wanted`; raise a ConfigError if they disagree."""
-        first, last = self.shape[1] == 3, self.shape[3] == 3
-        own: Axes | None = None if first == last else "NCHW" if first else "NHWC"
+        # Models take colours, or else greys.
+        ends = [(self.shape[1] == channels, self.shape[3] == channels) for channels in (3, 1)]
+        own: Axes | None = next(("NCHW" if first else "NHWC" for first, last in ends if first != last), None)
         if own and wanted and own != wanted:
             shape = " x ".join("any" if axis is None else str(axis) for axis in self.shape)
             raise ConfigError(f"{self.name}: takes {own} ({shape}), not {wanted}")
         return own or wanted or "NCHW"
+
+    def takes_grey(self, layout: Axes) -> bool:
+        """Return whether the images have one channel, rather than three."""
+        return self.shape[1 if layout == "NCHW" else 3] == 1
 
     def sides(self, layout: Axes) -> tuple[int | None, int | None]:
         """Return height and width of the images that the model takes; None for any size."""
@@ -106,20 +132,76 @@ class Model(ABC):
                     f"(--input-size resizes them)"
                 )
 
+    def arrange(self, pixels: Pixels, preprocessing: Preprocessing) -> Pixels:
+        """Return uint8 images (n, H, W, C) with the channels of the model: three in its order, or luma.
+
+        Raises
+        ------
+        ConfigError
+            It takes one channel, and mean or standard deviation are those of three.
+        """
+        if not self.takes_grey(self.layout(preprocessing.layout)):
+            return pixels if preprocessing.channel_order == "rgb" else np.ascontiguousarray(pixels[..., ::-1])
+        if len({*preprocessing.mean}) > 1 or len({*preprocessing.std}) > 1:
+            raise ConfigError(
+                f"{self.name}: takes images of one channel: give one --mean and one --std, those of its "
+                "training (0 and 1 for pixels from 0 to 1)"
+            )
+        return as_grey(pixels.reshape(-1, *pixels.shape[2:])).reshape(*pixels.shape[:3], 1)
+
     def normalise(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the input for uint8 images (n, H, W, 3), in memory that a later call uses again.
 
         As long as someone keeps the array, it stays as it is.
         """
+        pixels = self.arrange(pixels, preprocessing)
         is_kept = self._lent is not None and self._lent() is not None
         if self._memory is None or self._memory.size < pixels.size or is_kept:
             self._memory = np.empty(pixels.size, self.dtype)
         is_planar = self.layout(preprocessing.layout) == "NCHW"
-        count, *sides, _ = pixels.shape
-        images = self._memory[: pixels.size].reshape((count, 3, *sides) if is_planar else pixels.shape)
+        count, *sides, channels = pixels.shape
+        images = self._memory[: pixels.size].reshape((count, channels, *sides) if is_planar else pixels.shape)
         self._lent = weakref.ref(images)
-        look_up_channels(pixels, preprocessing.tabulate(self.dtype), images, planar=is_planar)
+        tables = preprocessing.tabulate(self.dtype)
+        if channels == 1:
+            np.take(tables[0], pixels.reshape(images.shape), out=images)
+        else:
+            look_up_channels(pixels, tables, images, planar=is_planar)
         return images
+
+    def gives_probability(self) -> bool:
+        """Return whether the only output is that of a sigmoid, as far as the model shows it."""
+        return False
+
+    def split(self, output: NDArray[Any], form: OutputForm | None) -> NDArray[Any]:
+        """Return two columns of scores for the only output (n, 1) of a model of two classes.
+
+        Raises
+        ------
+        ConfigError
+            `form` is "probabilities", and a value is none.
+        """
+        self.is_binary = True
+        least, largest = float(output.min()), float(output.max())
+        if form == "probabilities" or (form is None and self.gives_probability()):
+            if least < 0 or largest > 1:
+                raise ConfigError(
+                    f"{self.name}: its output is {least:g} to {largest:g}, no probability: omit outputs"
+                )
+            return np.concatenate([1 - output, output], axis=1)
+        if form is None:
+            self._least, self._largest = min(self._least, least), max(self._largest, largest)
+            self._seen += len(output)
+        return np.concatenate([np.zeros_like(output), output], axis=1)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return a line if outputs that were taken for logits of two classes may be probabilities."""
+        if self._seen < 2 or self._least < 0 or self._largest > 1:
+            return ()
+        return (
+            f"{self.folder}: its only output is {self._least:.3g} to {self._largest:.3g}, taken for a logit; "
+            "if it is a probability, set outputs: probability (--outputs probabilities)",
+        )
 
     def __call__(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return logits (n, classes) of uint8 images (n, H, W, 3)."""
@@ -159,6 +241,8 @@ class Model(ABC):
             raise
         # Neither ONNX Runtime nor PyTorch has a base class for a model's errors.
         except Exception as error:
+            if texts := self.text_inputs:
+                raise ConfigError(explain_text(self.name, texts)) from error
             count, *sides, _ = pixels.shape
             size = " x ".join(map(str, sides))
             raise ConfigError(
@@ -166,10 +250,28 @@ class Model(ABC):
             ) from error
         if logits.dtype.kind not in "fiu":
             raise ConfigError(f"{self.name}: returns {logits.dtype}, not numbers")
+        if logits.shape == (len(pixels),):
+            logits = logits[:, None]
         if logits.ndim != 2 or len(logits) != len(pixels) or not logits.shape[1]:
             shape = f"{logits.shape} for {len(pixels)} images"
             raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
         return logits
+
+
+def explain_binary(root: str, content: str, name: str) -> str:
+    """Return why a model of one output does not fit the set at `root`."""
+    return (
+        f"{root} has {content}, {name} has one output, which tells two classes apart: use a model with one "
+        "output for each class"
+    )
+
+
+def explain_text(name: str, inputs: Sequence[str]) -> str:
+    """Return why a model that takes text is no classifier, and what to do."""
+    return (
+        f"{name}: takes text ({', '.join(inputs)}); a classifier takes images alone and returns a score for "
+        "each class: docs/use/zero-shot.md shows how to make one from CLIP and its kind"
+    )
 
 
 def first_line(error: Exception) -> str:
@@ -193,17 +295,23 @@ class Classifier:
         Numbers of the outputs to use, in this order; default all.
     crops : {1, 10}
         With 10, the logits are logarithms of the mean softmax over ten crops of the model's input size.
+    is_single : bool
+        Whether the set has one class, so that a single output is its score and not one of two classes.
     """
 
     model: Model
     preprocessing: Preprocessing
     outputs: tuple[int, ...] | None = None
     crops: Literal[1, 10] = 1
+    is_single: bool = False
 
     def __post_init__(self) -> None:
         given, own = self.preprocessing, self.model.preprocessing
         if self.model.dtype == np.uint8 and own and given.normalisation != own.normalisation:
-            raise ConfigError(f"{self.model.name}: gets pixels from 0 to 255: omit --mean, --std and presets")
+            raise ConfigError(
+                f"{self.model.name}: gets pixels from 0 to 255: omit --mean, --std, "
+                "--channel-order and presets"
+            )
 
     @property
     def view(self) -> Preprocessing:
@@ -240,7 +348,13 @@ class Classifier:
         """Return all outputs (n, K) of the model for images of its size."""
         layout = self.model.layout(self.preprocessing.layout)
         self.model.check_size(images.shape[1], images.shape[2], layout)
-        return self.model(images, self.preprocessing)
+        outputs = self.model(images, self.preprocessing)
+        if outputs.shape[1] == 1 and not self.is_single:
+            return self.model.split(outputs, self.preprocessing.outputs)
+        if self.preprocessing.outputs == "probabilities":
+            count = outputs.shape[1]
+            raise ConfigError(f"{self.model.name}: outputs: probability is for one output, it has {count}")
+        return outputs
 
     def count_classes(self, pixels: Pixels, root: str, count: int | None) -> int:
         """Return the number of the model's classes, from an image of the set at `root`.
@@ -271,6 +385,8 @@ class Classifier:
                 f"{root}: all images are in one folder, {own}: name the folder above the class folders, or "
                 "labels (evaluate --labels); detectors, for sets such as COCO, need evaluate --annotations"
             )
+        if count not in (None, classes) and self.model.is_binary:
+            raise ConfigError(explain_binary(root, f"{count} classes", self.model.name))
         if count not in (None, classes):
             raise ConfigError(
                 f"{root} has {count} classes, {own}: list these, in the order of the model's outputs, with "

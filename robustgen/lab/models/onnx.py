@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
-from robustgen.lab.models.base import Model, OutOfDeviceMemoryError, first_line
+from robustgen.lab.models.base import TEXTS, Model, OutOfDeviceMemoryError, explain_text, first_line
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Runtime
 
 _DTYPES: Final = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+# Operators after which the values of an output are the same.
+_RESHAPING: Final = ("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose")
 _PROVIDERS: Final = {
     "cpu": "CPUExecutionProvider",
     "cuda": "CUDAExecutionProvider",
@@ -44,12 +47,14 @@ class OnnxModel(Model):
         self._session = _open_session(path, runtime)
         self._input, self._output = self._find_input(), self._find_output()
         self.dtype = np.dtype(_DTYPES[self._input.type])
-        if not {3} & {*self.shape[1::2]} and None not in self.shape[1::2]:
-            raise ConfigError(f"{path}: its input {self._input.shape} is not for RGB images")
+        if not {1, 3, None} & {*self.shape[1::2]}:
+            raise ConfigError(f"{path}: its input {self._input.shape} is not for images, RGB or grey")
 
     def _find_input(self) -> Any:
         inputs = self._session.get_inputs()
         taken = [each for each in inputs if each.type in _DTYPES and len(each.shape) == 4]
+        if texts := [each.name for each in inputs if each.name in TEXTS]:
+            raise ConfigError(explain_text(self.name, texts))
         if len(inputs) != 1 or not taken:
             raise ConfigError(
                 f"{self.name}: must have one input, images with four axes of floats, not {_list(inputs)}"
@@ -60,7 +65,9 @@ class OnnxModel(Model):
         outputs = self._session.get_outputs()
         floats = [each for each in outputs if each.type in _DTYPES]
         # Some exporters leave the axes open; the outputs are then checked.
-        given = [each for each in floats if len(each.shape or "??") == 2]
+        given = [each for each in floats if len(each.shape or "??") == 2] or [
+            each for each in floats if len(each.shape) == 1
+        ]
         named = [each for each in given if each.name == "logits"] or given
         if len(named) != 1:
             raise ConfigError(
@@ -97,6 +104,54 @@ class OnnxModel(Model):
                 raise OutOfDeviceMemoryError from error
             raise
         return np.asarray(logits)
+
+    def gives_probability(self) -> bool:
+        """Return whether the graph ends in a sigmoid, as `Model.gives_probability`."""
+        store, name = locate(self._path)
+        return find_last_step(store.read(name), self._output.name) == "Sigmoid"
+
+
+def find_last_step(model: bytes, output: str) -> str:
+    """Return the operator that gives an output of an ONNX `model`, before those that only reshape it."""
+    makers = dict[str, tuple[str, str]]()
+    # A ModelProto contains its graph in field 7, a GraphProto its nodes in field 1.
+    for _, graph in (each for each in _list_fields(model) if each[0] == 7):
+        for _, node in (each for each in _list_fields(graph) if each[0] == 1):
+            parts = dict[int, str]()
+            for field, value in _list_fields(node):
+                parts.setdefault(field, bytes(value).decode("utf-8", "replace"))
+            makers[parts.get(2, "")] = parts.get(4, ""), parts.get(1, "")
+    step = ""
+    while output in makers:
+        step, output = makers.pop(output)
+        if step not in _RESHAPING:
+            break
+    return step
+
+
+def _list_fields(message: bytes | memoryview) -> Iterator[tuple[int, memoryview]]:
+    """Yield number and content of each field of a protobuf message that has a length."""
+    view, at = memoryview(message), 0
+
+    def read_number() -> int:
+        nonlocal at
+        number, shift = 0, 0
+        while True:
+            number |= (view[at] & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+            if view[at - 1] < 0x80:
+                return number
+
+    while at < len(view):
+        field, kind = divmod(read_number(), 8)
+        if kind == 0:
+            read_number()
+        elif kind == 2:
+            size = read_number()
+            yield field, view[at : at + size]
+            at += size
+        else:
+            at += 8 if kind == 1 else 4
 
 
 def list_weights(model: bytes) -> list[str]:

@@ -22,12 +22,15 @@ from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.geometry import resize
 from robustgen.settings.loading import check, load
-from robustgen.settings.models import Axes, Colour, InputKeys
+from robustgen.settings.models import Axes, Colour, InputKeys, OutputForm
 from robustgen.settings.yaml_files import read_yaml
 
 Pixels = NDArray[np.uint8]
 Interpolation = Literal["bilinear", "bicubic"]
+ChannelOrder = Literal["rgb", "bgr"]
 _DESCRIBED: Final = ("mean", "std", "pixel_scale", "input_size", "clean_input")
+# Means of blue, green and red of ImageNet's images, 0 to 255, which networks of Caffe subtract.
+_CAFFE_MEAN: Final = (103.939, 116.779, 123.68)
 _INTERPOLATIONS: Final = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
@@ -38,7 +41,7 @@ class Preprocessing:
     Attributes
     ----------
     mean, std : tuple of three floats
-        For red, green and blue.
+        For the channels in the model's order.
     pixel_scale : float
     layout : {"NCHW", "NHWC"}, optional
         None: the model's layout, or NCHW if it has none.
@@ -50,6 +53,10 @@ class Preprocessing:
         Cleaning of the stored images, before they are resized.
     interpolation : {"bilinear", "bicubic"}
         Method of resizing.
+    channel_order : {"rgb", "bgr"}
+        Order of the channels of the model input.
+    outputs : {"logits", "probabilities"}, optional
+        Form of the only output of a model of two classes.
     origins : dict of str to str
         Where each of these comes from, for people.
     """
@@ -62,12 +69,24 @@ class Preprocessing:
     classes: tuple[str, ...] | None = None
     clean_input: Cleaning | None = None
     interpolation: Interpolation = "bilinear"
+    channel_order: ChannelOrder = "rgb"
+    outputs: OutputForm | None = None
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
-    def normalisation(self) -> tuple[Colour, Colour, float]:
-        """Return mean, standard deviation and factor of the pixels."""
-        return self.mean, self.std, self.pixel_scale
+    def normalisation(self) -> tuple[Colour, Colour, float, ChannelOrder]:
+        """Return mean, standard deviation and factor of the pixels, and the order of the channels."""
+        return self.mean, self.std, self.pixel_scale, self.channel_order
+
+    def hint_at_order(self) -> str:
+        """Return a hint if the means are Caffe's, but not in the order of the channels; else ""."""
+        unscaled = np.array(self.mean) / self.pixel_scale
+        orders = {"bgr": ("blue, green, red", _CAFFE_MEAN), "rgb": ("red, green, blue", _CAFFE_MEAN[::-1])}
+        for order, (names, mean) in orders.items():
+            if order != self.channel_order and np.abs(unscaled - mean).max() < 1.5:
+                given = f"mean {_format_colour(self.mean)} is that of {names}"
+                return f"{given}: set channel_order: {order} if the model takes it (--channel-order {order})"
+        return ""
 
     def tabulate(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return the model input for each of the 256 levels in each channel, (3, 256) of `dtype`."""
@@ -103,6 +122,7 @@ class Preprocessing:
             "mean": f"mean {_format_colour(self.mean)}",
             "std": f"std {_format_colour(self.std)}",
             "pixel_scale": f"scale {f'1/{1 / scale:g}' if scale < 1 else f'{scale:g}'}",
+            "channel_order": "channels BGR" if self.channel_order == "bgr" else None,
             "input_size": f"size {size[0]} x {size[1]}" if size else None,
             "clean_input": self.clean_input and self.clean_input.title,
         }
@@ -119,6 +139,7 @@ class Preprocessing:
         plain = json.loads(json.dumps(asdict(self) | {"origins": None, "clean_input": cleaning}))
         # Defaults are omitted, so that the settings of a model stay the same when a key is added.
         usual = {"clean_input": None, "interpolation": "bilinear", "origins": None}
+        usual |= {"channel_order": "rgb", "outputs": None}
         return {key: value for key, value in plain.items() if key not in usual or value != usual[key]}
 
 
@@ -195,7 +216,7 @@ def _override(base: Preprocessing, keys: InputKeys, origins: Mapping[str, str]) 
     if keys.clean_input:
         ((name, own),) = keys.clean_input.model_dump(exclude_none=True).items()
         given["clean_input"] = CLEANINGS[name](**own)
-    known = {key: origin for key, origin in origins.items() if key in _DESCRIBED}
+    known = {key: origin for key, origin in origins.items() if key in (*_DESCRIBED, "channel_order")}
     return replace(base, **given, origins={**base.origins, **known})
 
 

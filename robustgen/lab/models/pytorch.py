@@ -6,6 +6,7 @@ are read only as tensors.
 
 import hashlib
 import importlib
+import inspect
 import sys
 import warnings
 import zipfile
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
-from robustgen.lab.models.base import Model, OutOfDeviceMemoryError, first_line
+from robustgen.lab.models.base import TEXTS, Model, OutOfDeviceMemoryError, explain_text, first_line
 from robustgen.lab.models.exported import find_danger
+from robustgen.lab.models.hugging_face import list_class_names, read_preprocessing
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing, check_fields
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Axes, Runtime
@@ -30,6 +32,8 @@ from robustgen.settings.models import Axes, Runtime
 # Keys of the weights in checkpoints that also contain their mean over the training, or parts.
 _NESTED: Final = ("state_dict", "model_state_dict", "model")
 _NAMED: Final = 3
+# Names of steps in graphs of gradients that leave the values as they are.
+_RESHAPING: Final = ("Squeeze", "Unsqueeze", "View", "Reshape", "UnsafeView", "ToCopy", "Select", "Slice")
 
 
 class TorchModel(Model):
@@ -42,8 +46,8 @@ class TorchModel(Model):
     runtime : Runtime
     preprocessing : Preprocessing, optional
         Its own preprocessing.
-    shape : tuple of int or None
-        Its input shape.
+    shape : tuple of int or None, optional
+        Its input shape; default (images, channels, any, any), with the channels of its first layer.
     identity : str, optional
         SHA-256 of its file; default that of its weights.
     precision : torch.dtype, optional
@@ -56,14 +60,18 @@ class TorchModel(Model):
         module: Any,
         runtime: Runtime,
         preprocessing: Preprocessing | None = None,
-        shape: tuple[int | None, ...] = (None, 3, None, None),
+        shape: tuple[int | None, ...] | None = None,
         identity: str | None = None,
         precision: Any = None,
     ) -> None:
         torch = import_torch()
-        self.name, self.label, self.preprocessing = name, name, preprocessing
+        self.name, self.label = name, name
+        self.preprocessing, self.class_names = preprocessing, list_class_names(module)
         self._device = choose_device(runtime.device)
-        self._mixed, self._shape = runtime.mixed_precision, shape
+        self._shape = shape or (None, _find_channels(module), None, None)
+        self._mixed = runtime.mixed_precision
+        self._flat = None if shape else _find_flat_input(module)
+        self._is_probability: bool | None = None
         self._input = precision or _find_precision(module)
         self._identity = identity or _digest_weights(module, name)
         # NumPy has no bfloat16.
@@ -97,13 +105,20 @@ class TorchModel(Model):
     def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the logits of a batch, as `Model.run`."""
         torch = import_torch()
+        if self._flat == pixels.shape[1] * pixels.shape[2]:
+            # Its first layer takes each pixel once.
+            self._shape = (None, 1, None, None)
         try:
             device = self._device.partition(":")[0]
             half = torch.bfloat16 if device == "cpu" else torch.float16
             with torch.inference_mode(), torch.autocast(device, dtype=half, enabled=self._mixed):
-                outputs = self._module(self._prepare(pixels, preprocessing, torch))
+                images = self._prepare(pixels, preprocessing, torch)
+                logits = self._find_logits(self._module(images), torch)
                 # Half precision is converted: it makes NumPy's other functions slow.
-                return np.asarray(self._find_logits(outputs, torch).float().cpu().numpy())
+                found = np.asarray(logits.float().cpu().numpy())
+            if self._is_probability is None and logits.numel() == len(pixels):
+                self._is_probability = self._trace_sigmoid(images, torch)
+            return found
         except RuntimeError as error:
             # CUDA has its own error class for this, MPS does not.
             if isinstance(error, torch.cuda.OutOfMemoryError) or "out of memory" in str(error):
@@ -117,9 +132,32 @@ class TorchModel(Model):
         if self._device == "cpu":
             return torch.from_numpy(self.normalise(pixels, preprocessing)).to(self._input)
         tables = torch.from_numpy(preprocessing.tabulate(self.dtype)).to(self._device, self._input)
-        return look_up_there(
-            torch.from_numpy(pixels).to(self._device), tables, self.layout(preprocessing.layout)
-        )
+        arranged = torch.from_numpy(self.arrange(pixels, preprocessing)).to(self._device)
+        return look_up_there(arranged, tables, self.layout(preprocessing.layout))
+
+    def gives_probability(self) -> bool:
+        """Return whether the module ends in a sigmoid, as `Model.gives_probability`."""
+        return bool(self._is_probability)
+
+    def _trace_sigmoid(self, images: Any, torch: Any) -> bool:
+        """Return whether the last step of the module is a sigmoid, as its gradient tells."""
+        try:
+            with torch.enable_grad():
+                # A copy of the leaf, which modules may change in place.
+                traced = self._module(images.clone().requires_grad_().clone())
+            logits = self._find_logits(traced, torch)
+        except RuntimeError:
+            # Not all that can be computed has a gradient.
+            return False
+        step = logits.grad_fn
+        while step and step.name().startswith(_RESHAPING):
+            step = step.next_functions[0][0]
+        return bool(step) and step.name().startswith("Sigmoid")
+
+    @property
+    def text_inputs(self) -> Sequence[str]:
+        """Return the names of inputs for text, as `Model.text_inputs`."""
+        return [name for name in inspect.signature(self._module.forward).parameters if name in TEXTS]
 
     def _find_logits(self, outputs: Any, torch: Any) -> Any:
         """Return the logits: the only tensor that a module returns, or the one with this name."""
@@ -135,6 +173,8 @@ class TorchModel(Model):
             found, listed = [outputs], type(outputs).__name__
         if len(found) == 1 and isinstance(found[0], torch.Tensor):
             return found[0]
+        if texts := self.text_inputs:
+            raise ConfigError(explain_text(self.name, texts))
         raise ConfigError(
             f"{self.name}: returns {listed}, not a tensor of logits: "
             "wrap it in a module that returns only the logits"
@@ -142,13 +182,14 @@ class TorchModel(Model):
 
 
 def look_up_there(pixels: Any, tables: Any, layout: Axes) -> Any:
-    """Return the input for uint8 images (n, H, W, 3): the entries of `tables`, (3, 256) on their device.
+    """Return the input for uint8 images (n, H, W, C): the entries of `tables`, (3, 256) on their device.
 
     A look-up gives the same floats on every device, which arithmetic need not.
     """
-    axis, shape = (1, (len(pixels), 3, *pixels.shape[1:3])) if layout == "NCHW" else (3, pixels.shape)
+    channels, is_planar = pixels.shape[3], layout == "NCHW"
+    axis, shape = (1, (len(pixels), channels, *pixels.shape[1:3])) if is_planar else (3, pixels.shape)
     images = tables.new_empty(shape)
-    for channel, table in enumerate(tables):
+    for channel, table in enumerate(tables[:channels]):
         images.select(axis, channel).copy_(table[pixels[..., channel].long()])
     return images
 
@@ -193,6 +234,19 @@ def _find_precision(module: Any) -> Any:
     """Return the type of a module's first weights of floating point, which its input should have."""
     torch = import_torch()
     return next((each.dtype for each in module.parameters() if each.is_floating_point()), torch.float32)
+
+
+def _find_channels(module: Any) -> int:
+    """Return the channels of the images that a module takes: 1 if its first convolution does, else 3."""
+    first = next((each for each in module.modules() if isinstance(each, import_torch().nn.Conv2d)), None)
+    return 1 if first is not None and first.in_channels == 1 else 3
+
+
+def _find_flat_input(module: Any) -> int | None:
+    """Return the number of inputs of a module whose first layer is linear; else None."""
+    nn = import_torch().nn
+    layers = [each for each in module.modules() if isinstance(each, nn.Conv2d | nn.Linear)]
+    return layers[0].in_features if layers and isinstance(layers[0], nn.Linear) else None
 
 
 def _digest_weights(module: Any, name: str) -> str:
@@ -373,7 +427,7 @@ def borrow_module(module: Any, runtime: Runtime, name: str) -> Iterator[TorchMod
     if runtime.device == "auto" and weight is not None:
         runtime = runtime.model_copy(update={"device": str(weight.device)})
     try:
-        yield TorchModel(name, module.eval(), runtime)
+        yield TorchModel(name, module.eval(), runtime, read_preprocessing(module))
     finally:
         for each, mode in training.items():
             each.training = mode
@@ -410,7 +464,7 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
     except Exception as error:
         raise ConfigError(f"{path}: not an exported program of PyTorch: {first_line(error)}") from error
     if len(shapes) != 1 or len(shapes[0]) != 4:
-        raise ConfigError(f"{path}: must have one input, images (n, 3, H, W), not {shapes}")
+        raise ConfigError(f"{path}: must have one input, images (n, 3, H, W) or (n, 1, H, W), not {shapes}")
     (shape,), (precision,) = shapes, precisions
     if not precision.is_floating_point:
         raise ConfigError(
@@ -489,4 +543,4 @@ def open_factory(name: str, runtime: Runtime) -> TorchModel:
         raise ConfigError(f"--model {name}: returns {type(module).__name__}, not a torch.nn.Module")
     if own is not None and not isinstance(own, Preprocessing):
         own = check_fields(own, f"--model {name}: its preprocessing")
-    return TorchModel(name, module.eval(), runtime, own)
+    return TorchModel(name, module.eval(), runtime, own or read_preprocessing(module))

@@ -120,6 +120,9 @@ class Scores:
     def mean(self, measure: str, model: str | None = None) -> float:
         """Return the mean of a measure over the common corruptions or perturbations that all models have.
 
+        If there are none, the mean ``"error"`` is that over the corruptions of the only other family, such as
+        MNIST-C.
+
         Raises
         ------
         ArgumentError
@@ -127,6 +130,8 @@ class Scores:
         """
         index = self._find_model(model)
         found = self._report.mean(self._find_measure(measure), self._report.models[index])
+        if found is None and measure == "error" and len(self._report.families) == 1:
+            found = self._report.families[0].mean(index)
         if found is None:
             operations = f"common {self._report.benchmark.operation}s"
             raise ArgumentError(f"{measure} has no mean, because the models share none of the {operations}")

@@ -5,7 +5,7 @@ Images are read one by one and added to counts of pixels, so memory does not gro
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +42,9 @@ from robustgen.settings.scoring import SegmentationScoring
 # Label ids of Cityscapes' 19 classes, of 34, in the order of their train ids.
 _CITYSCAPES: Final = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
 CITYSCAPES_CLASSES: Final = len(_CITYSCAPES)
+_LARGEST: Final = (1 << 16) - 1
+# Images of which one looks at the agreement of shifted labels.
+_LOOKED_AT: Final = 20
 # Suffixes that data sets and tools add to the name of an image.
 _TAIL: Final = re.compile(r"_(gtFine_labelTrainIds|gtFine_labelIds|leftImg8bit)$")
 
@@ -64,11 +67,24 @@ class LabelFormat:
         Label of pixels to ignore.
     label_ids : {"none", "truth", "results", "both"}
         Maps that contain Cityscapes' 34 label ids instead of its 19 train ids.
+    one_based : {"none", "truth", "results", "both"}
+        Maps whose classes begin at 1, and whose 0 is ignored.
+    white : {"none", "truth", "results", "both"}
+        Maps in which 255 is class 1.
     """
 
     classes: int
     ignored: int
     label_ids: str
+    one_based: str = "none"
+    white: str = "none"
+
+    @property
+    def void(self) -> int:
+        """Return the label of ignored pixels in what `read` returns."""
+        if self.one_based == "none":
+            return self.ignored
+        return IGNORED if self.classes <= IGNORED else _LARGEST
 
     def read(self, path: Path, of: str) -> NDArray[Any]:
         """Return the classes of the pixels of a file, a ``"truth"`` or one of the ``"results"``."""
@@ -76,7 +92,20 @@ class LabelFormat:
             labels = read_label_map(path)
         except ImageError as error:
             raise SourceError(str(error)) from error
-        return to_train_ids(labels, self.ignored) if self.label_ids in (of, "both") else labels
+        if self.label_ids in (of, "both"):
+            labels = to_train_ids(labels, self.ignored)
+        if self.white in (of, "both"):
+            labels = np.where(labels == IGNORED, 1, labels)
+        return labels if self.one_based == "none" else self._shift(labels, of)
+
+    def _shift(self, labels: NDArray[Any], of: str) -> NDArray[Any]:
+        """Return labels that begin at 0, where some maps begin at 1."""
+        begins_at_1 = self.one_based in (of, "both")
+        is_void = labels == 0 if begins_at_1 else np.zeros(labels.shape, bool)
+        # In maps of the other kind, the truth's label for no class may be that of a class.
+        if of == "truth" or begins_at_1 or self.ignored >= self.classes:
+            is_void |= labels == self.ignored
+        return np.where(is_void, self.void, labels.astype(np.int64) - begins_at_1)
 
 
 @dataclass(frozen=True)
@@ -102,9 +131,18 @@ class _Counter:
     def _count(self, true: NDArray[Any], path: Path) -> NDArray[np.int64]:
         labels = self.format.read(path, "results")
         try:
-            return count_pixels(true, labels, self.format.classes, self.format.ignored)
+            return count_pixels(true, labels, self.format.classes, self.format.void)
         except ArgumentError as error:
-            raise SourceError(f"{path}: {error}") from error
+            hint = self._hint_at_shift({"truth": true, "results": labels})
+            raise SourceError(f"{path}: {error}{hint}") from error
+
+    def _hint_at_shift(self, maps: Mapping[str, NDArray[Any]]) -> str:
+        """Return how labels fit that are one too high; "" if that is not the fault."""
+        if self.format.one_based != "none":
+            return ""
+        highest = {side: labels[labels != self.format.void].max(initial=0) for side, labels in maps.items()}
+        side = next((side for side, label in highest.items() if label == self.format.classes), "")
+        return f"; if the classes of the {side} begin at 1, give --one-based {side}" if side else ""
 
 
 @dataclass(frozen=True)
@@ -253,7 +291,8 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
     known = read_reference(options.reference, averaged) if options.reference else None
     if not known:
         notes.append("no --reference: mCD and rCD need another model's results")
-    labels = LabelFormat(options.classes, options.ignore, options.label_ids)
+    ignored = IGNORED if options.ignore is None else options.ignore
+    labels = LabelFormat(options.classes, ignored, options.label_ids, options.one_based)
     maps = _find_maps(options.truth, labels)
     names = sorted(maps)
     folders = [options.clean, *cells.values()]
@@ -262,6 +301,11 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
         if files.keys() != maps.keys():
             reason = describe_difference(tuple(sorted(files)), tuple(names), "maps")
             raise SourceError(f"{folder}: not the images of {options.truth}: {reason}")
+    if options.classes == 2 and options.ignore is None and options.one_based == "none":
+        labels = replace(labels, white=_find_white(labels, {"truth": [maps], "results": found}))
+        if labels.white != "none":
+            sides = "truth and results" if labels.white == "both" else labels.white
+            notes.append(f"255 is class 1: {sides} have only labels 0 and 255; --ignore 255 leaves it out")
     counter = _Counter(maps, found, labels)
     weights = draw_weights(len(names), options.replicates)
     total: NDArray[np.int64] = np.zeros(1, np.int64)
@@ -270,10 +314,49 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
         total = total + counts
         if options.replicates:
             drawn = drawn + counts[:, None] * weights[:, index, None, None]
+    if hint := _notice_shift(counter, names, total[0]):
+        notes.append(hint)
     places = [None, *cells]
     samples = dict(zip(places, drawn, strict=True)) if options.replicates else {}
     return SegmentationReport(
         options.name, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, samples
+    )
+
+
+def _find_white(labels: LabelFormat, sides: Mapping[str, Sequence[Mapping[str, Path]]]) -> str:
+    """Return the sides whose maps have the labels 0 and 255 and no other: truth, results, both or none."""
+    white = []
+    for side, folders in sides.items():
+        seen = set[int]()
+        for path in (path for files in folders for path in files.values()):
+            seen.update(np.unique(labels.read(path, side)).tolist())
+            if seen - {0, IGNORED}:
+                break
+        if IGNORED in seen and seen <= {0, IGNORED}:
+            white.append(side)
+    return "both" if len(white) == len(sides) else white[0] if white else "none"
+
+
+def _notice_shift(counter: _Counter, names: Sequence[str], clean: NDArray[np.int64]) -> str:
+    """Return a hint if the clean maps agree with the truth once one side is shifted by a label; else ""."""
+    correct, true = clean[0].sum(), clean[1].sum()
+    if counter.format.one_based != "none" or 2 * correct >= true:
+        return ""
+    agreed = dict.fromkeys(("truth", "results"), 0)
+    pixels = 0
+    for name in names[:_LOOKED_AT]:
+        truth = counter.format.read(counter.truth[name], "truth").astype(np.int64)
+        guess = counter.format.read(counter.cells[0][name], "results").astype(np.int64)
+        counted = truth != counter.format.void
+        pixels += int(counted.sum())
+        agreed["truth"] += int((counted & (truth == guess + 1)).sum())
+        agreed["results"] += int((counted & (truth == guess - 1)).sum())
+    side = max(agreed, key=lambda each: agreed[each])
+    if 2 * agreed[side] <= pixels:
+        return ""
+    return (
+        f"{correct / true:.0%} of the pixels agree, {agreed[side] / pixels:.0%} if the classes of the {side} "
+        f"begin at 1: give --one-based {side}"
     )
 
 

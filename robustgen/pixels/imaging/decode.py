@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal
+from typing import Any, BinaryIO, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ Levels = tuple[float, float]
 """The two values that become 0 and 255."""
 _WIDE: Final = {"I": "signed or 32-bit integers", "F": "floating-point values"}
 # No text chunk of a file has a key that is no text.
-_USED_BITS: Final = (16, 8)
+_LOSS: Final = (16, 8)
 _TAGS: Final = (ORIENTATION, 0)
 # Orientation to what undoes it.
 _BACK: Final = {
@@ -64,8 +64,42 @@ _BACK: Final = {
     7: Transpose.TRANSVERSE,
     8: Transpose.ROTATE_270,
 }
-# A set of 12 bits is the most common one that is stored in 16.
-FEW_BITS: Final = 12
+# A set of 12 bits is the most common one that is stored in 16: its high bytes are 16 greys.
+FEW_GREYS: Final = 16
+
+
+class Loss(NamedTuple):
+    """Part of a file that its pixels of 8 bits and three channels lack.
+
+    Attributes
+    ----------
+    way : {"8 bits", "high byte", "levels", "colours"}
+        Way to 8 bits: none; the high byte of greys; `levels` of greys; the high byte of colours.
+    low, high : float
+        Smallest and largest value of a file with more than 8 bits.
+    greys : int
+        Number of values from the darkest to the brightest in 8 bits; 2 if all are black or white.
+    has_more : bool
+        Whether there are further bands, or an alpha channel that is not opaque everywhere.
+    """
+
+    way: str = "8 bits"
+    low: float = 0
+    high: float = 0
+    greys: int = 256
+    has_more: bool = False
+
+    @property
+    def ends(self) -> str:
+        """Return levels that fit the values, as a text: 0 and a power of two if they begin near 0."""
+        return name_ends(self.low, self.high)
+
+
+def name_ends(low: float, high: float) -> str:
+    """Return levels that fit values from `low` to `high`, as a text for the key and the flag."""
+    if high > 1 and 0 <= 4 * low <= high and high == int(high):
+        return f"0,{2 ** int(high).bit_length() - 1}"
+    return f"{low:.9g},{high:.9g}"
 
 
 def decode(
@@ -118,9 +152,9 @@ def decode_to_pillow(
         return _decode(file, name, library, levels)
 
 
-def find_used_bits(image: object) -> int | None:
-    """Return how many bits the largest value of a decoded 16-bit file has; None for any other image."""
-    return image.info.get(_USED_BITS) if isinstance(image, Image.Image) else None
+def find_loss(image: object) -> Loss | None:
+    """Return what a decoded file loses in 8 bits and three channels; None if it loses nothing."""
+    return image.info.get(_LOSS) if isinstance(image, Image.Image) else None
 
 
 def find_tags(image: object) -> FileTags:
@@ -128,19 +162,25 @@ def find_tags(image: object) -> FileTags:
     return image.info.get(_TAGS, NO_TAGS) if isinstance(image, Image.Image) else NO_TAGS
 
 
-def warn_if_dark(image: object) -> bool:
-    """Warn of a decoded 16-bit file whose values have so few bits that it comes out dark; return if so."""
-    return _warn_of_few_bits(find_used_bits(image))
+def warn_of_few_greys(image: object) -> bool:
+    """Warn of a decoded file with more than 8 bits that comes out in few grey levels; return if so."""
+    loss = find_loss(image)
+    return loss is not None and _warn_of_loss(loss)
 
 
-def _warn_of_few_bits(bits: int | None) -> bool:
-    is_dark = bits is not None and 0 < bits <= FEW_BITS
-    if is_dark:
-        # The same text for all images, of which Python prints one.
-        remedy = f"give levels, such as (0, {2**FEW_BITS - 1}), or scale its values"
-        text = f"a 16-bit image uses at most {FEW_BITS} of its bits and comes out dark: {remedy}"
+def _warn_of_loss(loss: Loss) -> bool:
+    has_few = loss.low < loss.high and loss.greys <= FEW_GREYS
+    if has_few:
+        remedy = "scale its values"
+        if loss.way != "colours":
+            # The same for similar images, as Python prints equal texts once.
+            low = loss.low // 4096 * 4096
+            is_rounded = loss.way == "high byte" and loss.high < low + 4096
+            ends = name_ends(low, low + 4095) if is_rounded else loss.ends
+            remedy = f"give levels, such as ({ends.replace(',', ', ')}), or {remedy}"
+        text = f"an image of more than 8 bits comes out in at most {FEW_GREYS} grey levels: {remedy}"
         warnings.warn(text, DecodingWarning, stacklevel=3)
-    return is_dark
+    return has_few
 
 
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
@@ -203,15 +243,22 @@ def _decode(file: Location | BinaryIO, name: str, library: Libjpeg, levels: Leve
             stream.seek(0)
             decoded = _to_pillow(read_by_ijg(stream.read()), image)
         else:
-            decoded = _restore_depth(stored, image.format)
+            decoded = _restore_depth(stored, image)
+        loss = Loss()
         if is_deep_colour:
             if levels:
                 raise ValueError("levels are for greys, this file has 16-bit colours: convert it to 8 bits")
-            decoded.info[_USED_BITS] = 8 + int(np.asarray(decoded).max()).bit_length()
+            colours = np.asarray(decoded)[..., : 1 if decoded.mode == "LA" else 3]
+            low, high = int(colours.min()), int(colours.max())
+            loss = Loss("colours", low << 8, (high << 8) + 255, high - low + 1)
         elif levels and _is_deep(decoded):
-            decoded = _apply_levels(decoded, levels)
+            decoded = scale_levels(np.asarray(decoded), levels)
+            loss = decoded.info[_LOSS]
         elif decoded.mode.startswith("I;16"):
-            decoded.info[_USED_BITS] = int(np.asarray(decoded).max()).bit_length()
+            loss = _measure(np.asarray(decoded))
+        loss = loss._replace(has_more=_has_more(image))
+        if loss != Loss():
+            decoded.info[_LOSS] = loss
         if tags != NO_TAGS:
             decoded.info[_TAGS] = tags
         return decoded
@@ -221,26 +268,63 @@ def _is_deep(image: Image.Image) -> bool:
     return image.mode[0] in "IF"
 
 
-def _restore_depth(image: Image.Image, form: str | None) -> Image.Image:
-    """Return a copy of a loaded image that has mode I;16 if its file has 16 bits, which Pillow may widen."""
-    if image.mode == "I" and form in ("PNG", "PPM"):
+def _restore_depth(image: Image.Image, file: Image.Image) -> Image.Image:
+    """Return a copy of a loaded image with the values of its `file`, which Pillow may widen or misread."""
+    if image.mode == "I" and file.format in ("PNG", "PPM"):
         return Image.fromarray(np.asarray(image).astype(np.uint16))
+    tags = getattr(file, "tag_v2", {})
+    if image.mode == "I;16" and tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
+        # White is 0, which Pillow knows of 8 bits only.
+        return Image.fromarray(np.uint16(65535) - np.asarray(image))
+    if image.mode == "L" and tags.get(TiffImagePlugin.SAMPLEFORMAT) == (2,):
+        return Image.fromarray(np.asarray(image).view(np.int8).astype(np.int32))
     return image.copy()
 
 
-def _apply_levels(image: Image.Image, levels: Levels) -> Image.Image:
-    """Return greys of any depth as 8 bits: the two `levels` become 0 and 255."""
+def _refuse_misread(image: Image.Image) -> None:
+    """Raise a ValueError for TIFF files that Pillow decodes to other pixels than theirs."""
+    tags = getattr(image, "tag_v2", {})
+    bits = tags.get(TiffImagePlugin.BITSPERSAMPLE, ())
+    what = ""
+    if 16 in bits[1:] and tags.get(TiffImagePlugin.PLANAR_CONFIGURATION) == 2:
+        what = "16-bit channels in separate planes"
+    elif image.mode == "F" and tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
+        what = "floating-point values of which 0 is white"
+    if what:
+        raise ValueError(f"TIFF file of {what}, which Pillow misreads; convert it, for instance to PNG")
+
+
+def _has_more(image: Image.Image) -> bool:
+    """Return whether a loaded file has transparent pixels, or more bands than colours."""
+    bands = image.getbands()
+    if image.mode[-1] in "Aa":
+        return image.getchannel(len(bands) - 1).getextrema()[0] != 255
+    more = getattr(image, "tag_v2", {}).get(TiffImagePlugin.SAMPLESPERPIXEL, 1) > len(bands)
+    return more or "transparency" in image.info
+
+
+def scale_levels(values: NDArray[Any], levels: Levels) -> Image.Image:
+    """Return values (H, W) or (H, W, 3) of any type as 8 bits: the two `levels` become 0 and 255."""
+    _check_finite(values)
     low, high = levels
-    units = (_read_finite(image).astype(np.float64) - low) / (high - low)
-    return Image.fromarray(np.rint(np.clip(units, 0, 1) * 255).astype(np.uint8))
+    units = (values.astype(np.float64) - low) / (high - low)
+    pixels = np.rint(np.clip(units, 0, 1) * 255).astype(np.uint8)
+    image = Image.fromarray(pixels)
+    is_between = ((units > 0) & (units < 1)).any()
+    greys = int(pixels.max()) - int(pixels.min()) + 1 if is_between else 2
+    image.info[_LOSS] = Loss("levels", values.min().item(), values.max().item(), greys)
+    return image
 
 
-def _read_finite(image: Image.Image) -> NDArray[Any]:
-    """Return the values of a grey image; raise a ValueError unless all are finite."""
-    values = np.asarray(image)
+def _measure(values: NDArray[np.uint16]) -> Loss:
+    """Return what 16-bit greys lose if only their high bytes are kept."""
+    low, high = int(values.min()), int(values.max())
+    return Loss("high byte", low, high, (high >> 8) - (low >> 8) + 1)
+
+
+def _check_finite(values: NDArray[Any]) -> None:
     if not np.isfinite(values).all():
         raise ValueError("contains values that are not finite")
-    return values
 
 
 def _load(image: Image.Image, name: str) -> tuple[Image.Image, FileTags]:
@@ -248,6 +332,7 @@ def _load(image: Image.Image, name: str) -> tuple[Image.Image, FileTags]:
     messages: list[str] = []
     # libtiff prints its messages, and Pillow raises no more than "decoder error -2".
     is_printing = any(tile[0] == "libtiff" for tile in getattr(image, "tile", ()))
+    _refuse_misread(image)
     try:
         with capture_native_messages(messages) if is_printing else nullcontext():
             stored, tags = _load_as_stored(image)
@@ -379,15 +464,16 @@ def _convert_to_rgb(image: Image.Image) -> Image.Image:
     # EXIF orientation is ignored, as in the scripts of the published data sets.
     image.load()
     if image.mode in ("I", "F"):
-        what, values = _WIDE[image.mode], _read_finite(image)
+        what, values = _WIDE[image.mode], np.asarray(image)
+        _check_finite(values)
         ends = f"{values.min():.6g} to {values.max():.6g}"
         hint = "set levels, its values of black and white, or convert it to 8 bits"
         raise ValueError(f"{what} ({ends}): {hint}")
     if image.mode.startswith("I;16"):
         values = np.asarray(image)
-        if _USED_BITS not in image.info:
+        if _LOSS not in image.info:
             # A picture of the caller; those of a source are counted.
-            _warn_of_few_bits(int(values.max()).bit_length())
+            _warn_of_loss(_measure(values))
         # convert() would clip, and turn nearly all of the image white.
         image = Image.fromarray((values >> 8).astype(np.uint8))
     elif image.mode in ("La", "RGBa"):
@@ -434,8 +520,9 @@ def as_rgb_picture(image: Image.Image) -> Image.Image:
         It is damaged, or its values need levels (see `decode`).
     """
     try:
+        _refuse_misread(image)
         image.load()
-        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image, image.format))
+        return image if image.mode == "RGB" else _convert_to_rgb(_restore_depth(image, image))
     except OSError as error:
         raise ImageError(f"image cannot be read: {error}") from error
     except ValueError as error:
@@ -482,7 +569,7 @@ _FEW_COLOURS: Final = 256
 
 
 def read_label_map(file: Location) -> NDArray[Any]:
-    """Read a label map from a PNG file: grey values, or palette indices.
+    """Read a label map from a PNG file: grey values of any number of bits, or palette indices.
 
     Returns
     -------
@@ -496,8 +583,11 @@ def read_label_map(file: Location) -> NDArray[Any]:
     with name_image_in_errors(str(file)), open_image(file) as image:
         if image.mode not in ("L", "P", "1") and not image.mode.startswith("I"):
             raise ImageError(f"contains colours ({image.mode}), not labels", str(file))
+        form = next((str(tile[3]) for tile in getattr(image, "tile", ())), "")
         labels = np.array(image)
-        return labels.astype(np.uint8) if labels.dtype == bool else labels
+        # Pillow stretches greys of two and four bits to 255.
+        scale = {"L;2": 85, "L;4": 17}.get(form, 1)
+        return labels.astype(np.uint8) // np.uint8(scale) if labels.dtype in (bool, np.uint8) else labels
 
 
 def judge_look(data: bytes, name: str) -> Look:

@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from robustgen.pixels.imaging.arrays import Doubles, Rgb, unit
 from robustgen.pixels.imaging.blur import gaussian
-from robustgen.pixels.imaging.kernels import drawing
-from robustgen.pixels.imaging.kernels.exact import angle_of, cosine, sine
+from robustgen.pixels.imaging.kernels import drawing, exact
 from robustgen.pixels.imaging.rng import Rng, integers
 
 
@@ -26,12 +25,12 @@ def draw_signs(count: int, rng: Rng) -> npt.NDArray[np.int64]:
 
 def shear(amount: float) -> Doubles:
     """Return the matrix (2, 2) of a shear by an angle in radians, as in scikit-image up to 0.18."""
-    return np.array([[1, -sine(amount)], [0, cosine(amount)]])
+    return np.array([[1, -exact.sine(amount)], [0, exact.cosine(amount)]])
 
 
 def rotation(angle: float) -> Doubles:
     """Return the matrix (2, 2) of a rotation by an angle in radians."""
-    return np.array([[cosine(angle), -sine(angle)], [sine(angle), cosine(angle)]])
+    return np.array([[exact.cosine(angle), -exact.sine(angle)], [exact.sine(angle), exact.cosine(angle)]])
 
 
 def sample_about_centre(image: Rgb, matrix: Doubles) -> Rgb:
@@ -62,15 +61,15 @@ def add_strokes(image: Rgb, points: Doubles) -> Rgb:
 def bend_zigzag(start: tuple[float, float], end: tuple[float, float], step: float, height: float) -> Doubles:
     """Return the points (N, 2), column and row, of a zigzag between two points, `height` off the line."""
     across, down = end[0] - start[0], end[1] - start[1]
-    angle = float(angle_of(float(down), float(across)))
-    length = across / cosine(angle)
+    angle = float(exact.angle_of(float(down), float(across)))
+    length = across / exact.cosine(angle)
     points = [(0.0, 0.0)]
     for number in range(int((length - step) // (2 * step)) + 1):
         points.append((step * (2 * number + 1), height * (1 - 2 * (number % 2))))
     left = length - 2 * step * (length // (2 * step))
     if left:
         points.append((length, points[-1][1] / (2 * left)))
-    c, s = cosine(angle), sine(angle)
+    c, s = exact.cosine(angle), exact.sine(angle)
     # The order of sums in a matrix product would depend on the processor.
     turned = np.array([(x * c - y * s, x * s + y * c) for x, y in points])
     return np.asarray(turned + np.array(start))

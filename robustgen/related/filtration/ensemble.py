@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from robustgen.errors import ArgumentError, ConfigError, UnknownNameError
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models import preprocessing as presets
 from robustgen.lab.models.base import Classifier, Model, name_class_flag
+from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.metrics import softmax
@@ -23,7 +24,7 @@ from robustgen.pixels.imaging.geometry import centre_crop, crop_ten, resize_shor
 from robustgen.related.filtration.funnel import Floats, Opinions, Whole, summarise_opinions
 from robustgen.related.settings import Filtering
 from robustgen.settings.class_lists import read_classes
-from robustgen.settings.models import Runtime
+from robustgen.settings.models import OutputForm, Runtime
 
 SHARE: Final = 0.875
 """Side of the crop relative to the shorter side of the resized image: 224 / 256, as in ImageNet tests."""
@@ -72,7 +73,6 @@ def geometry(height: int, width: int, shorter: int | None = None) -> CropSizes:
     return CropSizes(height, width, shorter or round(max(height, width) / SHARE))
 
 
-OutputForm = Literal["logits", "probabilities"]
 # Settings that decide the input of a model: crops, and cleaning before them.
 View = tuple[CropSizes, Cleaning | None]
 Crops = dict[View, Rgb]
@@ -263,7 +263,7 @@ def _members(options: Filtering, runtime: Runtime, folders: tuple[str, ...]) -> 
     models = [open_model(name, runtime) for name in options.model]
     members = []
     for model, label, name, classes in zip(models, _labels(models), named, listed, strict=True):
-        flags = options.overrides() | {"classes": classes}
+        flags = options.overrides() | {"classes": classes, "outputs": None}
         own = presets.load_preprocessing(name, flags, "imagenet", model.preprocessing)
         members.append(_member(options, model, label, own, folders))
     return tuple(members)
@@ -287,6 +287,7 @@ def _labels(models: Sequence[Model]) -> list[str]:
 def _member(
     options: Filtering, model: Model, label: str, own: Preprocessing, folders: tuple[str, ...]
 ) -> Member:
+    own = fit_class_names(own, model, folders)
     classifier = Classifier(model, own)
     shape = _geometry(classifier, options.resize)
     black = np.zeros((1, shape.height, shape.width, 3), np.uint8)

@@ -30,7 +30,7 @@ from robustgen.files.set_files import ERRORS, MANIFEST, STATE, WrittenFile
 from robustgen.files.storage import Store, measure, prefetch
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.lab.evaluation.store import choose_unit_size
-from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors, warn_if_dark
+from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors, warn_of_few_greys
 from robustgen.related.filtration import reviewing
 from robustgen.related.filtration.ensemble import Crops, Ensemble, open_ensemble
 from robustgen.related.filtration.funnel import Opinions, count_left
@@ -290,7 +290,7 @@ class _FilterRun:
     def _read_crops(self, key: str) -> _Read:
         try:
             image, identity = self._source.read(key)
-            warn_if_dark(image)
+            warn_of_few_greys(image)
             with name_image_in_errors(key):
                 pixels = as_rgb(image).copy()
             return key, self._ensemble.crops(pixels), identity

@@ -22,10 +22,11 @@ from robustgen.files.storage.host import keep_freed_memory
 from robustgen.files.text_files import parse_object
 from robustgen.lab.evaluation.predictions import digest_of
 from robustgen.lab.models.base import Classifier, is_finite
+from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import get_edition
-from robustgen.pixels.imaging.decode import warn_if_dark
+from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import round_trip
 from robustgen.related.streams.accuracy_files import Measurements, parse_measurements
 from robustgen.related.streams.ccc import QUALITY, StreamCell, apply_corruption, list_measurements
@@ -126,6 +127,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     given = options.preprocessing, options.overrides()
     preprocessing = load_preprocessing(*given, _EDITION, opened.preprocessing)
     source = open_chosen_source(config)
+    preprocessing = fit_class_names(preprocessing, opened, source.classes)
     keys = select_keys(source, config)
     labels = number_images(source, keys, preprocessing.classes)
     made_of = {
@@ -139,7 +141,8 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     table = _Table(Measurements(made_of, options.baseline, options.grid, {}), output)
     with name_output_in_errors(table.ledger.root), table.ledger.discard_if_unused():
         table.agree(overwrite=options.overwrite)
-        classifier, workers = Classifier(opened, preprocessing), config.jobs or count_cores()
+        classifier = Classifier(opened, preprocessing, is_single=source.class_count == 1)
+        workers = config.jobs or count_cores()
         run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
         run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
         made = _measure_missing(table, run, len(keys))
@@ -259,7 +262,7 @@ class _MeasuringRun:
         else:
             reason = f"{key!r}: {self.failures[key]}"
             raise SourceError(f"{self._source.location}: none of the images can be made ({reason})")
-        warn_if_dark(self._source.read(key)[0])
+        warn_of_few_greys(self._source.read(key)[0])
         classes = self._classifier.count_classes(shown.pixels[0], self._source.location, count)
         if max(self._labels.values()) >= classes:
             name = self._classifier.model.name

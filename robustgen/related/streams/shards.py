@@ -19,7 +19,7 @@ from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import host, measure
 from robustgen.files.storage.host import keep_freed_memory
 from robustgen.pixels.benchmarks.corruptions.ccc import FAMILY
-from robustgen.pixels.imaging.decode import warn_if_dark
+from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.related.streams.ccc import (
     IMAGES_PER_FILE,
@@ -199,7 +199,7 @@ def write_shards(
         if pending:
             # An image that cannot be read, whatever its error, is a failure of its samples.
             with suppress(Exception):
-                warn_if_dark(source.read(keys[0])[0])
+                warn_of_few_greys(source.read(keys[0])[0])
         done = _write_shards(pending, state, jobs or count_cores())
         state.mark_finished(state.fingerprints())
         state.store.clean()

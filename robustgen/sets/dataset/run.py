@@ -25,7 +25,7 @@ from robustgen.files.set_files import (
 )
 from robustgen.files.storage import Store, open_log
 from robustgen.files.text_files import read_sums
-from robustgen.pixels.imaging.decode import Complaint, collect_complaints
+from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, list_sums, source_digest
@@ -37,10 +37,10 @@ from robustgen.sets.dataset.unit_jobs import (
     Outcome,
     UnitJob,
     check_identity,
+    describe_losses,
     describe_orientations,
-    describe_used_bits,
+    list_losses,
     list_orientations,
-    list_used_bits,
 )
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
@@ -210,7 +210,7 @@ class _SetRun:
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
         self._complaints = list[Complaint]()
-        self._used_bits = dict[str, int | None]()
+        self._losses = dict[str, Loss | None]()
         self._orientations = dict[str, int]()
         self._removed = 0
         self._standing = state.standing()
@@ -296,7 +296,7 @@ class _SetRun:
                 if record is None:
                     self._state.delete_record(name)
                 elif record.images:
-                    self._used_bits |= list_used_bits(record)
+                    self._losses |= list_losses(record)
                     self._orientations |= list_orientations(record)
                     yield name, record
 
@@ -367,7 +367,7 @@ class _SetRun:
         self._made, self._size = self._made + outcome.made, self._size + outcome.size
         self._failures += outcome.failures
         self._complaints += outcome.complaints
-        self._used_bits |= outcome.used_bits
+        self._losses |= outcome.losses
         self._orientations |= outcome.orientations
         self._own += unit.count_outputs()
         self._read.update(unit.keys)
@@ -388,7 +388,7 @@ class _SetRun:
         remarks = [
             *plan.remarks,
             *plan.source.remarks(),
-            *describe_used_bits(self._used_bits, len(plan.keys)),
+            *describe_losses(self._losses, len(plan.keys)),
             *describe_orientations(
                 self._orientations.values(), len(plan.keys), f"pixels as stored, and the tag is {fate}"
             ),

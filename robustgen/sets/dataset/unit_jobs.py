@@ -22,7 +22,14 @@ from robustgen.files.storage import host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import FEW_BITS, Complaint, collect_complaints, find_used_bits
+from robustgen.pixels.imaging.decode import (
+    FEW_GREYS,
+    Complaint,
+    Loss,
+    collect_complaints,
+    find_loss,
+    name_ends,
+)
 from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.sets.dataset.changes import look_up
 from robustgen.sets.dataset.outputs import name_output_in_errors
@@ -39,7 +46,7 @@ _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 _LARGE: Final = 7_500_000
 # Rows of arrays are small, and rows of one variant are consecutive.
 _ROWS_AT_ONCE: Final = 128
-_USED_BITS: Final = "used_bits"
+_LOSSES: Final = "losses"
 _ORIENTATIONS: Final = "orientations"
 # Its multiples, modulo 1, are spread evenly between 0 and 1, however many there are.
 _GOLDEN_SECTION: Final = 0.6180339887498949
@@ -62,8 +69,8 @@ class Outcome:
         Whether the unit was skipped because another run works on it.
     complaints : sequence of (str, str)
         Source images with warnings of their decoder.
-    used_bits : mapping of str to int or None
-        Key to the bits that a 16-bit image uses.
+    losses : mapping of str to Loss or None
+        Key to what the image loses in 8 bits and three channels.
     orientations : mapping of str to int
         Key to the EXIF orientation, if an image of the unit has one.
     """
@@ -75,7 +82,7 @@ class Outcome:
     seconds: float = 0.0
     claimed: bool = False
     complaints: tuple[Complaint, ...] = ()
-    used_bits: Mapping[str, int | None] = field(default_factory=dict)
+    losses: Mapping[str, Loss | None] = field(default_factory=dict)
     orientations: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -126,7 +133,7 @@ class UnitJob:
             failures,
             seconds,
             complaints=tuple(found),
-            used_bits=list_used_bits(record),
+            losses=list_losses(record),
             orientations=list_orientations(record),
         )
 
@@ -152,9 +159,10 @@ class UnitJob:
             )
 
 
-def list_used_bits(record: Record) -> dict[str, int | None]:
-    """Return the bits that each 16-bit image of a record uses, by key."""
-    return dict(zip(record.images, record.values.get(_USED_BITS, ()), strict=False))
+def list_losses(record: Record) -> dict[str, Loss | None]:
+    """Return what each image of a record loses in 8 bits and three channels, by key."""
+    found = (loss and Loss(*loss) for loss in record.values.get(_LOSSES, ()))
+    return dict(zip(record.images, found, strict=False))
 
 
 def list_orientations(record: Record) -> dict[str, int]:
@@ -169,15 +177,24 @@ def describe_orientations(orientations: Iterable[int], images: int, fate: str) -
     return (f"{count} of {images} images {has} an EXIF orientation: {fate}",) if count else ()
 
 
-def describe_used_bits(used_bits: Mapping[str, int | None], images: int) -> tuple[str, ...]:
-    """Return a warning about 16-bit images that come out dark, if there are any among so many `images`."""
-    found = [bits for bits in used_bits.values() if bits]
-    # An image of a set whose values go up to 65535 may well be dark.
-    most = 14 if max(found, default=0) <= 14 else FEW_BITS
-    if not (few := [bits for bits in found if bits <= most]):
-        return ()
-    ends = f"0,{2 ** max(few) - 1}"
-    return (f"{len(few)} of {images} images use at most {max(few)} of 16 bits: set levels, such as {ends}",)
+def describe_losses(losses: Mapping[str, Loss | None], images: int) -> tuple[str, ...]:
+    """Return remarks about images that come out in few greys, or lose channels, among so many `images`."""
+    remarks, found = list[str](), [loss for loss in losses.values() if loss]
+    for way in ("high byte", "levels", "colours"):
+        own = [loss for loss in found if loss.way == way and loss.low < loss.high]
+        low, high = min((loss.low for loss in own), default=0), max((loss.high for loss in own), default=0)
+        # An image of a set whose values fill 16 bits may well have few greys.
+        most = 4 * FEW_GREYS if way != "levels" and high - low < 1 << 14 else FEW_GREYS
+        if few := [loss for loss in own if loss.greys <= most]:
+            low, high = min(loss.low for loss in few), max(loss.high for loss in few)
+            remedy = "scale them" if way == "colours" else f"set levels, such as {name_ends(low, high)}"
+            remarks.append(
+                f"{len(few)} of {images} images come out in at most {max(loss.greys for loss in few)} grey "
+                f"levels, as their values are {low:.9g} to {high:.9g}: {remedy}"
+            )
+    if more := sum(loss.has_more for loss in found):
+        remarks.append(f"{more} of {images} images have an alpha channel or more bands, which are dropped")
+    return tuple(remarks)
 
 
 def write_unit(job: UnitJob, reporter: Reporter) -> Record:
@@ -194,7 +211,7 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     reporter.tell(0)
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
-    used_bits, orientations = list[int | None](), list[int]()
+    losses, orientations = list[Loss | None](), list[int]()
     step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
     with (
         # The record is written after this block, when all files exist.
@@ -214,7 +231,7 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
                 host.check()
             for work in works:
                 images[work.key] = work.origin
-                used_bits.append(work.used_bits)
+                losses.append(work.loss)
                 orientations.append(work.tags.orientation)
                 files += work.files
                 failures += work.list_failures()
@@ -223,7 +240,7 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
         files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
     reporter.tell(0)
     folders = [variant.folder for variant in unit.variants]
-    values = {_USED_BITS: used_bits} if any(used_bits) else {}
+    values: dict[str, list[Any]] = {_LOSSES: losses} if any(losses) else {}
     turned = {_ORIENTATIONS: orientations} if any(orientations) else {}
     return Record(images, folders, files, failures, unit.shared, values | turned)
 
@@ -262,8 +279,8 @@ class ImageWork:
     key : str
     origin : Origin
         Bytes and identity of the image at the time of reading.
-    used_bits : int or None
-        Bits that a 16-bit image uses.
+    loss : Loss or None
+        What the image loses in 8 bits and three channels.
     tags : FileTags
         Orientation and colour profile of the file.
     files : list of WrittenFile
@@ -273,7 +290,7 @@ class ImageWork:
     def __init__(self, job: UnitJob, writer: UnitWriter, index: int, key: str, size: int) -> None:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
-        self.used_bits: int | None = None
+        self.loss: Loss | None = None
         self.tags = NO_TAGS
         self.files: list[WrittenFile] = []
         self.failures: list[Failure] = []
@@ -284,7 +301,7 @@ class ImageWork:
             expected = job.unit.expected.get(key, "")
             check_identity(job.source.location, job.state.root.location, key, expected, identity)
             self.origin = size, identity
-            self.used_bits = find_used_bits(loaded)
+            self.loss = find_loss(loaded)
             self.tags = job.source.find_tags(key, loaded)
             self._image = job.recipe.prepare(loaded)
         except OutputError:

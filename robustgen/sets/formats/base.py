@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib import metadata
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from robustgen import __version__
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.set_files import MANIFEST, WrittenFile
-from robustgen.files.storage import Store, prefetch
+from robustgen.files.storage import AT_ONCE, Store, prefetch
 from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
@@ -583,7 +583,7 @@ class WrittenSet(Mapping[Variant, Source], ABC):
         keys = self.keys_of(variant)[:stop]
 
         def read(first: int) -> Pixels:
-            items = [self.load(variant, key) for key in keys[first : first + size]]
+            items = [*self.store.map(partial(self.load, variant), keys[first : first + size], AT_ONCE)]
             prepared = [prepare(item) for item in items] if prepare else items
             return stack_images(prepared, f"{self.root}/{variant.folder}")
 

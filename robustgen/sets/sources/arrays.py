@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from robustgen.errors import ImageError
 from robustgen.files.containers import array_files
@@ -23,7 +24,7 @@ from robustgen.files.containers.array_files import StoredArray
 from robustgen.files.storage import Store
 from robustgen.files.text_files import parse_object, split_names
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Location, as_rgb
+from robustgen.pixels.imaging.decode import Location, as_rgb, name_image_in_errors, scale_levels
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import (
     DEFAULTS,
@@ -134,9 +135,9 @@ class NumberedSource(Source):
 
     def load(self, key: str) -> Rgb:
         """Return a copy of one image: uint8 (H, W, 3); raise an ImageError if `key` is unknown."""
-        return self.read(key)[0]
+        return as_rgb(self.read(key)[0])
 
-    def read(self, key: str) -> tuple[Rgb, str]:
+    def read(self, key: str) -> tuple[Rgb | Image.Image, str]:
         """Return a copy of one image and the identity of its bytes."""
         image = self.images[self._index(key)]
         return as_rgb(image).copy(), hashlib.sha256(image.tobytes()).hexdigest()[:16]
@@ -421,7 +422,9 @@ _SVHN: Final = re.compile(r"(train|test|extra)_32x32\.mat", re.IGNORECASE)
 
 
 class ArraySource(UnpackedSource):
-    """Images in an array, uint8 (N, H, W) or (N, H, W, 3), and their labels in another array.
+    """Images in an array of numbers (N, H, W) or (N, H, W, 3), and their labels in another array.
+
+    `levels` scales other values than uint8.
 
     Keys are "00000", "00001", ..., or the lines of a ``keys.txt`` next to the array, as in a set of arrays.
     Integers as labels keep their values; strings are names of classes.
@@ -445,7 +448,7 @@ class ArraySource(UnpackedSource):
 
     def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(path, options)
-        self._asked = options.split
+        self._asked, self.levels = options.split, options.levels
         self._labels_file = None if options.labels is None else find_place(options.labels)
 
     @cached_property
@@ -486,8 +489,14 @@ class ArraySource(UnpackedSource):
         if len(shape) not in (3, 4) or shape[3:] not in ((), (1,), (3,)) or 0 in shape:
             way = "; transpose it to (N, H, W, 3)" if len(shape) == 4 and shape[1] in (1, 3) else ""
             raise ValueError(f"{name}: {shape} is not (N, H, W) or (N, H, W, 3){way}")
-        if dtype != np.uint8:
-            raise ValueError(f"{name}: images are uint8, not {dtype}; convert the values to 0 to 255")
+        if dtype.kind not in "biuf":
+            raise ValueError(f"{name}: {dtype} is no type of images; convert the values to uint8, 0 to 255")
+        if dtype != np.uint8 and not self.levels:
+            low, high = self._propose_levels()
+            raise ValueError(
+                f"{name}: images of {dtype}, not uint8: give the values that become black and white, as with "
+                f"--levels {low:.9g},{high:.9g}"
+            )
         keys = self._read_keys(shape[0])
         if self._labels_file:
             values = _read_labels(self._labels_file, keys or number_rows(shape[0]))
@@ -503,7 +512,7 @@ class ArraySource(UnpackedSource):
         if len(names) <= labels.max():
             raise ValueError(f"has {len(names)} names of classes for labels up to {labels.max()}")
         # The images need no memory until the first is loaded.
-        images = np.broadcast_to(np.uint8(0), shape[:3] if shape[3:] == (1,) else shape)
+        images = np.broadcast_to(dtype.type(0), shape[:3] if shape[3:] == (1,) else shape)
         return ArrayRows(images, labels, names, are_numbers, keys)
 
     @cached_property
@@ -515,6 +524,25 @@ class ArraySource(UnpackedSource):
                 images = np.load(f"{file.store.location}/{self._names[0]}.npy", mmap_mode="r")
         images = super().images if images is None else images
         return images[..., 0] if images.shape[3:] == (1,) else images
+
+    def read(self, key: str) -> tuple[Rgb | Image.Image, str]:
+        """Return one image, scaled by `levels` unless it is uint8, and the identity of its bytes."""
+        row = self.images[self._index(key)]
+        if row.dtype == np.uint8 or not self.levels:
+            return super().read(key)
+        with name_image_in_errors(key):
+            return scale_levels(row, self.levels), hashlib.sha256(row.tobytes()).hexdigest()[:16]
+
+    def _propose_levels(self) -> tuple[float, float]:
+        """Return values for black and white that fit all images: usual ones, or the ends."""
+        images = self.images
+        # Part by part, as the array may be larger than the memory.
+        ends = [(part.min(), part.max()) for part in map(np.asarray, images)]
+        low, high = (float(each) for each in (min(low for low, _ in ends), max(high for _, high in ends)))
+        if low >= 0 and (images.dtype.kind == "f" or 128 <= high <= 255):
+            # A little more than 1 or 255 comes from resizing.
+            low, high = 0.0, next((top for top in (1.0, 255.0) if high < 1.5 * top), high)
+        return (low, high) if low < high else (low, low + 1)
 
     def _unpack(self, target: BinaryIO) -> None:
         self._file.write_images(self._names[0], target)

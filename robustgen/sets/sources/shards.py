@@ -98,8 +98,11 @@ class ShardSource(IndexedSource):
 
     @cached_property
     def _samples(self) -> RecordedSamples | None:
-        """Return the recorded samples, unless files have been added or removed since."""
-        recorded = self._recorded
+        """Return the recorded samples, unless files have been added or removed since.
+
+        A server is asked for everything once, because each look into a file would be a round trip.
+        """
+        recorded = self._recorded if self.files[0].store.is_local else None
         if recorded and len(self.files) == -(-len(recorded.names) // recorded.file_size):
             return recorded
         return None

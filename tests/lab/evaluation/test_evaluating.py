@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.errors import ImageError
 from robustgen.files.ledger import Ledger
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.evaluation.store import choose_unit_size
 from robustgen.lab.models.onnx import OnnxModel
 from robustgen.sets.dataset.recipes import CorruptionRecipe
+from robustgen.sets.sources.files import EncodedSource
 from tests.digits import interrupt_model, logarithm, put_cifar, put_model
 from tests.helpers import cli, cli_error, make_c, put_photo, records_of, tree, wait_until
 from tests.sets.sources.test_published import put_medmnist
@@ -298,10 +300,14 @@ def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, m
     flags = (*FOLDER, "--severities", "1", "--set", "clean=false", *BATCH, "--jobs", "1", "--corruptions")
     evaluate_until(4, monkeypatch, source, model, tmp_path / "p", *flags, "fog")
     victim = sorted(source.rglob("*.png"))[3]
-    status = victim.stat()
-    victim.write_bytes(victim.read_bytes()[:80].ljust(status.st_size, b"\0"))
-    # Other runs have not noticed.
-    os.utime(victim, ns=(status.st_atime_ns, status.st_mtime_ns))
+    read = EncodedSource.read
+
+    def fail(self, key):
+        if key.endswith(victim.name):
+            raise ImageError("cannot be read", key)
+        return read(self, key)
+
+    monkeypatch.setattr(EncodedSource, "read", fail)
     evaluate(source, model, tmp_path / "p", *flags, "brightness", status=1)
     result = evaluate(source, model, tmp_path / "p", *flags, "fog", status=1)
     assert f"{IMAGES - 8} images predicted" in result.stdout

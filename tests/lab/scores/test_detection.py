@@ -319,6 +319,8 @@ def test_wrong_results(lone, tmp_path, damage, says):
         (lambda truth: truth["images"][0].update(width=0), "image 0 is 0 x 240 pixels"),
         (lambda truth: truth["annotations"][0].update(id=2**60), "must be distinct and positive"),
         (lambda truth: truth["annotations"][0].update(id=2), "must be distinct and positive"),
+        (lambda truth: truth["images"].append({**truth["images"][0], "file_name": "x.jpg"}), "2 images have"),
+        (lambda truth: truth["categories"].append(dict(truth["categories"][0])), "2 categories have the id"),
     ],
 )
 def test_wrong_annotations(tmp_path, damage, says):

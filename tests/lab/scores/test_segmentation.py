@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import re
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -178,7 +180,7 @@ def test_wrong_maps(tmp_path):
     put_map(path, labels[:, :9])
     assert cli_error(*command) == f"{path}: labels of 9 x 24 pixels, where the truth has 32 x 24"
     put_map(path, labels + 19)
-    assert cli_error(*command) == f"{path}: it has label 19, where 19 classes and 255 are expected"
+    assert cli_error(*command).startswith(f"{path}: it has label 19, where 19 classes and 255 are expected; ")
     put_map(path, np.stack([labels] * 3, axis=-1))
     assert "contains colours (RGB), not labels" in cli_error(*command)
     path.write_bytes(b"no image")
@@ -219,3 +221,114 @@ def test_wrong_references(tmp_path, text, says):
     (tmp_path / "ref.json").write_text(text)
     line = cli_error(*flags(tmp_path), "--partial", "--reference", tmp_path / "ref.json")
     assert line.startswith(f"--reference {tmp_path / 'ref.json'}: ") and says in line
+
+
+# --- values that mean something else than they seem to -------------------------------------------
+
+
+def put_pair(root, truth, guess, mode="L", count=3):
+    """Put the same truth and the same prediction for some images."""
+    for number in range(count):
+        for folder, labels in (("gt", truth), ("clean", guess), ("preds/fog/1", guess)):
+            path = root / folder / f"{number}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            image = Image.fromarray(labels.astype(np.uint8))
+            image.convert("1" if mode == "1" else "L").save(path)
+
+
+def clean_of(root, *more):
+    """The mIoU of the clean images, and what is said on stderr."""
+    done = cli(*flags(root), "--partial", "--replicates", "0", "--format", "json", *more)
+    return json.loads(done.stdout)["clean"], done.stderr
+
+
+X = np.arange(32)[None].repeat(32, 0)
+
+
+@pytest.mark.parametrize(
+    ("foreground", "wanted"),
+    [(X >= 24, 1 / 4), (X < 0, 3 / 8), (X < 8, 1)],
+    ids=["elsewhere", "none", "same"],
+)
+def test_255_is_a_class_of_two(tmp_path, foreground, wanted):
+    put_pair(tmp_path, (X < 8) * 255, foreground * 255)
+    miou, said = clean_of(tmp_path, "--class-count", 2)
+    assert miou == pytest.approx(wanted) and "--ignore 255" in said
+    if foreground.any() and wanted < 1:
+        # All that counts is right, if the foreground is ignored.
+        assert clean_of(tmp_path, "--class-count", 2, "--ignore", 255)[0] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("truth", "guess"), [(255, 1), (1, 255)])
+def test_255_is_a_class_on_one_side(tmp_path, truth, guess):
+    put_pair(tmp_path, (X < 8) * truth, (X < 8) * guess)
+    miou, said = clean_of(tmp_path, "--class-count", 2)
+    assert miou == 1 and said.count("--ignore 255") == 1
+
+
+def test_255_stays_ignored_among_other_labels(tmp_path):
+    put_pair(tmp_path, np.where(X < 8, 255, X % 2), X % 2)
+    miou, said = clean_of(tmp_path, "--class-count", 2)
+    assert miou == 1 and "--ignore" not in said
+
+
+def put_shifted(root, classes, shifted, highest=None):
+    """Perfect predictions of 0 to `classes` - 1; on one side, classes begin at 1 and 0 is void."""
+    values = np.arange(48 * 48).reshape(48, 48) % (highest or classes)
+    one_based = np.where(np.arange(48) < 4, 0, values + 1)
+    put_pair(root, *((one_based, values) if shifted == "truth" else (values, values + 1)))
+
+
+@pytest.mark.parametrize("shifted", ["truth", "results"])
+@pytest.mark.parametrize("more", [(), ("--ignore", 0)])
+def test_classes_that_begin_at_1(tmp_path, shifted, more):
+    put_shifted(tmp_path, 150, shifted)
+    chosen = ("--class-count", 150, *more)
+    message = cli_error(*flags(tmp_path), "--partial", *chosen)
+    assert message.endswith(f"--one-based {shifted}") and "label 150" in message
+    miou, said = clean_of(tmp_path, *chosen, "--one-based", shifted)
+    assert miou == 1 and "--one-based" not in said
+
+
+def test_both_may_begin_at_1(tmp_path):
+    values = np.arange(48 * 48).reshape(48, 48) % 151
+    put_pair(tmp_path, values, values)
+    assert clean_of(tmp_path, "--class-count", 150, "--one-based", "both")[0] == 1
+
+
+@pytest.mark.parametrize("shifted", ["truth", "results"])
+def test_a_shift_is_noticed_where_all_labels_are_known(tmp_path, shifted):
+    put_shifted(tmp_path, 150, shifted, highest=140)
+    miou, said = clean_of(tmp_path, "--class-count", 150)
+    assert miou < 0.1 and f"--one-based {shifted}" in said
+    put_pair(tmp_path, X, 31 - X)
+    assert "--one-based" not in clean_of(tmp_path, "--class-count", 32)[1]
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4])
+def test_greys_of_few_bits_are_labels(tmp_path, bits):
+    labels = (X // 8 % 2 ** min(bits, 2)).astype(np.uint8)
+    put_pair(tmp_path, labels, labels)
+    for number in range(3):
+        path = tmp_path / "clean" / f"{number}.png"
+        path.write_bytes(grey_png(labels, bits))
+    assert np.asarray(Image.open(path)).max() in (True, 255, 51)
+    assert clean_of(tmp_path, "--class-count", 4)[0] == 1
+
+
+def grey_png(labels, bits):
+    """A PNG file of greys of 1, 2 or 4 bits, which Pillow does not write."""
+
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    height, width = labels.shape
+    unpacked = np.unpackbits(labels[..., None], axis=2)[..., -bits:].reshape(height, -1)
+    lines = b"".join(b"\0" + np.packbits(line).tobytes() for line in unpacked)
+    head = struct.pack(">IIBBBBB", width, height, bits, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(lines))
+        + chunk(b"IEND", b"")
+    )

@@ -23,11 +23,13 @@ from robustgen.lab.inspection import conformance
 from robustgen.lab.models.preprocessing import PRESETS
 from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition
 from robustgen.pixels.imaging.decode import (
+    Loss,
     as_rgb,
     collect_complaints,
     decode,
     decode_to_pillow,
-    find_used_bits,
+    find_loss,
+    name_ends,
     open_image,
     read_dimensions,
 )
@@ -452,7 +454,7 @@ def test_values_of_unknown_range_need_levels(mode: str, values: tuple[float, flo
 def test_16_bit_colours_have_no_levels() -> None:
     ramp = np.arange(20, dtype=np.uint16).reshape(4, 5, 1).repeat(3, 2) * 200
     data = cv2.imencode(".png", ramp)[1].tobytes()
-    assert find_used_bits(decode_to_pillow(io.BytesIO(data))) == 12
+    assert find_loss(decode_to_pillow(io.BytesIO(data))) == Loss("colours", 0, 3839, 15)
     with pytest.raises(ImageError, match="'x': levels are for greys, this file has 16-bit colours"):
         decode(io.BytesIO(data), "x", levels=(0, 4095))
 
@@ -461,7 +463,111 @@ def test_16_bit_pgm() -> None:
     data = b"P5\n1 1\n65535\n\x12\x34"
     assert decode(io.BytesIO(data)).tolist() == [[[0x12] * 3]]
     assert as_rgb(Image.open(io.BytesIO(data))).tolist() == [[[0x12] * 3]]
-    assert find_used_bits(decode_to_pillow(io.BytesIO(data))) == 13
+    assert find_loss(decode_to_pillow(io.BytesIO(data))) == Loss("high byte", 0x1234, 0x1234, 1)
+
+
+RAMP = np.arange(20, dtype=np.uint16).reshape(4, 5) * 3000
+COLOURS = np.stack([RAMP, RAMP + 1000, RAMP + 2000, RAMP + 3000], 2)
+
+
+def tiff_file(
+    values: np.ndarray, photometric: int, numbers: int = 1, planar: int = 1, extra: int | None = None
+) -> io.BytesIO:
+    """Return an uncompressed TIFF file of values (H, W) or (H, W, C), whose type is that of its `numbers`."""
+    values = values.reshape(*values.shape[:2], -1)
+    height, width, channels = values.shape
+    data = (values.transpose(2, 0, 1) if planar == 2 else values).tobytes()
+    strips = channels if planar == 2 else 1
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[256], tags[257], tags[258], tags[259] = width, height, (8 * values.itemsize,) * channels, 1
+    tags[262], tags[277], tags[278], tags[284] = photometric, channels, height, planar
+    tags[339] = (numbers,) * channels
+    tags.tagtype[273] = tags.tagtype[279] = 4
+    # Pillow adds the size of the directory to the places of the strips.
+    tags[273], tags[279] = [len(data) // strips * n for n in range(strips)], [len(data) // strips] * strips
+    if extra is not None:
+        tags[338] = (extra,)
+    return io.BytesIO(b"II*\0\x08\0\0\0" + tags.tobytes(8) + data)
+
+
+def test_tiff_files_whose_white_is_0() -> None:
+    inverted = tiff_file(65535 - RAMP, 0)
+    assert np.array_equal(decode(inverted)[..., 0], RAMP >> 8)
+    assert np.array_equal(as_rgb(Image.open(inverted))[..., 0], RAMP >> 8)
+    levelled = decode(inverted, levels=(0, 57000))[..., 0]
+    assert np.array_equal(levelled, np.rint(RAMP / 57000 * 255))
+    with pytest.raises(ImageError, match=r"'x': TIFF file of floating-point .* convert it"):
+        decode(tiff_file(RAMP.astype(np.float32), 0, 3), "x", levels=(0, 57000))
+
+
+def test_tiff_files_of_signed_bytes() -> None:
+    values = (RAMP >> 8).astype(np.int16) - 100
+    signed = tiff_file(values.astype(np.int8), 1, 2)
+    with pytest.raises(ImageError, match=r"signed .* integers \(-100 to 122\): set levels"):
+        decode(signed)
+    assert np.array_equal(decode(signed, levels=(-128, 127))[..., 0], values + 128)
+
+
+@pytest.mark.parametrize("extra", [None, 0, 2])
+def test_tiff_files_of_planes_of_16_bits_are_refused(extra: int | None) -> None:
+    values = COLOURS[..., : 3 if extra is None else 4]
+    with pytest.raises(ImageError, match=r"'x': .*16-bit channels in separate planes.* convert it"):
+        decode(tiff_file(values, 2, planar=2, extra=extra), "x")
+    with pytest.raises(ImageError, match="separate planes"):
+        as_rgb(Image.open(tiff_file(COLOURS[..., :3], 2, planar=2)))
+    bytes_ = (COLOURS[..., :3] >> 8).astype(np.uint8)
+    assert np.array_equal(decode(tiff_file(bytes_, 2, planar=2)), bytes_)
+
+
+def test_further_channels_are_noticed() -> None:
+    bands, clear = (COLOURS >> 8).astype(np.uint8), np.full((4, 5, 4), 255, np.uint8)
+    lost = {
+        "bands of TIFF": tiff_file(bands, 2, extra=0),
+        "16 bits": tiff_file(COLOURS, 2, extra=0),
+        "alpha": saved(Image.fromarray(bands), format="PNG"),
+        "grey alpha": saved(Image.fromarray(bands).convert("LA"), format="PNG"),
+        "premultiplied": tiff_file(bands, 2, extra=1),
+        "palette": saved(Image.new("P", (5, 4), 1), format="PNG", transparency=b"\x00\x80"),
+    }
+    for name, file in lost.items():
+        loss = find_loss(decode_to_pillow(file))
+        assert loss and loss.has_more, name
+    kept = {
+        "opaque": saved(Image.fromarray(clear), format="PNG"),
+        "colours": tiff_file(bands[..., :3], 2),
+        "Lab": saved(Image.new("LAB", (5, 4)), format="TIFF"),
+        "CMYK": saved(Image.new("CMYK", (5, 4)), format="TIFF"),
+        "JPEG in TIFF": saved(Image.new("RGB", (16, 16)), format="TIFF", compression="jpeg"),
+    }
+    for name, file in kept.items():
+        assert find_loss(decode_to_pillow(file)) is None, name
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "levels", "loss"),
+    [
+        (29315, 30845, None, Loss("high byte", 29315, 30845, 7)),
+        (29315, 30845, (29315, 30845), Loss("levels", 29315, 30845, 256)),
+        (29315, 30845, (0, 4095), Loss("levels", 29315, 30845, 2)),
+        (100, 4000, (20000, 40000), Loss("levels", 100, 4000, 2)),
+        (29315, 30845, (0, 65535), Loss("levels", 29315, 30845, 7)),
+    ],
+)
+def test_grey_levels_that_are_left(
+    low: int, high: int, levels: tuple[float, float] | None, loss: Loss
+) -> None:
+    values = np.linspace(low, high, 64 * 64).reshape(64, 64).astype(np.uint16)
+    for form in ("PNG", "TIFF"):
+        assert find_loss(decode_to_pillow(saved(Image.fromarray(values), format=form), levels=levels)) == loss
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [(0, 4095, "0,4095"), (12, 3000, "0,4095"), (29315, 30845, "29315,30845"), (0, 1, "0,1")]
+    + [(-5, 300, "-5,300"), (0, 0.25, "0,0.25"), (250, 255, "250,255")],
+)
+def test_levels_that_fit(low: float, high: float, ends: str) -> None:
+    assert name_ends(low, high) == ends
 
 
 def test_cmyk_jpeg() -> None:

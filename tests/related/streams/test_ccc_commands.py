@@ -376,11 +376,12 @@ def test_dark_images_are_warned_of_once(table, digits, tmp_path):
     for digit in range(10):
         path = tmp_path / "val" / str(digit) / "a.png"
         path.parent.mkdir(parents=True)
-        Image.fromarray(np.full((40, 40), 300 * digit + 9, np.uint16)).save(path)
+        values = np.arange(1600, dtype=np.uint16).reshape(40, 40) + 200 * digit
+        Image.fromarray(values).save(path)
     written = write(table, tmp_path / "val", tmp_path / "out", length=3)
     measured = measure((tmp_path / "val", digits[1]), tmp_path / "table.json", "--limit", "1")
     for done in (written, measured):
-        assert done.stderr.count("uses at most 12 of its bits") == done.stderr.count("warning: ") == 1
+        assert done.stderr.count("in at most 16 grey levels") == done.stderr.count("warning: ") == 1
 
 
 def test_other_settings_are_refused(measured, digits, tmp_path):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from robustgen.errors import SourceError
+from robustgen.errors import ImageError, SourceError
 from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.opening import open_source
-from tests.helpers import make_c, photo, put_photo
+from tests.helpers import cli, make_c, photo, put_photo
 
 IMAGES = np.stack([photo(32, 40, seed) for seed in range(4)])
 # Integers keep their values.
@@ -110,7 +110,7 @@ def test_names_of_classes_beside_an_array(tmp_path):
         (npy, {"images": IMAGES, "labels": np.eye(4)}, r"labels: float64 \(4, 4\) is not .* labels.argmax"),
         (npy, {"images": IMAGES, "labels": LABELS - 3}, "labels from -1 to 4 are not the numbers"),
         (npy, {"images": IMAGES, "labels": LABELS + 0.5}, r"labels from 2\.5 to 7\.5 are not the numbers"),
-        (npy, {"images": IMAGES / 255, "labels": LABELS}, "images are uint8, not float64; convert"),
+        (npy, {"images": IMAGES + 1j, "labels": LABELS}, "complex128 is no type of images; convert"),
         (npy, {"images": IMAGES.transpose(0, 3, 1, 2), "labels": LABELS}, r"transpose it to \(N, H, W, 3\)"),
         (npy, {"images": np.array([None]), "labels": LABELS}, "not an array of plain values in C order"),
         (npz, {"pictures": IMAGES}, r"contains no arrays called images and labels, .* \(arrays: pictures\)"),
@@ -124,6 +124,51 @@ def test_names_of_classes_beside_an_array(tmp_path):
 def test_what_is_no_source_of_arrays_is_refused(tmp_path, write, arrays, message):
     with pytest.raises(SourceError, match=message):
         open_source(write(tmp_path, **arrays)).keys()
+
+
+PARTS = np.array([0, 0.25, 0.5, 0.75, 1])
+
+
+@pytest.mark.parametrize("write", [npy, npz, mat])
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "levels"),
+    [
+        ("uint16", 0, 4096, "0,4096"),
+        ("uint16", 29000, 31000, "29000,31000"),
+        ("int16", -1000, 3000, "-1000,3000"),
+        ("int32", 0, 252, "0,255"),
+        ("float32", 0, 1, "0,1"),
+        ("float64", 0, 1.03, "0,1"),
+        ("float64", 0, 255, "0,255"),
+        ("float32", -2, 2, "-2,2"),
+    ],
+)
+@pytest.mark.parametrize("channels", [(), (1,), (3,)])
+def test_other_numbers_than_bytes_take_levels(tmp_path, write, dtype, low, high, levels, channels):
+    shape = (5, 34, 40, *channels)
+    values = low + (high - low) * np.broadcast_to(PARTS.reshape(5, *[1] * (len(shape) - 1)), shape)
+    place = write(tmp_path, x_test=values.astype(dtype), y_test=np.arange(5))
+    with pytest.raises(SourceError, match=rf"x_test: images of {dtype}, not uint8: .*--levels {levels}$"):
+        open_source(place).keys()
+    bottom, top = map(float, levels.split(","))
+    images, labels, source = read(place, levels=(bottom, top))
+    want = (values.astype(dtype).astype(float).reshape(5, 34, 40, -1) - bottom) / (top - bottom) * 255
+    assert np.array_equal(images, np.broadcast_to(np.rint(want.clip(0, 255)), images.shape))
+    assert labels == [0, 1, 2, 3, 4] and source.dimensions("00000") == (40, 34)
+
+
+def test_levels_of_arrays_change_no_bytes_and_are_judged(tmp_path):
+    assert np.array_equal(read(npy(tmp_path, x_test=IMAGES, y_test=LABELS), levels=(0, 4095))[0], IMAGES)
+    wide = npy(tmp_path, x_test=np.full((2, 40, 40), np.nan, np.float32), y_test=LABELS[:2])
+    with pytest.raises(ImageError, match="'00000': contains values that are not finite"):
+        open_source(wide, options=SourceOptions(levels=(0, 1))).load("00000")
+    ramp = np.arange(3200, dtype=np.uint16).reshape(2, 40, 40) + 30000
+    dark = npy(tmp_path, x_test=ramp, y_test=LABELS[:2])
+    chosen = ("--corruptions", "brightness", "--severities", "1", "--jobs", "1")
+    done = cli("make-c", "--source", dark, *chosen, "--levels", "0,4095", "--output", tmp_path / "out")
+    (line,) = (said for said in done.stderr.splitlines() if "levels" in said)
+    assert line.startswith("2 of 2 images ") and line.endswith("30000,33199")
+    cli("verify", tmp_path / "out", "--deep", "all")
 
 
 def test_splits_that_arrays_lack_are_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,8 @@ def read_annotations(path: Path, masks: bool = False) -> Annotations:
         raise SourceError(f"{path}: not COCO annotations (a result file? it belongs to --results)")
     try:
         sizes = {int(each["id"]): (int(each["height"]), int(each["width"])) for each in content["images"]}
+        for part in ("images", "categories"):
+            _check_distinct(path, part, content[part])
         categories = frozenset(int(each["id"]) for each in content["categories"])
         for number, each in enumerate(content["annotations"]):
             _check_annotation(path, number, each, sizes, categories, masks)
@@ -84,6 +87,15 @@ def read_annotations(path: Path, masks: bool = False) -> Annotations:
         # pycocotools keeps one object per id, and treats 0 as "not matched".
         raise SourceError(f"{path}: the ids of annotations must be distinct and positive")
     return Annotations(path, content, sizes, categories)
+
+
+def _check_distinct(path: Path, part: str, entries: list[dict[str, Any]]) -> None:
+    """Raise a SourceError if two images or categories have the same id, of which readers keep the last."""
+    number, count = Counter(int(each["id"]) for each in entries).most_common(1)[0] if entries else (0, 1)
+    if count > 1:
+        same = (each.get("file_name", each.get("name")) for each in entries if each["id"] == number)
+        listed = ", ".join(map(str, same))
+        raise SourceError(f"{path}: {count} {part} have the id {number} ({listed}): give each its own id")
 
 
 def _check_annotation(
