@@ -51,7 +51,7 @@ def check_unchanged(
         An image has another content.
     """
     held = _read_stamps(ledger)
-    known = [key for key, identity in identities.items() if identity]
+    known = sorted(key for key, identity in identities.items() if identity)
     other = [key for key in known if not stamps[key] or held.get(key) != stamps[key]]
     few = other
     if len(other) > max(_COMPARED, len(known) / 2):
