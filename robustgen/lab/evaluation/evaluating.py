@@ -279,13 +279,14 @@ class _EvaluationRun:
         groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
         units = cut([*keys], count // some * self._step, groups, f"batches of {batch}")
         self._units = {f"units/{unit.name}": unit for unit in units}
-        self._identities = dict[str, str]()
+        self._identities, self._held = dict[str, str](), list[dict[str, str]]()
         stamps = {key: stamp for key, (_, stamp) in looked.items()}
         for candidate in candidates:
             records = candidate.store.records.values()
             origins = [each for record in records for each in record.images.items() if each[0] in looked]
             identities = {key: identity for key, (_, identity) in origins if identity}
-            check_unchanged(plan.source, candidate.store.state, identities, stamps)
+            state = candidate.store.state
+            self._held.append(check_unchanged(plan.source, state, identities, stamps))
             self._identities |= identities
 
     @property
@@ -311,9 +312,11 @@ class _EvaluationRun:
                 self._meter = meter
                 for name in self._state.share(lacking, self._make, self._is_done):
                     meter.update(lacking[name])
-            for each in waiting:
-                keep_stamps(each.store.state, {key: self._looked[key][1] for key in self._read})
-                self._finish(each)
+            stamps = {key: self._looked[key][1] for key in self._read}
+            for each, held in zip(candidates, self._held, strict=True):
+                if each.store.pending:
+                    keep_stamps(each.store.state, held, stamps)
+                    self._finish(each)
         total = len(plan.variants) * sum(len(self._list_kept(each)) for each in candidates)
         return self._made, max(0, total - self._made)
 

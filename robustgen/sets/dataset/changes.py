@@ -32,7 +32,7 @@ def look_up(source: Items[Any], key: str) -> tuple[int, str]:
 
 def check_unchanged(
     source: Items[Any], ledger: Ledger, identities: Mapping[str, str], stamps: Mapping[str, str]
-) -> None:
+) -> dict[str, str]:
     """Compare the images whose files have other stamps than before with their recorded identities.
 
     Parameters
@@ -45,13 +45,19 @@ def check_unchanged(
     stamps : mapping of str to str
         Image to the stamp of its file now; "" if unknown.
 
+    Returns
+    -------
+    dict of str to str
+        All stamps that the ledger has then.
+
     Raises
     ------
     AnotherSetError
         An image has another content.
     """
-    held = _read_stamps(ledger)
     known = sorted(key for key, identity in identities.items() if identity)
+    # A new output costs no request.
+    held = _read_stamps(ledger) if known else {}
     other = [key for key in known if not stamps[key] or held.get(key) != stamps[key]]
     few = other
     if len(other) > max(_COMPARED, len(known) / 2):
@@ -65,16 +71,17 @@ def check_unchanged(
             f"{source.location}: {changed[0]!r} differs from the image that {ledger.root.location} was "
             f"created from{more}. {START_OVER}"
         )
-    keep_stamps(ledger, {key: stamps[key] for key in known})
+    return keep_stamps(ledger, held, {key: stamps[key] for key in known})
 
 
-def keep_stamps(ledger: Ledger, stamps: Mapping[str, str]) -> None:
-    """Add the stamps of images that were read or compared after they were looked up, if any is new."""
-    held = _read_stamps(ledger)
+def keep_stamps(ledger: Ledger, held: Mapping[str, str], stamps: Mapping[str, str]) -> dict[str, str]:
+    """Add to those `held` the `stamps` of images that were read or compared since, and return all."""
+    every = {**held, **stamps}
     if any(held.get(key, "") != stamp for key, stamp in stamps.items()):
         # A finished output may be read-only; its images are then compared again.
         with suppress(OSError, OutputError):
-            ledger.store.put(_STAMPS, json.dumps({**held, **stamps}, separators=(",", ":")).encode())
+            ledger.store.put(_STAMPS, json.dumps(every, separators=(",", ":")).encode())
+    return every
 
 
 def _find_changed(source: Items[Any], keys: Iterable[str], identities: Mapping[str, str]) -> list[str]:

@@ -229,7 +229,7 @@ class _SetRun:
         found = self._reconcile(self._stands)
         self._failures += found.failures
         self._pending = {unit.name: unit for unit in found.units}
-        check_unchanged(plan.source, state, found.identities, self._stamps)
+        held = check_unchanged(plan.source, state, found.identities, self._stamps)
         if self._pending:
             plan.source.make_ready()
             plan.recipe.make_ready()
@@ -261,7 +261,7 @@ class _SetRun:
                         "give this command again"
                     )
                 self._delete(found.void)
-        keep_stamps(state, {key: self._stamps[key] for key in self._read})
+        keep_stamps(state, held, {key: self._stamps[key] for key in self._read})
         return self._finish(found.unwritten)
 
     def _delete(self, void: Mapping[str, Sequence[str]]) -> None:

@@ -175,7 +175,7 @@ def test_an_output_that_cannot_be_written_is_compared_again(tmp_path, identified
 def test_damaged_stamps_count_as_none(tmp_path, identified):
     source, ledger, identities, stamps = opened(put_many(tmp_path / "src", 3), tmp_path / "out")
     identified.clear()
-    keep_stamps(ledger, stamps)
+    keep_stamps(ledger, {}, stamps)
     ledger.store.put("source-stamps", b"{")
     check_unchanged(source, ledger, identities, stamps)
     assert len(identified) == 3

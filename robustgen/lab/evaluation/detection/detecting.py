@@ -200,7 +200,7 @@ class _Results:
         else:
             origins = {key: (size, images.identities[key]) for key, (size, _) in looked.items()}
             self.ledger.put_record(_IMAGES, Record(origins))
-            keep_stamps(self.ledger, stamps)
+            keep_stamps(self.ledger, {}, stamps)
 
     def _start_over(self, _: Differences) -> None:
         for entry in [*self._store.list()]:
