@@ -1,11 +1,16 @@
 # docker build -t robustgen . && docker run --rm -v "$PWD/out:/home/robustgen/out" robustgen
+FROM python:3.12-slim AS wheel
+WORKDIR /checkout
+COPY . .
+RUN pip install --no-cache-dir ".[opencv,video]" && robustgen fetch && python scripts/build_wheel.py
+
 FROM python:3.12-slim
 RUN useradd --create-home robustgen
 WORKDIR /home/robustgen
-COPY --chown=robustgen . checkout
-RUN pip install --no-cache-dir "./checkout[opencv,video,demo]" && rm -r checkout
+COPY --from=wheel /checkout/dist dist
+# The wheel holds compiled loops, so the first run of a container is as fast as later ones.
+RUN pip install --no-cache-dir -c dist/constraints-cp312.txt "$(echo dist/*.whl)[opencv,video,demo]" && rm -r dist
 USER robustgen
-# The photographs of frost, and the compiled loops: the first run of a container is as fast as later ones.
-RUN robustgen fetch && robustgen warm
+RUN robustgen fetch
 ENTRYPOINT ["robustgen"]
 CMD ["make-c", "--dataset", "demo"]

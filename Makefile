@@ -17,7 +17,7 @@ PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile -
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-all test-slow test-core test-lowest test-opencv lint format docs site bench clean
+.PHONY: help demo demo-score test test-all test-slow test-core test-lowest test-opencv lint format docs site wheel bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photog
 demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C and P sets of twenty photographs
 	$(SCORE)/bin/python scripts/demo_score.py
 
-test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in six minutes
+test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in four minutes
 	$(BIN)/robustgen warm
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
@@ -48,7 +48,7 @@ test-core: $(VENV)/.installed-test ## Run `make test` with the core alone, and t
 	mkdir -p $(CORE)
 	git ls-files -z -- . ':!robustgen/related' ':!tests/related' | xargs -0 cp --parents --target-directory $(CORE)
 	cd $(CORE) && PYTHONPATH=$(CORE) $(abspath $(BIN))/python -m pytest $(PARALLEL) -m "not slow"
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" tests/related
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" tests/related tests/test_docs.py
 
 # The reference is written with the newest releases.
 test-lowest: $(LOWEST)/.installed-test ## Run `make test` with the oldest supported releases (scripts/lowest.txt)
@@ -72,6 +72,9 @@ docs: $(VENV)/.installed ## Write the reference of configs, flags and files agai
 
 site: $(VENV)/.installed-site ## Build the pages of docs/ and the gallery as build/site-html
 	$(BIN)/mkdocs build --quiet
+
+wheel: $(VENV)/.installed ## Write a wheel with compiled loops for this Python, and its constraints file, into dist/
+	$(BIN)/python scripts/build_wheel.py
 
 bench: $(VENV)/.installed-test ## Measure the speed of every corruption
 	$(BIN)/python scripts/bench.py

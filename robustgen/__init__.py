@@ -7,6 +7,7 @@ from robustgen.files.wings import list_public
 if TYPE_CHECKING:
     from robustgen.api import augmix as augmix
     from robustgen.api import corrupt as corrupt
+    from robustgen.api import corrupt_clip as corrupt_clip
     from robustgen.api import perturb as perturb
     from robustgen.api import prepare as prepare
     from robustgen.commands import Scores as Scores
@@ -43,6 +44,7 @@ _PUBLIC = {
     "PERTURBATIONS": "robustgen.pixels.benchmarks.perturbations",
     "augmix": "robustgen.api",
     "corrupt": "robustgen.api",
+    "corrupt_clip": "robustgen.api",
     "perturb": "robustgen.api",
     "prepare": "robustgen.api",
     "Scores": "robustgen.commands",

@@ -1,19 +1,23 @@
 """Functions for users in Python."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, RobustgenError
-from robustgen.pixels.benchmarks.binding import BoundCorruption, BoundPerturbation, bind
+from robustgen.pixels.benchmarks.binding import Bound, BoundCorruption, BoundPerturbation, bind
+from robustgen.pixels.benchmarks.corruptions import find_family
 from robustgen.pixels.benchmarks.editions import check_size, prepare
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, Temporal
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import as_clip
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
 from robustgen.pixels.imaging.rng import Rng
 
-__all__ = ["augmix", "corrupt", "perturb", "prepare"]
+__all__ = ["augmix", "corrupt", "corrupt_clip", "perturb", "prepare"]
 
 
 def as_rng(rng: Any) -> Rng:
@@ -78,17 +82,92 @@ def corrupt(
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
     """
-    bound = bind(edition, corruption, severity, scale=scale, overrides=parameters)
-    operation, given = bound.operation, depth
-    needs = operation.needs.name if operation.needs else ""
-    if depth is not None and needs != "depth":
+    bound, given = _bind_given(edition, corruption, severity, scale, parameters)
+    operation = bound.operation
+    if depth is not None and not (operation.needs and operation.needs.name == "depth"):
         raise ArgumentError(f"{operation.name} takes no depth map")
-    if isinstance(parameters, Mapping) and needs in parameters:
-        given = parameters[needs]
-        bound = replace(bound, overrides={k: v for k, v in parameters.items() if k != needs})
     pixels = check_size((as_grey if operation.grey else as_rgb)(image), operation.smallest_side)
-    corrupted = _apply(bound, pixels, rng, parameters, given=given)
+    corrupted = _apply(bound, pixels, rng, parameters, given=depth if given is None else given)
     return corrupted.copy() if np.shares_memory(corrupted, pixels) else corrupted
+
+
+def corrupt_clip(
+    frames: Any,
+    corruption: str,
+    severity: float,
+    *,
+    edition: str | None = None,
+    scale: int | None = None,
+    fps: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    rng: Any = None,
+) -> Rgb:
+    """Apply one corruption to the frames of a clip.
+
+    Noise, flakes of snow and the published rain are new in each frame. Everything else is drawn once for the
+    clip: all frames show the same fog, frost and drops on the lens.
+
+    Parameters
+    ----------
+    frames : uint8 ndarray of shape (T, H, W, 3)
+        RGB. Frames are neither resized nor modified.
+    corruption : str
+        ``"video-c:rain"`` and the other corruptions of Mini Kinetics-C, or any other corruption that needs no
+        depth map.
+    severity : int or float
+        As in `corrupt`.
+    edition : str, optional
+        ``"kinetics"`` (the default for video-c) or ``"ssv2"`` chooses the constants of video-c; for other
+        corruptions as in `corrupt`.
+    scale : int, optional
+        As in `corrupt`.
+    fps : int, float or Fraction, optional
+        Frames per second, by default 25, for video-c:frame_rate and the video encoders.
+    parameters : mapping of str to value, optional
+        As in `corrupt`. ``{"temporal": "frame"}`` draws everything afresh in each frame; video-c, whose draws
+        are as published, refuses it.
+    rng : int, numpy.random.Generator, numpy.random.RandomState or None
+        As in `corrupt`; one generator serves the whole clip.
+
+    Returns
+    -------
+    uint8 ndarray of shape (T', H', W', 3)
+        T' differs from T for video-c:motion_blur, video-c:frame_rate, video-c:packet_loss and perhaps
+        video-c:bit_error. Sides are even for the video encoders.
+
+    Raises
+    ------
+    ArgumentError, ArgumentTypeError
+        A ValueError or TypeError; the message says what is wrong, and the nearest name.
+    ImageError
+        The clip is too short, or its frames are too small.
+    """
+    family = find_family(corruption) if isinstance(corruption, str) else None
+    published = family.edition if family and family.edition in CLIP_SETS else None
+    own = {**parameters} if isinstance(parameters, Mapping) else parameters
+    temporal: Any = own.pop("temporal", "clip") if isinstance(own, dict) else "clip"
+    if temporal not in get_args(Temporal):
+        raise ArgumentError(f'parameters: temporal: must be "clip" or "frame", not {temporal!r}')
+    if published and temporal == "frame":
+        raise ArgumentError(f"parameters: temporal: {corruption} draws as published")
+    bound, given = _bind_given(edition or published, corruption, severity, scale, own or None)
+    clip = as_clip(frames, fps)
+    first = check_size(next(iter(clip)), bound.operation.smallest_side)
+    bound.parameters_for(first)
+    with _name_parameters(bound, own):
+        return bound.apply_to_clip(clip, as_rng(rng), given, temporal).stack()
+
+
+def _bind_given(
+    edition: str | None, corruption: str, severity: float, scale: int | None, parameters: Any
+) -> tuple[BoundCorruption, Any]:
+    """Return the corruption with a user's `parameters`, and the ingredient among them; None without one."""
+    bound = bind(edition, corruption, severity, scale=scale, overrides=parameters)
+    needs = bound.operation.needs.name if bound.operation.needs else ""
+    if not isinstance(parameters, Mapping) or needs not in parameters:
+        return bound, None
+    constants = {name: value for name, value in parameters.items() if name != needs}
+    return replace(bound, overrides=constants), parameters[needs]
 
 
 def perturb(
@@ -140,9 +219,16 @@ def _apply(bound: BoundCorruption | BoundPerturbation, pixels: Rgb, rng: Any, ow
     """Apply `bound`; an error that the user's `own` parameters cause names them."""
     bound.parameters_for(pixels)
     draws = as_rng(rng)
-    try:
+    with _name_parameters(bound, own):
         result: Rgb = bound.apply(pixels, draws, **more)
         return result
+
+
+@contextmanager
+def _name_parameters(bound: Bound, own: Any) -> Iterator[None]:
+    """Raise an error that the user's `own` parameters cause as one that names them."""
+    try:
+        yield
     except Exception as error:
         if not own or isinstance(error, RobustgenError):
             raise

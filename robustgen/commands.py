@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from robustgen.display import progress
 from robustgen.errors import ConfigError, RobustgenError, UnknownNameError, WriteError
-from robustgen.files.storage.host import explain_refusal
+from robustgen.files.storage.host import check_system, explain_refusal
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.inspection.verify import Findings
@@ -69,6 +69,7 @@ def _takes(
 
         @wraps(function)
         def call(*arguments: _Parameters.args, **given: _Parameters.kwargs) -> _Result:
+            check_system()
             if unknown := given.keys() - known:
                 raise UnknownNameError("keyword", min(unknown), sorted(known))
             for each in (*arguments, *given.values()):
@@ -219,6 +220,7 @@ def evaluate(
     model : torch.nn.Module, callable, str or path
         A module that takes images (n, 3, H, W), normalised, and returns logits; a function that takes pixels,
         a uint8 array (n, H, W, 3), and returns an array of scores (n, classes); or what ``--model`` takes.
+        For clips, ``dataset="clips"``, a function that takes a uint8 array (n, frames, H, W, 3).
     dataset : str, optional
         A built-in config, such as ``"cifar-10"``.
     config : path, optional

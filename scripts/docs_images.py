@@ -140,6 +140,16 @@ def draw_mnist_c():
     )
 
 
+def draw_video_c():
+    photograph, rows, cell = data.astronaut(), [], 96
+    clip = np.stack([photograph[t : t + 224, 3 * t + 60 : 3 * t + 284] for t in range(32)])
+    for name in robustgen.FAMILIES["video-c"].names():
+        made = robustgen.corrupt_clip(clip, name, 4, rng=1)
+        numbers = [round(place * (len(made) - 1) / 5) for place in range(6)]
+        rows.append(SheetRow(name.partition(":")[2], [fit_picture(made[number], cell) for number in numbers]))
+    return draw_sheet(rows, cell=cell)
+
+
 def draw_three_d_cc():
     left, _, disparity = data.stereo_motorcycle()
     scene = np.where(np.isfinite(disparity) & (disparity > 0), disparity, np.nanmin(disparity[disparity > 0]))
@@ -202,6 +212,7 @@ FAMILIES = {
     "laion-c.jpg": (draw_laion_c, 76),
     "medmnist-c.jpg": (draw_medmnist_c, 72),
     "mnist-c.jpg": (draw_mnist_c, 80),
+    "video-c.jpg": (draw_video_c, 72),
     "3dcc.jpg": (draw_three_d_cc, 80),
     "ccc.jpg": (draw_ccc, 80),
 }

@@ -48,15 +48,24 @@ def table(heads: list[str], *rows: list[str]) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
 
 
+def corrupt(row: Corruption, image: np.ndarray, level: float, edition: str | None) -> np.ndarray:
+    """Return the corrupted image; of a corruption of clips the middle frame, as the camera pans."""
+    if not row.takes_clips:
+        return robustgen.corrupt(image, row.name, level, edition=edition, rng=0)
+    cat = data.chelsea()
+    clip = np.stack([cat[t : t + SIDE, 2 * t + 40 : 2 * t + 40 + SIDE] for t in range(30)])
+    made = robustgen.corrupt_clip(clip, row.name, level, edition=edition, rng=0)
+    middle: np.ndarray = made[len(made) // 2]
+    return middle
+
+
 def describe_corruption(row: Corruption, photo: np.ndarray) -> Iterator[str]:
     severities, scale = row.severities, next(iter(row.table))
     edition = scale if isinstance(scale, str) else None
     image = as_grey(np.asarray(Image.fromarray(photo).resize((28, 28)))) if row.grey else photo
     folder = row.name.replace(":", "/")
     pictures = [
-        write_picture(
-            f"gallery/{folder}-{level}.jpg", robustgen.corrupt(image, row.name, level, edition=edition, rng=0)
-        )
+        write_picture(f"gallery/{folder}-{level}.jpg", corrupt(row, image, level, edition))
         for level in severities
     ]
     constants = [list_constants(row.parameters(level, scale)) for level in severities]

@@ -1,6 +1,8 @@
 """corrupt, perturb and prepare: what they take, what they refuse, and what they leave alone."""
 
 import math
+import subprocess
+import sys
 from io import BytesIO
 
 import numpy as np
@@ -53,6 +55,7 @@ def test_editions_and_their_scales():
         *[("cifar-10", 32), ("cifar-100", 32), ("folder", None), ("coco-c", 224)],
         *[("laion-c", 224), ("mnist", 32)],
         *[(name, 224) for name in MEDMNIST],
+        *[("kinetics", None), ("ssv2", None)],
     ]
 
 
@@ -530,3 +533,34 @@ def test_large_images_are_processed_strip_by_strip(name, monkeypatch):
     monkeypatch.setattr("robustgen.pixels.imaging.colour._STRIP", 40 * 7)
     monkeypatch.setattr("robustgen.pixels.imaging.colour._LARGE", 0)
     assert all(np.array_equal(call(), expected) for call, expected in zip(calls, whole, strict=True))
+
+
+WITHOUT_POSIX = """
+import os, signal, sys
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+del os.getuid, os.sched_getaffinity, os.setpriority, signal.pthread_sigmask
+import numpy as np
+import robustgen, robustgen.torch
+image = np.full((64, 64, 3), 90, np.uint8)
+made = [robustgen.corrupt(image, "gaussian_noise", 3, rng=0), robustgen.perturb(image, "brightness", rng=0)]
+made += [robustgen.augmix(image, rng=0), robustgen.prepare(image, "imagenet")]
+assert {each.dtype for each in made} == {np.dtype(np.uint8)}
+for call in (robustgen.make_c, robustgen.make_p):
+    try:
+        call(source="in", output="out")
+    except robustgen.errors.MissingDependencyError as error:
+        assert "WSL" in str(error)
+    else:
+        raise AssertionError
+from robustgen.cli import main
+main(["list"])
+"""
+
+
+def test_pixels_need_no_modules_of_posix_and_commands_say_so(tmp_path):
+    command = [sys.executable, "-c", WITHOUT_POSIX]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == "", done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: ") and "WSL" in line

@@ -43,7 +43,7 @@ ELSEWHERE = {
     r"hf://|https://|^hf |^npm ": "the internet",
     r"stream ccc": "an hour for millions of images",
     r"timm:|torchvision:|zero_shot:|transformers": "trained networks, and a GPU",
-    r"--corruptions lamps": "the plug-in of the page, which test_plugins tries",
+    r"--corruptions lamps|make-negatives": "the plug-in of the page, which test_plugins tries",
     r"^apt-get ": "root",
     r"^xdg-open": "a desktop",
 }

@@ -1,11 +1,14 @@
 """An install with only what one needs: files that other packages carry, libraries that are extras."""
 
 import hashlib
+import os
+import platform
 import re
 import subprocess
 import sys
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +16,10 @@ import pytest
 
 import robustgen
 from robustgen.errors import MissingDependencyError
+from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
 from robustgen.pixels.imaging import third_party
 from robustgen.pixels.imaging.third_party import EVERYTHING, FROST_FILES
-from tests.helpers import FEW, cli, cli_error, put_photo
+from tests.helpers import FEW, cli, cli_error, put_photo, without_beginning
 
 
 @pytest.fixture
@@ -139,6 +143,111 @@ def test_a_file_is_previewed_without_the_photographs_of_the_demo(tmp_path):
     few = ("--corruptions", "contrast", "--severities", "1", "--output", tmp_path / "sheet.png")
     done = without("skimage", "preview", photo, *few)
     assert done.returncode == 0 and (tmp_path / "sheet.png").exists(), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("prefix", "way"), [("NUMBA_DISABLE_JIT=1", "unset"), ("ulimit -v 500000;", "ulimit -v unlimited")]
+)
+def test_what_keeps_loops_from_being_compiled_is_named(tmp_path, prefix, way):
+    put_photo(tmp_path / "in" / "a" / "x.png")
+    flags = "--corruptions fog --severities 1 --jobs 1"
+    command = f"{prefix} {sys.executable} -m robustgen make-c --source in --output out {flags}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    (line,) = without_beginning(done.stderr)
+    assert done.returncode == 2 and line.startswith("Error: ") and way in line
+
+
+COUNTING = """
+import sys
+import numpy as np
+from numba.core import event
+import robustgen
+
+compiled = []
+
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(event)
+
+    def on_end(self, event):
+        pass
+
+
+event.register("numba:compile", Listener())
+image = np.random.default_rng(0).integers(0, 256, (224, 224, 3), np.uint8)
+for name in sys.argv[1:]:
+    for severity in range(1, 6):
+        made = robustgen.corrupt(image, name, severity, rng=0)
+    print(int(made.astype("int64").sum()))
+print(len(compiled), robustgen.__file__)
+"""
+COMMON = [*CORRUPTIONS][:15]
+OLD = {
+    "NUMBA_CPU_NAME": "nehalem",
+    "NUMBA_CPU_FEATURES": "+cx16,+popcnt,+sse,+sse2,+sse3,+sse4.1,+sse4.2,+ssse3",
+}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A new environment with a wheel with compiled loops: its interpreter, and the folder of the loops."""
+    root = tmp_path_factory.mktemp("compiled")
+    script = Path(__file__).parents[1] / "scripts" / "build_wheel.py"
+    subprocess.run([sys.executable, script, root / "dist"], check=True)
+    (wheel,) = (root / "dist").glob("*.whl")
+    version = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert wheel.name.endswith(f"-{version}-{version}-manylinux_2_17_x86_64.whl")
+    pinned = (root / "dist" / f"constraints-{version}.txt").read_text()
+    assert pinned == f"numba=={metadata.version('numba')}\nllvmlite=={metadata.version('llvmlite')}\n"
+    venv.create(root / "environment", symlinks=True)
+    (packages,) = (root / "environment").glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(str(Path(np.__file__).parent.parent))
+    install = ("install", "--quiet", "--no-deps", "--target", packages, wheel)
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+    (root / "environment" / "share" / "robustgen").mkdir(parents=True)
+    (root / "environment" / "share" / "robustgen" / "frost").symlink_to(FROST_FILES.find())
+    return root / "environment" / "bin" / "python", packages / "robustgen/pixels/imaging/kernels/compiled"
+
+
+def count_compilations(python, cache, *names, **environment):
+    """Return the sums of the corrupted images, the number of compilations, and the lines on stderr."""
+    environment |= {"NUMBA_CACHE_DIR": str(cache)}
+    own = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | environment
+    done = subprocess.run(
+        [python, "-c", COUNTING, *names],
+        cwd=cache.parent,
+        env=own,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *sums, last = done.stdout.splitlines()
+    count, place = last.split()
+    assert Path(place).is_relative_to(python.parents[1])
+    return sums, int(count), done.stderr.splitlines()
+
+
+@pytest.mark.slow("compiles all loops, builds and installs a wheel")
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="such wheels are for Linux on x86-64"
+)
+def test_a_wheel_with_compiled_loops_compiles_nothing(compiled, tmp_path):
+    python, folder = compiled
+    sums, count, lines = count_compilations(python, tmp_path / "empty", *COMMON)
+    assert len(COMMON) == 15 and (count, lines) == (0, [])
+    assert not any(
+        str(Path(robustgen.__file__).parent).encode() in path.read_bytes() for path in folder.rglob("*.nbc")
+    )
+    fog = COMMON.index("fog")
+    again, count, lines = count_compilations(python, tmp_path / "old", "fog", **OLD)
+    assert again == sums[fog : fog + 1] and count > 0 and len(lines) == 1 and "x86-64-v3" in lines[0]
+    assert count_compilations(python, tmp_path / "old", "fog", **OLD) == (again, 0, [])
+    # Another release of numba looks for another folder.
+    (loops,) = folder.iterdir()
+    loops.rename(folder / "loops-of-another-numba")
+    again, count, lines = count_compilations(python, tmp_path / "numba", "fog")
+    assert again == sums[fog : fog + 1] and count > 0 and len(lines) == 1
 
 
 TYPED = """\

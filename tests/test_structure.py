@@ -431,7 +431,7 @@ TOGETHER = {
     "pixels/benchmarks": "calibrated_sizes families finer_severities golden properties",
     "pixels/imaging": "distributions effects processors",
     "sets": "depth tiles",
-    "sets/dataset": "completeness detection durability hostile levels planted remote_outputs schemas"
+    "sets/dataset": "clips completeness detection durability hostile levels planted remote_outputs schemas"
     " sharding",
     "sets/executors": "guest",
     "sets/sources": "source_urls",

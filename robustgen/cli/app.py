@@ -26,6 +26,7 @@ from robustgen.display.text import escape
 from robustgen.errors import ConfigError, DecodingWarning, RobustgenError, WriteError, name_error
 from robustgen.files.storage import host
 from robustgen.files.storage.host import (
+    check_system,
     collect_garbage_rarely,
     explain_refusal,
     find_task_limit,
@@ -333,6 +334,7 @@ def table_width() -> int:
 @click.version_option(__version__, prog_name="robustgen")
 def main() -> None:
     """Regenerate ImageNet-C and ImageNet-P from your own images."""
+    check_system()
     collect_garbage_rarely()
     if find_task_limit()[0] < _FEW_PER_CORE * (os.cpu_count() or 1):
         # OpenBLAS interrupts the process if one of its threads, one for each core, cannot start.

@@ -124,13 +124,24 @@ def _describe_images(plan: "Plan") -> str:
     """Return the number of images, and of their classes unless these are in repeated files."""
     from robustgen.sets.sources.base import class_of
 
-    images, known = format_count(len(plan.keys), "image"), len({*plan.source.classes} - {""})
+    images, known = format_count(len(plan.keys), plan.source.noun), len({*plan.source.classes} - {""})
     if plan.mirror is not None:
         return images
     # Keys of arrays name no class.
     own = len({*map(class_of, plan.keys)} - {""} or {plan.source.label(key) for key in plan.keys})
     named = f"{known} class{'es' * (known != 1)}"
     return f"{images} of {own} of the {named} of the source" if own < known else f"{images}, {named}"
+
+
+def _describe_classes(plan: "Plan") -> "Iterator[str]":
+    """Yield a line about each of a few images and their classes, unless there are none."""
+    classes, count = plan.source.classes, len(plan.keys)
+    if plan.mirror is not None or not any(classes):
+        return
+    shown = min(_MOST_EXAMPLES, count)
+    for key in (plan.keys[count * number // shown] for number in range(shown)):
+        label = plan.source.label(key)
+        yield f"{key!r}: " + (f"{classes[label]!r}, number {label}" if label >= 0 else "none")
 
 
 def _tell_of_compiling() -> None:
@@ -177,16 +188,18 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
     for remark in (*plan.remarks, *plan.source.remarks()):
         echo(f"         {remark}")
+    for line in _describe_classes(plan):
+        echo(f"classes  {line}")
     echo(
         f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, "
-        f"{len(plan.variants)} of each image"
+        f"{len(plan.variants)} of each {plan.source.noun}"
     )
     levels: dict[str, list[str]] = {}
     for variant in plan.variants:
         levels.setdefault(variant.name, []).append(str(variant.level or ""))
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
     echo(f"of each  {'; '.join(named)}")
-    judged = format_count(cost.images, "image")
+    judged = format_count(cost.images, plan.source.noun)
     for line in _describe_mirror(plan):
         echo(f"mirror   {line.removeprefix('mirror: ')}")
     disk = f"{format_size(cost.disk)} of disk blocks"

@@ -10,6 +10,7 @@ from robustgen.cli.app import command, echo, echo_keys, echo_text
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
+from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
 from robustgen.settings.inspecting import Listing, ShowingConfig
 
@@ -37,8 +38,12 @@ def list_(options: Listing) -> None:
         from robustgen.sets.sources.base import SourceOptions
         from robustgen.sets.sources.opening import open_source
 
-        reading = SourceOptions(labels=options.labels, labels_are_classes=options.labels_are_classes)
-        echo_keys(open_source(options.keys, options=reading).keys())
+        named = options.labels_are_classes, options.label_column
+        reading = SourceOptions(labels=options.labels, labels_are_classes=named[0], label_column=named[1])
+        source = open_source(options.keys, options=reading)
+        echo_keys(source.keys())
+        for remark in source.remarks():
+            echo(remark, err=True)
         return
     from robustgen.display.text import format_json
     from robustgen.files.wings import WINGS
@@ -154,7 +159,7 @@ def _read_format(name: str, row: "Format") -> dict[str, Any]:
         "kind": "format",
         "name": name,
         "title": row.title,
-        "sets": [{"c": "images", "p": "sequences"}[kind] for kind in row.encoders],
+        "sets": [{"c": "images", "p": "sequences", CLIP: "clips"}[content] for content in row.encoders],
         "contains_images": row.file_per == "shard",
     }
 

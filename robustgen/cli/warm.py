@@ -30,11 +30,11 @@ class WarmingJob:
         try:
             for edition, side in _EDITIONS.items():
                 image = np.random.default_rng(0).integers(0, 256, (side, side, 3), np.uint8)
-                for level in (1, 5) if self.noun == "corruption" else (1,):
-                    if self.noun == "corruption":
-                        api.corrupt(image, self.name, level, edition=edition, rng=0)
-                    else:
-                        api.perturb(image, self.name, edition=edition, rng=0)
+                if self.noun == "perturbation":
+                    api.perturb(image, self.name, edition=edition, rng=0)
+                    continue
+                for severity in range(1, 6):
+                    api.corrupt(image, self.name, severity, edition=edition, rng=0)
         except MissingDependencyError as error:
             return self, str(error)
         return self, ""

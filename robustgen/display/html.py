@@ -5,11 +5,13 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
+from PIL import Image
 
 from robustgen.display.text import escape, format_signed
 from robustgen.errors import OutputError
@@ -17,6 +19,8 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 
 _MOST_LETTERS = 32
+# Milliseconds of a moving picture.
+_PLAYING = 2000
 
 
 @cache
@@ -81,6 +85,14 @@ def embed_data(content: Any) -> Markup:
 
 
 def embed_picture(image: Rgb, quality: int = 80) -> Markup:
-    """Return the data URI of `image`, uint8 (H, W, 3), as a JPEG file: the ``src`` of an ``img``."""
+    """Return the data URI of `image`, uint8 (H, W, 3), as a JPEG file: the ``src`` of an ``img``.
+
+    Frames, uint8 (T, H, W, 3), become an animated WebP file, which plays for about two seconds and repeats.
+    """
+    if image.ndim == 4:
+        file, (first, *others) = BytesIO(), map(Image.fromarray, image)
+        duration = _PLAYING // len(image)
+        first.save(file, "WEBP", save_all=True, append_images=others, duration=duration, loop=0, quality=60)
+        return Markup(f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode('ascii')}")
     data = base64.b64encode(encode_jpeg(image, quality, optimise=True)).decode("ascii")
     return Markup(f"data:image/jpeg;base64,{data}")

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from robustgen.display.text import escape, format_time
+from robustgen.files.storage.host import find_error_stream
 
 SECONDS_BETWEEN_LINES = 60.0
 SECONDS_BEFORE_LINES = 10.0
@@ -55,7 +56,8 @@ class Meter:
         self._started, self._before = time.monotonic(), 0
         self._next = self._started + SECONDS_BEFORE_LINES
         in_notebook = "ipykernel" in sys.modules
-        shows_bars = in_notebook or sys.stderr.isatty()
+        stream = find_error_stream()
+        shows_bars = in_notebook or (stream is not None and stream.isatty())
         self._lines = not (shows_bars or _quiet.get())
         hidden = _quiet.get() or not shows_bars
         bar_type = import_module("tqdm.auto").tqdm if in_notebook else _Bar
@@ -129,6 +131,7 @@ def print_note(text: str) -> None:
 
 
 def print_line(text: str) -> None:
-    """Print `text` on standard error, above the bar if there is one."""
-    tqdm.write(escape(text), file=sys.stderr)
-    sys.stderr.flush()
+    """Print `text` on standard error, if it is open, above the bar if there is one."""
+    if stream := find_error_stream():
+        tqdm.write(escape(text), file=stream)
+        stream.flush()

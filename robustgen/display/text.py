@@ -153,7 +153,7 @@ class Table:
     def format(self, missing: str = "-", between: str = " ±") -> list[list[str]]:
         """Return the headings and the rows as text; `between` stands before half of an interval."""
         rows = [
-            [cell.format(missing, between) if isinstance(cell, Cell) else str(cell) for cell in row]
+            [cell.format(missing, between) if isinstance(cell, Cell) else escape(cell) for cell in row]
             for row in self.rows
         ]
         return [[*self.heads], *rows]
@@ -265,10 +265,14 @@ def _markdown(table: Table) -> str:
     """Return a pipe table below its title in bold."""
     heads, *rows = table.format("", " ± ")
     rule = ["---"] * table.names + ["---:"] * (len(heads) - table.names)
-    lines = [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (heads, rule, *rows)
-    ]
-    return "\n".join([f"**{table.full_title}**", "", *lines])
+    texts = [[*map(_escape_markdown, row)] for row in (heads, *rows)]
+    lines = [f"| {' | '.join(row)} |" for row in (texts[0], rule, *texts[1:])]
+    return "\n".join([f"**{_escape_markdown(table.full_title)}**", "", *lines])
+
+
+def _escape_markdown(text: str) -> str:
+    """Escape what Markdown would read as marks, a cell's end or HTML; inside words, `_` is none of these."""
+    return re.sub(r"[\\`*\[\]<|~$&]|\b_|_\b", lambda found: f"\\{found[0]}", text)
 
 
 def _html(table: Table) -> str:
@@ -326,7 +330,7 @@ def _column(cells: Sequence[object]) -> list[str]:
     column = []
     for cell in cells:
         if not isinstance(cell, Cell):
-            column.append(_escape(str(cell)))
+            column.append(_escape(escape(cell)))
             continue
         text = cell.format("--", r" $\pm$ ")
         # Equal in print is equal to the reader.
@@ -343,8 +347,18 @@ def as_csv(records: Sequence[Mapping[str, object]]) -> str:
     columns = dict.fromkeys(name for record in records for name in record)
     writer = csv.DictWriter(buffer, [*columns], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(records)
+    for record in records:
+        writer.writerow({name: _disarm(value) for name, value in record.items()})
     return buffer.getvalue().removesuffix("\n")
+
+
+def _disarm(value: object) -> object:
+    """Return a text with an apostrophe before a sign with which a spreadsheet begins a formula."""
+    return (
+        f"'{value}"
+        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else value
+    )
 
 
 def format_as(

@@ -187,6 +187,7 @@ SOURCE_ROWS: Final[Mapping[str, str]] = MappingProxyType(
         "tiny-imagenet": "imagenet:TINY_IMAGENET",
         "arrays": "arrays:ARRAY_FILES",
         "folder": "folder:FOLDER",
+        "clips": "clips:CLIPS",
     }
 )
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""

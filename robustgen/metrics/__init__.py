@@ -81,6 +81,11 @@ from robustgen.metrics.classification import softmax as softmax
 from robustgen.metrics.classification import top1_error as top1_error
 from robustgen.metrics.classification import top1_mistakes as top1_mistakes
 from robustgen.metrics.classification import top_classes as top_classes
+from robustgen.metrics.clips import mean_performance_under_corruption as mean_performance_under_corruption
+from robustgen.metrics.clips import published_performance as published_performance
+from robustgen.metrics.clips import (
+    relative_performance_under_corruption as relative_performance_under_corruption,
+)
 from robustgen.metrics.corruption_errors import ALEXNET_CLEAN_ERROR as ALEXNET_CLEAN_ERROR
 from robustgen.metrics.corruption_errors import ALEXNET_ERROR as ALEXNET_ERROR
 from robustgen.metrics.corruption_errors import ALEXNET_FLIP_PROBABILITY as ALEXNET_FLIP_PROBABILITY

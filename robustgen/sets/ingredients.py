@@ -180,7 +180,7 @@ def open_tiles(spec: IngredientSpec) -> "SetTiles":
     source, keys, own = spec.source, spec.keys, spec.place is None
     try:
         if not own:
-            source = open_source(spec.place, options=SourceOptions(libjpeg=spec.libjpeg))
+            source = open_source(spec.place, options=SourceOptions(classes=False, libjpeg=spec.libjpeg))
             keys = source.keys()
     except SourceError as error:
         raise ConfigError(f"tiles: {error}") from error

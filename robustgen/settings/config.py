@@ -147,6 +147,15 @@ Ingredients = Annotated[
     dict[str, Annotated[dict[str, Any], BeforeValidator(_read_ingredient)]],
     BeforeValidator(_parse_ingredients),
 ]
+
+
+def _check_rate(fps: Any) -> str:
+    from robustgen.pixels.imaging.clips import parse_rate
+
+    return str(parse_rate(fps))
+
+
+Rate = Annotated[str, BeforeValidator(_check_rate)]
 Severities = Annotated[tuple[Any, ...], levels("severity", 5, finer=True)]
 Difficulties = Annotated[tuple[Any, ...], levels("difficulty", 3)]
 Corruptions = Annotated[
@@ -174,14 +183,13 @@ def _check_quality(value: int, info: ValidationInfo) -> int:
 
 
 class Video(Options):
-    """Video compression of `make-p`; the defaults are the published settings."""
+    """Video compression; the defaults are the published settings of `make-p`, and lossless for clips."""
 
     preset: Annotated[
-        str,
-        known("preset", catalogue.video_presets),
-        Flag(Group.OUTPUT, "NAME", usual=True, kinds="p", complete=catalogue.video_presets),
-    ] = "veryslow"
-    """preset of x264, veryslow to ultrafast; medium takes a quarter of the time, and a fifth more bytes"""
+        Annotated[str, known("preset", catalogue.video_presets)] | None,
+        Flag(Group.OUTPUT, "NAME", usual=True, kinds="cp", complete=catalogue.video_presets),
+    ] = None
+    """preset of x264, veryslow (default of make-p) to ultrafast; compresses clips, which else are lossless"""
     crf: float | None = Field(None, ge=0, le=51)
     """constant rate factor of all sequences; default as published"""
     pixel_format: Annotated[str, known("pixel format", catalogue.pixel_formats)] = "yuv444p"
@@ -209,15 +217,19 @@ class Choices(Options):
     split: Annotated[str | None, Flag(SOURCE, "NAME")] = None
     """split of the source, such as train; default the published one, or all"""
     labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE")] = None
-    """file of labels for a flat source or an array, or the archive of ImageNet's devkit"""
+    """table of labels for images without class folders (CSV, JSON, ...), or ImageNet's devkit"""
     labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
+    label_column: str | None = None
+    """column of labels in a table; default one with a usual name, such as label or class"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
     image_root: ExpandedLocation | None = None
     """folder of the image paths in a table; default that of the table"""
     follow_links: Annotated[tuple[ExpandedLocation, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
+    fps: Annotated[Rate | None, Flag(SOURCE, "N")] = None
+    """frames per second of clips that are folders of frames; default that of seqinfo.ini (MOT), else 25"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
     """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
@@ -267,6 +279,8 @@ class Config(Choices):
         "1-5", validate_default=True
     )
     """1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5"""
+    temporal: Annotated[Literal["clip", "frame"], Flag(CONTENT, kinds="c")] = "clip"
+    """of clips: draw fog, frost, drops and angles once per clip, or everything afresh in each frame"""
     one_per_image: Annotated[StrictBool, Flag(CONTENT, kinds="c")] = False
     """write one corrupted copy of each image; --seed draws its corruption and severity"""
     perturbations: Annotated[
@@ -303,7 +317,7 @@ class Config(Choices):
     orientation: Literal["stored", "upright"] | None = None
     """pixels that detectors get of files with an EXIF orientation; default as their annotations fit"""
     video: Video = Video()
-    """encoder settings of make-p; default as published"""
+    """encoder settings of sequences and clips; default as published, and lossless for clips"""
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None = Field(
         None,
         description="image size whose constants are used; the last four are"

@@ -54,9 +54,11 @@ class Listing(Options):
     keys: Annotated[ExpandedLocation | None, Flag(SOURCE, "SOURCE", usual=True)] = None
     """list the image keys of a source, for --subset"""
     labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE")] = None
-    """file of labels, if the source has no class folders"""
+    """table of labels, if the source has no class folders"""
     labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
     """treat numbers in --labels as names of your own classes"""
+    label_column: Annotated[str | None, Flag(SOURCE, "NAME")] = None
+    """column of the labels in --labels"""
 
 
 class Describing(Options):

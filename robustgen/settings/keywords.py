@@ -18,9 +18,11 @@ class ConfigKeys(TypedDict, total=False):
     split: str | None
     labels: _Path | None
     labels_are_classes: bool
+    label_column: str | None
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]
+    fps: str | None
     levels: str | float | Sequence[float] | None
     limit: int | None
     sample: int | None
@@ -30,6 +32,7 @@ class ConfigKeys(TypedDict, total=False):
     edition: str
     corruptions: str | Sequence[str]
     severities: str | float | Sequence[str | float]
+    temporal: Literal["clip", "frame"]
     one_per_image: bool
     perturbations: str | Sequence[str]
     difficulty: str | float | Sequence[str | float]
@@ -83,4 +86,6 @@ class EvaluateKeys(ConfigKeys, total=False):
     batch_size: int
     overwrite: bool
     quiet: bool
+    frames: int
+    random_offset: bool
     uncompressed: bool

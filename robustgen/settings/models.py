@@ -228,6 +228,10 @@ class Predicting(Outputs):
 class OnTheFly(Outputs):
     """Kept part of the outputs of models, and the images that are made for them."""
 
+    frames: Annotated[Count, Flag(INPUT, "N")] = 32
+    """of clips: number of frames that the model gets, evenly spaced as for Mini Kinetics-C"""
+    random_offset: Annotated[StrictBool, Flag(INPUT)] = False
+    """of clips: draw the first of these frames by --seed, as for Mini Kinetics-C; default the first frame"""
     uncompressed: Annotated[StrictBool, Flag(Group.CONTENT, usual=True)] = False
     """give models the images and frames as made, without JPEG or video; default as published"""
 

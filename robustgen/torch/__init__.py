@@ -10,6 +10,7 @@ from robustgen.files.wings import list_public
 if TYPE_CHECKING:
     from robustgen.related.streams.torch_datasets import CccDataset as CccDataset
     from robustgen.related.streams.torch_datasets import StreamDataset as StreamDataset
+    from robustgen.torch.clips import ClipDataset as ClipDataset
     from robustgen.torch.consistency import AugMixDataset as AugMixDataset
     from robustgen.torch.consistency import jensen_shannon_loss as jensen_shannon_loss
     from robustgen.torch.consistency import stability_loss as stability_loss
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "AugMixDataset": "robustgen.torch.consistency",
+    "ClipDataset": "robustgen.torch.clips",
     "Corrupt": "robustgen.torch.transform",
     "CorruptedDataset": "robustgen.torch.datasets",
     "PerturbedDataset": "robustgen.torch.datasets",

@@ -2,13 +2,14 @@
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from PIL import Image
 
+from robustgen.display.progress import print_note
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, SourceError
 from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Variant
@@ -52,10 +53,16 @@ class SourceDataset:
     source : path or Source
         A folder, an archive, or any other value of ``--source``.
     labels : path, optional
-        File of labels for a flat folder.
+        File of labels for a folder or an archive.
+    label_column : str, optional
+        Column of the labels in that file, or in a table.
+    labels_are_classes : bool
+        Whether numbers in labels are names of classes.
+    image_columns : sequence of str
+        Columns of a table that contain images or name them; default ``image``.
     classes : bool
         Whether to refuse ImageNet images without classes, and folders around ImageNet's class folders that
-        would be mistaken for classes.
+        would be mistaken for classes, and to leave out images beside class folders.
     libjpeg : {"turbo", "ijg"}
         Decoder of JPEG files, as in `make-c` and `make-p`; only for a path.
     levels : (float, float), optional
@@ -81,12 +88,23 @@ class SourceDataset:
         source: Location | Source,
         labels: Location | None = None,
         *,
+        label_column: str | None = None,
+        labels_are_classes: bool = False,
+        image_columns: Sequence[str] = (),
         classes: bool = True,
         libjpeg: Libjpeg = "turbo",
         levels: Levels | None = None,
         convert: bool = True,
     ) -> None:
-        options = SourceOptions(labels=labels, libjpeg=check_libjpeg(libjpeg), levels=levels)
+        options = SourceOptions(
+            labels=labels,
+            labels_are_classes=labels_are_classes,
+            label_column=label_column,
+            classes=classes,
+            columns=image_columns,
+            libjpeg=check_libjpeg(libjpeg),
+            levels=levels,
+        )
         self.source = source if isinstance(source, Source) else open_source(source, options=options)
         if classes:
             check_classes(self.source, "give classes=False")
@@ -97,6 +115,8 @@ class SourceDataset:
                     f"{self.source.location}: {named}: name one of these folders (else give classes=False)"
                 )
         self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
+        for remark in self.source.remarks():
+            print_note(remark)
         self._has_warned = False
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from robustgen.api import corrupt
+from robustgen.api import corrupt, corrupt_clip
 from robustgen.errors import ArgumentError, ArgumentTypeError, MissingDependencyError, UnknownNameError
 from robustgen.pixels.benchmarks.binding import bind
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
@@ -30,6 +30,9 @@ _PLACED = tuple(
 )
 
 
+_WRAPPED = (tv_tensors.Image, tv_tensors.Video)
+
+
 class Corrupt(v2.Transform):  # type: ignore[misc]
     """Corrupt an image by one of several corruptions, drawn on each call; do not change boxes and masks.
 
@@ -39,7 +42,8 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
 
     Images are Pillow images, or uint8 tensors or `tv_tensors.Image` of shape (3, H, W) or (1, H, W), at least
     32 x 32 pixels. The result is of the same type and has three channels. If a sample has several images, all
-    are corrupted in the same way. Each image of a batch, (N, 3, H, W) or (N, 1, H, W), gets its own draw.
+    are corrupted in the same way. Each image of a batch, (N, 3, H, W) or (N, 1, H, W), gets its own draw. A
+    `tv_tensors.Video` of shape (T, 3, H, W), or a batch of them, is corrupted as by `robustgen.corrupt_clip`.
 
     Draws depend on the number of workers of a DataLoader, because a transform does not know the index of its
     sample; `SeededDataset` makes them depend on the index.
@@ -66,7 +70,7 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         another type.
     """
 
-    _transformed_types = (Image.Image, is_pure_tensor, tv_tensors.Image)
+    _transformed_types = (Image.Image, is_pure_tensor, tv_tensors.Image, tv_tensors.Video)
 
     def __init__(
         self,
@@ -98,9 +102,7 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
                 bind("folder", name, severity, scale=self.scale).any_parameters()
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
-        """Refuse samples whose boxes or masks would no longer fit, and videos."""
-        if any(isinstance(each, tv_tensors.Video) for each in flat_inputs):
-            raise ArgumentTypeError("Corrupt takes images, not videos")
+        """Refuse samples whose boxes or masks would no longer fit."""
         moving = [name for name in sorted(self.corruptions) if ALL_CORRUPTIONS[name].displaces]
         placed = [each for each in flat_inputs if isinstance(each, _PLACED)]
         if moving and placed and not self.move:
@@ -134,13 +136,16 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """Corrupt an image, or each image of a batch, with the given draws."""
         if _is_batch(inpt):
-            drawn, single = params["batch"], [*inpt.as_subclass(torch.Tensor)]
+            drawn = params["batch"]
+            single = [_wrap(each, inpt) for each in inpt.as_subclass(torch.Tensor)]
             results = [self.transform(image, own) for image, own in zip(single, drawn, strict=True)]
             # Unchanged images get three channels too if others have three.
-            stacked = torch.stack([each.expand(3, -1, -1) for each in results]) if any(drawn) else inpt
-            return tv_tensors.wrap(stacked, like=inpt) if isinstance(inpt, tv_tensors.Image) else stacked
+            stacked = torch.stack([each.expand(*each.shape[:-3], 3, -1, -1) for each in results])
+            return _wrap(stacked if any(drawn) else inpt, inpt)
         if not params:
             return inpt
+        if isinstance(inpt, tv_tensors.Video):
+            return self._corrupt_clip(inpt, params)
         result = corrupt(
             _pixels(inpt),
             params["corruption"],
@@ -151,12 +156,23 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
         )
         if isinstance(inpt, Image.Image):
             return Image.fromarray(result)
-        tensor = torch.from_numpy(result).permute(2, 0, 1).contiguous().to(inpt.device)
-        return tv_tensors.wrap(tensor, like=inpt) if isinstance(inpt, tv_tensors.Image) else tensor
+        return _wrap(torch.from_numpy(result).permute(2, 0, 1).contiguous().to(inpt.device), inpt)
+
+    def _corrupt_clip(self, clip: Any, params: dict[str, Any]) -> Any:
+        """Corrupt a video (T, 3, H, W) with the given draws."""
+        frames = np.stack([_pixels(frame) for frame in clip.as_subclass(torch.Tensor)])
+        name, severity, seed = (params[key] for key in ("corruption", "severity", "seed"))
+        result = corrupt_clip(frames, name, severity, scale=self.scale, rng=seed)
+        return _wrap(torch.from_numpy(result).permute(0, 3, 1, 2).contiguous().to(clip.device), clip)
+
+
+def _wrap(tensor: Any, like: Any) -> Any:
+    """Return `tensor` in the class of torchvision that `like` has, if any."""
+    return tv_tensors.wrap(tensor, like=like) if isinstance(like, _WRAPPED) else tensor
 
 
 def _is_batch(image: Any) -> bool:
-    return isinstance(image, torch.Tensor) and image.ndim == 4
+    return isinstance(image, torch.Tensor) and image.ndim == (5 if isinstance(image, tv_tensors.Video) else 4)
 
 
 def _draw(count: int) -> int:

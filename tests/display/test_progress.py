@@ -1,11 +1,15 @@
 """Bars of progress: on terminals and in notebooks, but not in the log of a batch job."""
 
+import subprocess
 import sys
 import threading
 import time
 from types import ModuleType
 
+import pytest
+
 from robustgen.display.progress import Meter, print_note, quiet
+from tests.helpers import put_photo
 
 
 def show(capsys):
@@ -58,3 +62,21 @@ def test_no_rate_includes_the_time_of_a_pause(capsys, monkeypatch):
         "0 of 100 images, compiling",
         "61 of 100 images, 1.00/s, 39 s left",
     ]
+
+
+WITHOUT_STREAMS = """
+import sys, robustgen
+sys.stderr.close()
+given = dict(source="in", corruptions=["contrast"], severities=[1])
+for stream in (sys.stderr, None):
+    sys.stderr = stream
+    for quiet in (True, False):
+        robustgen.make_c(output=f"{stream is None}-{quiet}", quiet=quiet, jobs=int(sys.argv[1]), **given)
+"""
+
+
+@pytest.mark.parametrize("jobs", ["1", pytest.param("2", marks=pytest.mark.slow("starts workers"))])
+def test_standard_error_may_be_missing_or_closed(tmp_path, jobs):
+    put_photo(tmp_path / "in" / "a" / "x.png")
+    subprocess.run([sys.executable, "-c", WITHOUT_STREAMS, jobs], cwd=tmp_path, check=True)
+    assert len([*tmp_path.glob("*/contrast/1/a")]) == 4

@@ -96,3 +96,16 @@ def test_a_report_computes_only_the_layout_that_is_wanted():
 
 def test_zero_has_no_minus():
     assert [format_signed(value, 2) for value in (-0.001, 0.0, 0.001, -0.5)] == ["+0.00"] * 3 + ["-0.50"]
+
+
+def test_names_are_no_formulas_of_spreadsheets_and_no_marks_of_markdown():
+    assert as_csv([{"model": "=1+1", "mean": -0.5}]) == "model,mean\n'=1+1,-0.5"
+    names = ["@sum", "_b_c", "a|b", "<b>x", "a\nb", "[x](y)", "`x`", "a$b$"]
+    table = Table("Errors of _b_c", ("Model",), [(name,) for name in names])
+    title, _, _, _, *rows = format_tables([table], "markdown").splitlines()
+    assert title == r"**Errors of \_b_c**"
+    assert rows == [
+        *("| @sum |", r"| \_b_c |", r"| a\|b |", r"| \<b>x |", r"| a\\nb |", r"| \[x\](y) |"),
+        *(r"| \`x\` |", r"| a\$b\$ |"),
+    ]
+    assert len(format_tables([table]).splitlines()) == 2 + len(names)

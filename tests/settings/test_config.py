@@ -11,7 +11,7 @@ import yaml
 from robustgen import CORRUPTIONS, EDITIONS, FAMILIES, PERTURBATIONS
 from robustgen.errors import ArgumentError, ConfigError
 from robustgen.pixels.benchmarks.binding import check_overrides
-from robustgen.pixels.benchmarks.registry import DATA_SETS
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, DATA_SETS
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.yaml_files import config_folder, dataset_file, dataset_names
@@ -374,15 +374,16 @@ def test_shipped_configs_load_and_name_themselves(name, monkeypatch):
         monkeypatch.setenv(variable, "/data")
     config = load(Config, dataset_file(name))
     # Sets of one's own are named after their source.
-    assert config.dataset == (None if name in ("folder", "table") else name)
-    editions = {"demo": "imagenet", "smoke": "imagenet-64", "table": "folder"}
+    assert config.dataset == (None if name in ("clips", "folder", "table") else name)
+    editions = {"clips": "kinetics", "demo": "imagenet", "smoke": "imagenet-64", "table": "folder"}
     assert config.edition == editions.get(name, name)
     # Of coco-c there is no P set.
     named = f"out/{name}-{{kind}}" if name != "coco-c" else "out/coco-c"
     assert config.output == named or "{dataset}" in config.output
-    if name in DATA_SETS:
+    if name in (*DATA_SETS, "clips"):
         family = {each.partition(":")[0] for each in config.corruptions}
-        assert family == {"mnist-c" if name == "mnist" else "medmnist-c"}
+        others = dict.fromkeys((*CLIP_SETS, "clips"), "video-c") | {"mnist": "mnist-c"}
+        assert family == {others.get(name, "medmnist-c")}
     elif name != "smoke":
         assert (config.corruptions, config.severities, config.seed) == (
             tuple(FAMILIES["laion-c"].names() if name == "laion-c" else CORRUPTIONS)[:15],

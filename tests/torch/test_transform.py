@@ -161,17 +161,31 @@ def test_wrong_choices_are_refused_at_once(torch, choices, kind, message):
 
 def test_wrong_images_are_refused(torch, tv_tensors):
     image = planes(torch)
-    video = tv_tensors.Video(torch.zeros(2, 3, 40, 50, dtype=torch.uint8))
     for sample, kind, message in (
         ((image / 255,), ArgumentTypeError, r"uint8, not torch\.float32; put it before ToDtype"),
         ((image.expand(1, 2, 3, 40, 50),), ArgumentError, r"or batches of these, not \(1, 2, 3, 40, 50\)"),
         ((tv_tensors.Image(image), tv_tensors.Image(image[None])), ArgumentError, "or batches of one size"),
         ((PIXELS, 3), ArgumentTypeError, "the sample has no image"),
-        ((video,), ArgumentTypeError, "images, not videos"),
         ((image[:, :20],), ArgumentError, "each side needs at least 32"),
     ):
         with pytest.raises(kind, match=message):
             corrupt("fog")(*sample)
+
+
+def test_a_video_is_corrupted_as_one_clip(torch, tv_tensors):
+    still = tv_tensors.Video(planes(torch)[None].repeat(3, 1, 1, 1))
+    torch.manual_seed(0)
+    foggy = corrupt("fog")(still)
+    assert isinstance(foggy, tv_tensors.Video) and foggy.shape == still.shape
+    assert torch.equal(foggy[0], foggy[2]) and not torch.equal(foggy, still)
+    noisy = corrupt("shot_noise")(still)
+    assert not torch.equal(noisy[0], noisy[1])
+    # Each clip of a batch has a draw of its own.
+    both = corrupt("fog", 5)(tv_tensors.Video(torch.stack([still, still])))
+    assert both.shape == (2, *still.shape) and not torch.equal(both[0], both[1])
+    assert corrupt("fog", p=0)(still) is still
+    fewer = corrupt("video-c:motion_blur", 1)(tv_tensors.Video(planes(torch)[None].repeat(8, 1, 1, 1)))
+    assert fewer.shape[0] == 8 - 6
 
 
 def test_groups_and_families_stand_for_their_members(torch):

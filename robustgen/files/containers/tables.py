@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, Final, NamedTuple
 
@@ -16,6 +16,7 @@ from robustgen.files.text_files import parse_json
 
 # Rows with images as text have about a megabyte.
 _ROWS: Final = 32
+_DECODER: Final = json.JSONDecoder()
 _QUOTED: Final = ('"', "\t", "\n", "\r")
 
 RowPlace = tuple[int, int]
@@ -59,8 +60,8 @@ class TextTable(ABC):
         """Yield the rows from offset `start`, or all."""
 
     @abstractmethod
-    def _format(self, cells: Mapping[str, Any], raw: bytes) -> str:
-        """Return the line of a row, which was `raw` in the source."""
+    def _format(self, row: TextRow, new: Mapping[str, Any]) -> str:
+        """Return the line of a row, with the `new` cells."""
 
     def read(self, file: IO[bytes], columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield all rows in chunks; raise a ValueError if a row is damaged."""
@@ -80,13 +81,13 @@ class TextTable(ABC):
             for number, row in enumerate(chunk.rows):
                 if kept[number]:
                     own = {name: cells[number] for name, cells in columns.items() if name in row.cells}
-                    file.write(self._format(row.cells | own, row.raw).encode() + b"\n")
+                    file.write(self._format(row, own).encode() + b"\n")
 
         yield add
 
 
 class JsonLines(TextTable):
-    """A JSON object per line; numbers may be reformatted, all other values are kept."""
+    """A JSON object per line; all values but new cells are kept as written."""
 
     suffix = ".jsonl"
 
@@ -108,8 +109,30 @@ class JsonLines(TextTable):
                 yield TextRow(offset, line, cells)
             offset += len(line)
 
-    def _format(self, cells: Mapping[str, Any], raw: bytes) -> str:
-        return json.dumps(cells, ensure_ascii=raw.isascii(), default=_as_text)
+    def _format(self, row: TextRow, new: Mapping[str, Any]) -> str:
+        text, parts, done = row.raw.decode("utf-8-sig").strip(), list[str](), 0
+        # Decoding forgets how numbers were written.
+        for name, start, end in _find_values(text):
+            if name in new:
+                cell = json.dumps(new[name], ensure_ascii=row.raw.isascii(), default=_as_text)
+                parts += text[done:start], cell
+                done = end
+        return "".join([*parts, text[done:]])
+
+
+def _find_values(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield each key of a JSON object, with the start and the end of its value."""
+    end = 1
+    while text[start := _skip(text, end)] != "}":
+        name, end = _DECODER.raw_decode(text, start)
+        start = _skip(text, end)
+        _, end = _DECODER.raw_decode(text, start)
+        yield name, start, end
+
+
+def _skip(text: str, start: int) -> int:
+    """Return the place of the next key, value or brace."""
+    return next(place for place in range(start, len(text)) if text[place] not in " \t\r\n,:")
 
 
 def _as_text(value: bytes) -> str:
@@ -143,16 +166,20 @@ class TabSeparated(TextTable):
                 yield TextRow(offset, raw, dict(zip(header, cells, strict=True)))
             offset += len(raw)
 
-    def _format(self, cells: Mapping[str, Any], raw: bytes) -> str:
-        return "\t".join(map(_quote, cells.values())) or '""'
+    def _format(self, row: TextRow, new: Mapping[str, Any]) -> str:
+        return _join({**row.cells, **new}.values())
 
     @contextmanager
     def write(self, file: Any, like: IO[bytes]) -> Iterator[AddRows]:
         """Begin a file with the header of `like`, and return a function that appends rows."""
         header = self.read_columns(like)
-        file.write(self._format(dict(zip(header, header, strict=True)), b"").encode() + b"\n")
+        file.write(_join(header).encode() + b"\n")
         with super().write(file, like) as add:
             yield add
+
+
+def _join(cells: Iterable[Any]) -> str:
+    return "\t".join(map(_quote, cells)) or '""'
 
 
 def _quote(cell: Any) -> str:

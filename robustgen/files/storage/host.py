@@ -3,11 +3,9 @@
 import atexit
 import ctypes
 import errno
-import fcntl
 import gc
 import mmap
 import os
-import resource
 import signal
 import socket
 import stat
@@ -20,7 +18,23 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TextIO
+
+from robustgen.errors import MissingDependencyError
+
+try:
+    import fcntl
+    import resource
+except ImportError:
+    # Windows: pixels are computed there, but no command runs.
+    fcntl = resource = None  # type: ignore[assignment]
+
+
+def check_system() -> None:
+    """Raise a MissingDependencyError if this system cannot run commands."""
+    if fcntl is None:
+        raise MissingDependencyError("commands need Linux or macOS; on Windows, they work inside WSL")
+
 
 # --- memory settings for processes that run only robustgen -----------------------------------------
 
@@ -256,7 +270,8 @@ def is_left_over(name: str) -> bool:
 def find_task_limit() -> tuple[int, str]:
     """Return the lowest limit of processes and threads of this user and container, and its name."""
     limits, groups = [(sys.maxsize, "")], list[list[str]]()
-    limits.append((resource.getrlimit(resource.RLIMIT_NPROC)[0], "ulimit -u"))
+    if resource:
+        limits.append((resource.getrlimit(resource.RLIMIT_NPROC)[0], "ulimit -u"))
     with suppress(OSError):
         groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     for _, controller, path in groups:
@@ -265,6 +280,20 @@ def find_task_limit() -> tuple[int, str]:
             with suppress(OSError, ValueError):
                 limits.append((int((above / "pids.max").read_text()), "pids.max"))
     return min(limit for limit in limits if limit[0] >= 0)
+
+
+# OpenCV and numba crash while they are loaded, or while they compile, with less.
+_LEAST_ADDRESSES: Final = 1_000_000 << 10
+
+
+def check_address_space() -> None:
+    """Raise a MissingDependencyError if the limit of address space is too low for OpenCV and numba."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0] if resource else -1
+    if 0 <= limit < _LEAST_ADDRESSES:
+        raise MissingDependencyError(
+            f"OpenCV and numba need {_LEAST_ADDRESSES >> 10} kB of address space, and its limit is "
+            f"{limit >> 10} kB (ulimit -v); raise it, for instance with ulimit -v unlimited"
+        )
 
 
 def explain_refusal(error: BaseException) -> str:
@@ -304,7 +333,7 @@ def private_folder(name: str) -> Path:
     # Python would take another folder, which may be on a small disk.
     if (chosen := os.environ.get("TMPDIR")) and not Path(chosen).is_dir():
         raise OSError(errno.EINVAL, f"TMPDIR is {chosen}, which is not a folder", chosen)
-    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
+    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid() if fcntl else 0}"
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder if _is_private(folder, 0o077) else Path(tempfile.mkdtemp(prefix=f"{name}-"))
 
@@ -327,6 +356,8 @@ def cache_folder(name: str) -> Path:
 def _is_private(folder: Path, others: int) -> bool:
     """Return whether this user owns `folder`, and the permissions `others` are not given."""
     status = folder.lstat()
+    if not fcntl:
+        return True
     return not folder.is_symlink() and status.st_uid == os.getuid() and not status.st_mode & others
 
 
@@ -334,9 +365,10 @@ def _is_private(folder: Path, others: int) -> bool:
 def lock(path: str) -> Iterator[None]:
     """Wait until no other process holds the lock `path`, and hold it; a process that dies holds none."""
     with open(path, "ab") as file:
-        # Some network file systems have no such locks.
+        # Some network file systems have no such locks, nor has Windows.
         with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
+            if fcntl:
+                fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
@@ -345,6 +377,12 @@ def use_utf8() -> None:
     if sys.getfilesystemencoding() != "utf-8" and os.environ.get("PYTHONUTF8") != "1":
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def find_error_stream() -> TextIO | None:
+    """Return standard error; None if there is none, or if the caller has closed it."""
+    stream = sys.stderr
+    return None if stream is None or getattr(stream, "closed", False) else stream
 
 
 def open_closed_streams() -> None:

@@ -27,7 +27,7 @@ from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store, prefetch
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_outputs, choose_saved
 from robustgen.lab.evaluation.predictions import EvaluateResult, digest_of
-from robustgen.lab.evaluation.rendering import Rendered, render_images
+from robustgen.lab.evaluation.rendering import FrameSampling, Rendered, render_images
 from robustgen.lab.evaluation.store import (
     PredictionStore,
     choose_unit_size,
@@ -38,7 +38,7 @@ from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import EDITIONS
-from robustgen.pixels.benchmarks.kinds import Kind, Variant
+from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant
 from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
@@ -49,7 +49,7 @@ from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
 from robustgen.sets.formats.encoders import describe_compression
 from robustgen.sets.sources.base import Items
-from robustgen.sets.sources.classes import number_images
+from robustgen.sets.sources.classes import find_unlabelled, number_images
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config
 from robustgen.settings.models import ModelInput, OnTheFly, Outputs
@@ -67,7 +67,9 @@ def _list_keys(plan: Plan) -> dict[str, str]:
     names = {key: plan.writer.output_name(key) for key in plan.keys}
     if None in names.values():
         return {key: key for key in names}
-    keys = {key: str(name).removesuffix(_VIDEO) for key, name in names.items()}
+    # The keys of sequences lack the suffix.
+    suffix = "" if plan.source.noun == CLIP else _VIDEO
+    keys = {key: str(name).removesuffix(suffix) for key, name in names.items()}
     # Trees are listed by name, shards in the order of the plan.
     is_tree = plan.writer.file_per == "image"
     return dict(sorted(keys.items(), key=lambda pair: pair[1])) if is_tree else keys
@@ -114,6 +116,14 @@ def evaluate(
         is_array = EDITIONS[config.base_edition].format != "jpeg"
         config = config.model_copy(update={"format": None if is_array else "png"})
     plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
+    # Flips of P sets need no labels.
+    unlabelled = find_unlabelled(plan.source, plan.keys, needed=kind == "c")
+    labelled = tuple(key for key in plan.keys if key not in unlabelled)
+    plan = replace(plan, keys=labelled, refused=plan.refused | unlabelled)
+    sampling, batch = None, options.batch_size
+    if plan.source.noun == CLIP:
+        sampling = FrameSampling(options.frames, config.seed if options.random_offset else None)
+        batch = max(1, batch // options.frames)
     check_single_labels(plan.source.class_labels, plan.source.location)
     edition = str(plan.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"
@@ -129,17 +139,25 @@ def evaluate(
             _choose_outputs(own, plan.source, options),
             options.crops,
             plan.source.class_count == 1,
+            sampling is not None,
         )
         for model, own in zip(models, chosen, strict=True)
     ]
     for remark in plan.source.remarks():
         print_note(remark)
     keys = _list_keys(plan)
+<<<<<<< HEAD
     first = _render_first(plan, keys, classifiers)
     checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
     looked = {key: look_up(plan.source, key) for key in plan.keys}
     sizes = {key: size for key, (size, _) in looked.items()}
     described = _describe(plan, kind, keys, sizes)
+=======
+    first = _render_first(plan, keys, classifiers, sampling)
+    checked = [_try_out(plan, kind, keys, each, first, options, batch) for each in classifiers]
+    sizes = {key: _size(plan, key) for key in plan.keys}
+    described = _describe(plan, kind, keys, sizes) | ({"frames": vars(sampling)} if sampling else {})
+>>>>>>> main
     with ExitStack() as stack:
         candidates = []
         for folder, (predictor, labels) in zip(folders, checked, strict=True):
@@ -150,7 +168,11 @@ def evaluate(
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
         for predictor, _ in checked:
             predictor.print_notes()
+<<<<<<< HEAD
         run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size, looked)
+=======
+        run = _EvaluationRun(plan, kind, keys, candidates, batch, sampling)
+>>>>>>> main
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     lost = describe_losses(run.losses, len(plan.keys))
@@ -186,11 +208,14 @@ def _view(classifier: Classifier) -> Preprocessing:
     )
 
 
-def _render_first(plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Classifier]) -> Rendered:
+def _render_first(
+    plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Classifier], sampling: FrameSampling | None
+) -> Rendered:
     """Return the first image that can be made, in the first variant."""
     variant, reason = plan.variants[0], "there is no image"
     for key in keys:
-        rendered = render_images(plan, [key], (variant,), tuple({*map(_view, classifiers)}), 1)[key]
+        views = tuple({*map(_view, classifiers)})
+        rendered = render_images(plan, [key], (variant,), views, 1, sampling=sampling)[key]
         if rendered.pixels:
             return rendered
         reason = f"{key!r}: {rendered.failures[variant.folder]}"
@@ -204,13 +229,14 @@ def _try_out(
     classifier: Classifier,
     first: Rendered,
     options: Outputs,
+    batch: int,
 ) -> tuple[Predictor, dict[str, int]]:
     """Run a model on the image `first`, to check now that they match; return also the labels."""
     variant, root = plan.variants[0], plan.source.location
     pixels = first.pixels[variant.folder][_view(classifier)]
     listed = None if options.only_classes else classifier.preprocessing.classes
     classes = classifier.count_classes(pixels, root, len(listed) if listed else plan.source.class_count)
-    predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), options.batch_size)
+    predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), batch)
     labels = number_images(plan.source, keys, listed)
     predictor.check_labels(np.array([*labels.values()]), root)
     predictor.predict(pixels[None], [keys[first.key]], variant)
@@ -266,8 +292,13 @@ class _EvaluationRun:
         keys: dict[str, str],
         candidates: Sequence[Candidate],
         batch: int,
+<<<<<<< HEAD
         looked: Mapping[str, tuple[int, str]],
+=======
+        sampling: FrameSampling | None,
+>>>>>>> main
     ) -> None:
+        self._sampling = sampling
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
         self._looked, self._read = looked, set[str]()
         self._workers = plan.jobs or count_cores()
@@ -347,7 +378,9 @@ class _EvaluationRun:
         group, images = dict[str, Lacking](), set[str]()
         for name in names:
             keys = self._units[name].keys
-            if len(images) >= 4 * self._workers and keys[0] not in images:
+            # The frames of clips fill memory.
+            most = self._workers * (4 if self._sampling is None else 1)
+            if len(images) >= most and keys[0] not in images:
                 yield group
                 group, images = {}, set()
             if self._state.claim(name) and (lacking := self._find_lacking(name)):
@@ -361,7 +394,8 @@ class _EvaluationRun:
         views = tuple({_view(each.predictor.classifier) for each in self._candidates})
         wanted = {each for lacking in claimed.values() for _, variants in lacking for each in variants}
         variants = tuple(each for each in self._plan.variants if each in wanted)
-        rendered = render_images(self._plan, [*keys], variants, views, self._workers, self._meter)
+        how = variants, views, self._workers, self._meter, self._sampling
+        rendered = render_images(self._plan, [*keys], *how)
         self.complaints += [each for one in rendered.values() for each in one.complaints]
         return claimed, rendered
 

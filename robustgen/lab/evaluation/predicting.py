@@ -28,7 +28,7 @@ from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
-from robustgen.pixels.benchmarks.kinds import Kind, Variant, name_contents
+from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
 from robustgen.sets.formats.encoders import describe_compression
@@ -83,14 +83,14 @@ class Predictor:
     batch: int
 
     def predict(self, pixels: Pixels, keys: Sequence[str], variant: Variant) -> NDArray[Any]:
-        """Return the stored part of the outputs for images (n, H, W, 3) or sequences (n, T, H, W, 3), uint8.
+        """Return the stored part of the outputs for images (n, H, W, 3), sequences or clips, uint8.
 
         Raises
         ------
         ConfigError
             The model returns NaN or infinity; the message names the key. Minus infinity excludes a class.
         """
-        images = pixels.reshape(-1, *pixels.shape[-3:])
+        images = self.classifier.as_inputs(pixels)
         parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
         outputs = [self.classifier(part) for part in parts]
         name = self.classifier.model.name
@@ -99,7 +99,8 @@ class Predictor:
                 f"{name}: returns {min(wrong)} classes for some images, {self.classes} for others"
             )
         logits = np.concatenate(outputs)
-        logits = logits.reshape(*pixels.shape[:-3], logits.shape[-1])
+        if not self.classifier.of_clips:
+            logits = logits.reshape(*pixels.shape[:-3], logits.shape[-1])
         finite = is_finite(logits)
         if not finite.all():
             key = keys[int(finite.argmin())]
@@ -229,6 +230,10 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     """
     started = time.monotonic()
     data = open_set(options.dataset)
+    if data.benchmark.noun == CLIP:
+        raise ConfigError(
+            f"{data.root}: contains clips: pass a function of clips and their source to robustgen.evaluate"
+        )
     check_single_labels(data.class_labels, data.root)
     # Without an edition, the one of published sets with this layout.
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))

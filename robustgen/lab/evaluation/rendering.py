@@ -8,16 +8,41 @@ from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.files.storage.host import keep_freed_memory
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.kinds import CLIP, Variant
+from robustgen.pixels.imaging.clips import frame_stride, sample_frames
 from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints, find_loss
 from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.recipes import Recipe
+from robustgen.sets.dataset.recipes import Recipe, item_rng
 from robustgen.sets.dataset.unit_jobs import rotate_variants
 from robustgen.sets.executors import submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.formats.base import Writer
 from robustgen.sets.sources.base import Items
+
+
+@dataclass(frozen=True)
+class FrameSampling:
+    """Choice of the frames of a clip that a model gets.
+
+    Attributes
+    ----------
+    frames : int
+        Number of frames.
+    seed : int or None
+        Seed of the first frame of each clip; None for the first one.
+    """
+
+    frames: int
+    seed: int | None = None
+
+    def take(self, key: str, pixels: Pixels) -> Pixels:
+        """Return the chosen frames of the clip `key`, uint8 (frames, H, W, 3)."""
+        count, offset = len(pixels), 0
+        if self.seed is not None and count > self.frames:
+            rng = item_rng(self.seed, "c", CLIP, "first frame", 0, key)
+            offset = int(rng.integers(frame_stride(count, self.frames)))
+        return pixels[sample_frames(count, self.frames, offset)]
 
 
 class Rendered(NamedTuple):
@@ -65,6 +90,8 @@ class Rendering:
         Resizing and equalisation for the models.
     turn : int
         Number of the job in its group; each begins with another variant (`rotate_variants`).
+    sampling : FrameSampling, optional
+        Frames of each clip.
     """
 
     recipe: Recipe[Any]
@@ -74,6 +101,7 @@ class Rendering:
     variants: tuple[Variant, ...]
     views: tuple[Preprocessing, ...]
     turn: int = 0
+    sampling: FrameSampling | None = None
 
     def run(self, reporter: Reporter) -> list[Rendered]:
         """Create the images."""
@@ -105,6 +133,7 @@ class Rendering:
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
                 read = self.writer.encoder.as_read(variant, key, made)
+                read = self.sampling.take(key, read) if self.sampling else read
                 pixels[variant.folder] = {view: view.prepare(read) for view in self.views}
             except MissingDependencyError:
                 raise
@@ -124,13 +153,17 @@ def render_images(
     views: tuple[Preprocessing, ...],
     workers: int,
     meter: Meter | None = None,
+    sampling: FrameSampling | None = None,
 ) -> dict[str, Rendered]:
-    """Return the images called `keys` in these variants, made by so many workers; `meter` waits for loops."""
+    """Return the images called `keys` in these variants, made by so many workers; `meter` waits for loops.
+
+    Of clips, `sampling` chooses the frames.
+    """
     made = dict[str, Rendered]()
     step = max(1, min(plan.recipe.images_at_once, len(keys) // (4 * workers)))
     chunks = [tuple(keys[start : start + step]) for start in range(0, len(keys), step)]
     jobs = {
-        chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, variants, views, turn)
+        chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, variants, views, turn, sampling)
         for turn, chunk in enumerate(chunks)
     }
     # Observed call by call, so that workers that wait for the model do not count as silent.

@@ -28,9 +28,10 @@ from robustgen.files.set_files import STATE
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.inspection.verify import verify
-from robustgen.pixels.benchmarks.kinds import Kind
+from robustgen.pixels.benchmarks.kinds import CLIP, Kind
 from robustgen.pixels.benchmarks.registry import Family
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
@@ -102,11 +103,11 @@ def _differ(one: Any, other: Any) -> float:
 def check_family(family: Family) -> None:
     """Check the corruptions of a family: the same image and stream must always give the same result.
 
-    Corruptions that need an ingredient without installed files are not checked.
+    Corruptions that need an ingredient without installed files, or clips, are not checked.
     """
     (image,) = draw_images(1, (224, 224))
     for each in family.corruptions.values():
-        if each.needs and each.needs.default != "installed":
+        if each.takes_clips or (each.needs and each.needs.default != "installed"):
             continue
         for scale, severity in product(each.table, each.levels):
             with _forbid_errors(each.name):
@@ -140,12 +141,24 @@ def check_format(name: str, write: WriteSource = write_folder, source_kind: str 
         Kind of this source.
     """
     form, encoding = parse_format(name)
-    for kind in FORMATS[form].encoders:
-        if encoding and encoding not in list_encodings(kind):
+    for content in FORMATS[form].encoders:
+        if encoding and encoding not in list_encodings(content):
             continue
         folder = TemporaryFolder()
-        source = write(folder.path / "source", draw_images(6))
-        _FormatCheck(name, kind, source, source_kind, folder.path).check()
+        place, images = folder.path / "source", draw_images(6)
+        if content == CLIP:
+            _FormatCheck(name, "c", _write_clips(place, images), "clips", folder.path).check()
+        else:
+            _FormatCheck(name, content, write(place, images), source_kind, folder.path).check()
+
+
+def _write_clips(folder: Path, images: Sequence[Rgb]) -> Path:
+    """Write each of the `images` as a clip of three frames, a folder of PNG files, and return `folder`."""
+    for number, image in enumerate(images):
+        for frame in range(3):
+            data = encode_lossless(np.roll(image, frame, axis=1), ".png")
+            open_store(folder).put(f"{'ab'[number % 2]}/{number}/{frame}.png", data)
+    return folder
 
 
 @dataclass(frozen=True)
@@ -194,7 +207,9 @@ class _FormatCheck:
         """Require that the set contains the images `keys`, and no others."""
         dataset = open_set(plan.store)
         self._require({*dataset} == {*plan.variants}, f"the variants are {[*dataset]}")
-        names = {str(plan.writer.output_name(key) or key).removesuffix(".mp4"): key for key in keys}
+        named = {str(plan.writer.output_name(key) or key): key for key in keys}
+        # The keys of sequences lack the suffix.
+        names = {name.removesuffix(".mp4") if self.kind == "p" else name: key for name, key in named.items()}
         for variant in plan.variants:
             images, labels = dataset[variant], dataset.labels(variant)
             found = images.keys()
@@ -205,10 +220,13 @@ class _FormatCheck:
                     label = plan.source.label(key)
                     self._require(labels[index] == label, f"{where}label is {labels[index]}, not {label}")
                 made = plan.recipe.make(variant, key, plan.recipe.prepare(plan.source.open(key)))
+                # The frames of a clip can be read once.
+                made = Clip(made.stack(), made.rate, names=made.names) if isinstance(made, Clip) else made
                 kept = plan.writer.encoder.as_read(variant, key, made)
                 same = np.array_equal(images.load(name), kept)
                 self._require(same, f"{where}the pixels are not those of `Encoder.as_read`")
-                self._require(_differ(made, kept) < _LOSS, f"{where}the pixels are not those of the image")
+                pixels = made.stack() if isinstance(made, Clip) else made
+                self._require(_differ(pixels, kept) < _LOSS, f"{where}the pixels are not those of the image")
 
     def _check_failure(self, plan: Plan, failing: str) -> None:
         """Require that a set lacks the image `failing`, which cannot be read, and no others."""

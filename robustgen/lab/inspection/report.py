@@ -22,7 +22,7 @@ from robustgen.lab.inspection.report_pictures import (
     list_faces,
     sample_set,
 )
-from robustgen.pixels.benchmarks.kinds import CLEAN, TITLES, Kind
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLIP, TITLES, Kind
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
 from robustgen.sets.dataset.opening import CLEANED, open_set
@@ -54,7 +54,7 @@ def list_facts(dataset: WrittenSet, sample: SetSample) -> Iterator[tuple[str, st
     manifest, settings = dataset.manifest, get_part(dataset.manifest, "settings")
     yield "Size", _sizes(sample)
     if not manifest:
-        yield "Images" if dataset.kind == "c" else "Sequences", f"{sample.total:,}"
+        yield f"{dataset.benchmark.noun}s".capitalize(), f"{sample.total:,}"
         return
     for name, parameters in get_part(manifest, CLEANED).items():
         told = [f"{key.replace('_', ' ')} {value}" for key, value in parameters.items()]
@@ -62,7 +62,7 @@ def list_facts(dataset: WrittenSet, sample: SetSample) -> Iterator[tuple[str, st
     if scale := settings.get("scale"):
         which = "the size nearest to each image's" if scale == "nearest" else f"{scale} pixels"
         yield "Edition", f"{manifest.get('edition')}, constants for {which}"
-    yield "Images", _images(manifest)
+    yield "Clips" if dataset.benchmark.noun == CLIP else "Images", _images(manifest)
     yield "Source", str(get_part(manifest, "source").get("location", "not recorded"))
     yield "Files", _files(get_part(manifest, "counts"))
     yield "Format", _format(get_part(settings, "output"))
@@ -184,6 +184,8 @@ class SetSummary:
     title : str
         Title of the set.
     kind : {"c", "p"}
+    noun : str
+        Name of an output: image, sequence or clip.
     known : bool
         Whether there is a `dataset.json`.
     complete : bool
@@ -212,6 +214,7 @@ class SetSummary:
     name: str
     title: str
     kind: Kind
+    noun: str
     known: bool
     complete: bool
     facts: list[tuple[str, str]]
@@ -232,8 +235,8 @@ class SetSummary:
     @property
     def lead(self) -> str:
         """Return a one-line description of the set."""
-        names = {row.name for category in self.categories for row in category.rows}
-        images = format_count(self.sample.total, "image")
+        names = {row.name for category in self.categories for row in category.rows if not row.is_strip}
+        images = format_count(self.sample.total, self.noun if self.kind == "c" else "image")
         if self.kind == "p":
             return f"{format_count(len(names), 'sequence')} of each of {images}"
         levels = len({head for category in self.categories for head in category.heads})
@@ -243,7 +246,8 @@ class SetSummary:
     @property
     def columns(self) -> int:
         """Return the largest number of pictures in a row."""
-        return max((len(category.heads) for category in self.categories), default=1)
+        rows = (row for category in self.categories for row in category.rows)
+        return max((len(strip) for row in rows for strip in row.strips[:1]), default=1)
 
     @property
     def floor(self) -> float:
@@ -317,6 +321,7 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
         name=name,
         title=_name_set(dataset.benchmark.title, name, manifest.get("dataset")),
         kind=dataset.kind,
+        noun=dataset.benchmark.noun,
         known=bool(manifest),
         complete=bool(manifest.get("complete")),
         facts=[*list_facts(dataset, sample)],

@@ -13,10 +13,12 @@ from itertools import groupby
 from statistics import fmean
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from robustgen import metrics
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Benchmark, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.geometry import centre_crop
@@ -34,6 +36,8 @@ _SAMPLED_PIXELS: Final = {"c": 4_000_000, "p": 10_000_000}
 # Limit for all pictures of a page together; as JPEG about two megabytes.
 _PAGE_PIXELS: Final = 5_000_000
 _SIDES: Final = (48, 256)
+# Frames of a moving picture and of a strip, and the smallest side, as moving pictures are small files.
+_MOVING, _STRIP, _SMALLEST_MOVING = 12, 5, 96
 # Only the middle is compared: photographs of many megapixels would take seconds each.
 _WINDOW: Final = 512
 
@@ -44,7 +48,8 @@ class VariantView(NamedTuple):
     Attributes
     ----------
     strips : list of list
-        For each image shown its pictures: one, or `FRAMES` frames. None for an unreadable picture.
+        For each image shown its pictures: one, or `FRAMES` frames; of a clip, a moving picture, uint8
+        (T, H, W, 3), and some frames. None for an unreadable picture.
     frames : list of int
         Numbers of these frames.
     similarities : list of list of float
@@ -102,9 +107,9 @@ def spread_evenly(count: int, wanted: int) -> list[int]:
     return [(2 * i + 1) * count // (2 * parts) for i in range(parts)]
 
 
-def _frames(count: int) -> list[int]:
+def _frames(count: int, shown: int = FRAMES_SHOWN) -> list[int]:
     """Return the frames to show of `count`, including the first and the last."""
-    return [*dict.fromkeys(round(i * (count - 1) / (FRAMES_SHOWN - 1)) for i in range(FRAMES_SHOWN))]
+    return [*dict.fromkeys(round(i * (count - 1) / (shown - 1)) for i in range(shown))]
 
 
 class _Look:
@@ -113,6 +118,7 @@ class _Look:
     def __init__(self, dataset: WrittenSet, images: int) -> None:
         leading = dataset.variants[0]
         self.dataset, self.keys = dataset, dataset.keys_of(leading)
+        self._of_clips = dataset.benchmark.noun == CLIP
         kind, first = dataset.kind, self._read(dataset[leading], 0)
         affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
         wanted = max(images, affordable)
@@ -121,12 +127,19 @@ class _Look:
         # The clean images, which all severities are compared with.
         has_clean = leading.name == CLEAN
         originals = [self._read(dataset[leading], index) if has_clean else None for index in self.indices]
+        self._lengths = [0 if image is None else len(image) for image in originals]
         self._originals = [
-            None if image is None or min(image.shape[:2]) < WINDOW else Reference(_cut_middle(image))
+            None
+            if image is None or min(image.shape[-3:-1]) < WINDOW
+            else Reference(_cut_middle(self._choose_still(image)))
             for image in originals
         ]
 
     # --- reading
+
+    def _choose_still(self, pixels: Rgb) -> Rgb:
+        """Return an image itself, or the middle frame of a clip."""
+        return pixels[len(pixels) // 2] if self._of_clips else pixels
 
     def _read(self, source: Source, index: int) -> Rgb | None:
         try:
@@ -147,28 +160,43 @@ class _Look:
             pixels = self._read(source, index)
             if pixels is not None:
                 shapes.add(pixels.shape)
-                similarities += self._compare(variant, pixels, self._originals[position])
+                similarities += self._compare(variant, pixels, position)
                 frames = _frames(len(pixels)) if self.dataset.kind == "p" else [0]
+                frames = _frames(len(pixels), _STRIP) if self._of_clips else frames
             if position in self.shown:
                 strips.append(self._pictures(pixels))
         return VariantView(strips, frames, similarities, shapes)
 
     def _pictures(self, pixels: Rgb | None) -> list[Rgb | None]:
+        if self._of_clips:
+            return [None] * (1 + _STRIP) if pixels is None else self._show_clip(pixels)
         if self.dataset.kind == "c":
             return [None if pixels is None else fit_picture(pixels, self._side)]
         if pixels is None:
             return [None] * FRAMES_SHOWN
         return [fit_picture(pixels[number], self._side) for number in _frames(len(pixels))]
 
+    def _show_clip(self, frames: Rgb) -> list[Rgb | None]:
+        """Return a moving picture, and pictures of some frames."""
+        moving = [fit_picture(frames[number], self._side) for number in _frames(len(frames), _MOVING)]
+        strip = [fit_picture(frames[number], self._side) for number in _frames(len(frames), _STRIP)]
+        return [np.stack(moving), *strip]
+
     @cached_property
     def _side(self) -> int:
         """Return the side of the pictures, which limits the size of the page."""
         across = 1 if self.dataset.kind == "c" else FRAMES_SHOWN
         pictures = max(1, len(self.dataset) * across * len(self.shown))
-        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), _SIDES[0]), _SIDES[1])
+        smallest = _SMALLEST_MOVING if self._of_clips else _SIDES[0]
+        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), smallest), _SIDES[1])
 
-    def _compare(self, variant: Variant, pixels: Rgb, original: Reference | None) -> Iterator[list[float]]:
+    def _compare(self, variant: Variant, pixels: Rgb, position: int) -> Iterator[list[float]]:
         """Yield one list of similarities, or nothing if there is nothing to compare with."""
+        original = self._originals[position]
+        if self._of_clips:
+            # Frames of another rate, or those that are left of a blurred clip, show other moments.
+            original = original if len(pixels) == self._lengths[position] else None
+            pixels = self._choose_still(pixels)
         if self.dataset.kind == "p":
             if min(pixels.shape[1:3]) >= WINDOW:
                 yield [
@@ -210,10 +238,19 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class PictureRow:
-    """Pictures of one corruption or perturbation: for each image shown its severities, or some frames."""
+    """Pictures of one corruption or perturbation: for each image shown its severities, or some frames.
+
+    Attributes
+    ----------
+    name : str
+    strips : list of list of Picture
+    is_strip : bool
+        Whether they are frames of a clip at its highest severity.
+    """
 
     name: str
     strips: list[list[Picture]]
+    is_strip: bool = False
 
 
 @dataclass(frozen=True)
@@ -246,7 +283,8 @@ class Category:
     @property
     def heads(self) -> list[str]:
         """Return the captions of the longest row."""
-        return max(([picture.caption for picture in row.strips[0]] for row in self.rows), key=len)
+        rows = [row for row in self.rows if not row.is_strip]
+        return max(([picture.caption for picture in row.strips[0]] for row in rows), key=len)
 
 
 def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category]:
@@ -258,7 +296,19 @@ def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category
         own = [variants for variants in rows if known.get(variants[0].name, "other") == category]
         curves = [curve for variants in own if (curve := _curve(variants, sample, kind))]
         if own:
-            yield Category(category, [_row(variants, sample, kind) for variants in own], curves)
+            shown = [row for variants in own for row in _list_rows(variants, sample, dataset.benchmark)]
+            yield Category(category, shown, curves)
+
+
+def _list_rows(variants: list[Variant], sample: SetSample, benchmark: Benchmark) -> Iterator[PictureRow]:
+    """Yield the row of an operation, and for clips a row of frames at the highest severity."""
+    yield _row(variants, sample, benchmark.kind)
+    if benchmark.noun == CLIP:
+        last = variants[-1]
+        view = sample.views[last]
+        captions = [str(number) for number in view.frames] or [""] * _STRIP
+        strips = [_caption(captions, frames) for _, *frames in view.strips]
+        yield PictureRow(f"{last.name}, frames at severity {last.level}", strips, is_strip=True)
 
 
 def _row(variants: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
@@ -270,7 +320,7 @@ def _row(variants: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
     captions = [str(variant.level) for variant in variants]
     by_image = zip(*(sample.views[variant].strips for variant in variants), strict=True)
     return PictureRow(
-        variants[0].name, [_caption(captions, [image for (image,) in strips]) for strips in by_image]
+        variants[0].name, [_caption(captions, [image for image, *_ in strips]) for strips in by_image]
     )
 
 

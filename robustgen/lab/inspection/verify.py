@@ -32,7 +32,7 @@ from robustgen.lab.inspection.verify_contents import Finding as Finding
 from robustgen.lab.inspection.verify_contents import Findings as Findings
 from robustgen.lab.plans import plan_again
 from robustgen.pixels.benchmarks.canonical import PUBLISHED_FILES, recognise
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN_VARIANT, IMAGENET_C, TITLES
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN_VARIANT, CLIPS_C, IMAGENET_C, TITLES
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.sets.dataset.descriptions import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.sets.dataset.manifest import (
@@ -312,7 +312,7 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
     if manifest["kind"] not in TITLES:
         return plan_again(manifest["kind"], content, name)
     variants = tuple(filter(None, map(TITLES[manifest["kind"]].variant_in, manifest["variants"])))
-    if manifest["kind"] == IMAGENET_C.title and {*variants} - {CLEAN_VARIANT}:
+    if manifest["kind"] in (IMAGENET_C.title, CLIPS_C.title) and {*variants} - {CLEAN_VARIANT}:
         # Another run may have added corruptions with more needs, such as tiles of other sizes.
         content["corruptions"] = [
             *dict.fromkeys(variant.name for variant in variants if variant != CLEAN_VARIANT)

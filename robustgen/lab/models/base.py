@@ -297,6 +297,8 @@ class Classifier:
         With 10, the logits are logarithms of the mean softmax over ten crops of the model's input size.
     is_single : bool
         Whether the set has one class, so that a single output is its score and not one of two classes.
+    of_clips : bool
+        Whether the model takes clips (n, T, H, W, 3) in place of images.
     """
 
     model: Model
@@ -304,9 +306,15 @@ class Classifier:
     outputs: tuple[int, ...] | None = None
     crops: Literal[1, 10] = 1
     is_single: bool = False
+    of_clips: bool = False
 
     def __post_init__(self) -> None:
         given, own = self.preprocessing, self.model.preprocessing
+        if self.of_clips and (self.crops > 1 or not isinstance(self.model, FunctionModel)):
+            raise ConfigError(
+                f"{self.model.name}: clips need a function of clips, uint8 (n, T, H, W, 3), which "
+                "robustgen.evaluate takes in Python, and one crop"
+            )
         if self.model.dtype == np.uint8 and own and given.normalisation != own.normalisation:
             raise ConfigError(
                 f"{self.model.name}: gets pixels from 0 to 255: omit --mean, --std, "
@@ -318,8 +326,12 @@ class Classifier:
         """Return the part of the preprocessing that comes before the crops."""
         return self.preprocessing if self.crops == 1 else replace(self.preprocessing, input_size=None)
 
+    def as_inputs(self, pixels: Pixels) -> Pixels:
+        """Return the inputs (n, ...) in images, sequences (n, T, H, W, 3) or clips: frames of sequences."""
+        return pixels if self.of_clips else pixels.reshape(-1, *pixels.shape[-3:])
+
     def __call__(self, images: Pixels) -> NDArray[Any]:
-        """Return logits (n, K) of uint8 images (n, H, W, 3)."""
+        """Return logits (n, K) of uint8 images (n, H, W, 3), or of clips (n, T, H, W, 3)."""
         if self.crops == 1:
             return self._select(self._run(images))
         found = [self._run(crop) for crop in self._crop(images)]
@@ -347,7 +359,8 @@ class Classifier:
     def _run(self, images: Pixels) -> NDArray[Any]:
         """Return all outputs (n, K) of the model for images of its size."""
         layout = self.model.layout(self.preprocessing.layout)
-        self.model.check_size(images.shape[1], images.shape[2], layout)
+        height, width = images.shape[-3:-1]
+        self.model.check_size(height, width, layout)
         outputs = self.model(images, self.preprocessing)
         if outputs.shape[1] == 1 and not self.is_single:
             return self.model.split(outputs, self.preprocessing.outputs)
@@ -373,7 +386,7 @@ class Classifier:
             The model does not accept these images, or its classes are not those of the set.
         """
         prepared = self.view.resize(pixels)
-        first = prepared.reshape(-1, *prepared.shape[-3:])[:1]
+        first = self.as_inputs(prepared[None])[:1]
         classes = int(self._run(first if self.crops == 1 else next(self._crop(first))).shape[-1])
         named, own = self.preprocessing.classes, f"{self.model.name} has {classes} classes"
         if named and len(named) != classes:

@@ -11,7 +11,14 @@ from robustgen import metrics
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics.corruption_errors import balance_mistakes
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
-from robustgen.pixels.benchmarks.registry import BALANCED_ERRORS, MEDMNIST, SUPERCLASS_ACCURACY
+from robustgen.pixels.benchmarks.registry import (
+    BALANCED_ERRORS,
+    BENCHMARK_FAMILY,
+    CLIP_SETS,
+    MEDMNIST,
+    PERFORMANCE,
+    SUPERCLASS_ACCURACY,
+)
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,10 @@ class FamilyScore:
         Published values, by model or human.
     sense : {-1, 1}
         1 if the highest value is the best, -1 if the lowest is.
+    title : str
+        Title of the table of published values, in %.
+    on_demand : bool
+        Whether published values are shown only if a comparison is asked for.
     """
 
     key: str
@@ -35,6 +46,8 @@ class FamilyScore:
     values: tuple[float | None, ...]
     published: Mapping[str, float] = field(default_factory=dict)
     sense: int = -1
+    title: str = ""
+    on_demand: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,13 +97,21 @@ class FamilyMean:
         return fmean(self.errors[index][name] / self.published[name] for name in self.names)
 
 
-def compute_family_means(models: Sequence[ModelScores], edition: str = "") -> list[FamilyMean]:
+def compute_family_means(
+    models: Sequence[ModelScores], edition: str = "", *, of_clips: bool = False
+) -> list[FamilyMean]:
     """Return the means of all other families of which every model has a corruption.
 
-    `edition` is that of the images, which decides the corruptions of a family.
+    Parameters
+    ----------
+    models : sequence of ModelScores
+    edition : str
+        Edition of the images, which decides the corruptions of a family.
+    of_clips : bool
+        Whether to return the means of ImageNet-C's corruptions too, because clips have further scores.
     """
     shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
-    others = [name for name in shared if name not in IMAGENET_C.names]
+    others = [name for name in shared if of_clips or name not in IMAGENET_C.names]
     # Families are loaded only for sets with other corruptions.
     return [*_group_by_family(others, models, edition)] if others else []
 
@@ -118,7 +139,8 @@ def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], editi
                 for model in models
             )
             published = {name: family.means[name] for name in names if name in family.means}
-            scores, notes = _MEASURES[family.measure](names, models, edition)
+            measure = family.measure or PERFORMANCE * (family is BENCHMARK_FAMILY)
+            scores, notes = _MEASURES[measure](names, models, edition)
             yield FamilyMean(
                 family.name,
                 family.title,
@@ -188,7 +210,36 @@ def _score_superclasses(names: Sequence[str], models: Sequence[ModelScores], edi
             "of ImageNet's 1000 classes, and images of the sixteen superclasses"
         ]
     note = "LAION-C: published accuracies are of its own images, which were chosen for the superclasses"
-    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published, 1)], [note]
+    title = "accuracy over 16 superclasses in %, among published ones"
+    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published, 1, title)], [note]
+
+
+def _score_performance(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
+    """Return mPC, and rPC of the models with clean clips."""
+    errors = [{name: model.errors[name] for name in names} for model in models]
+    mpc = tuple(map(metrics.mean_performance_under_corruption, errors))
+    rpc = tuple(
+        None
+        if (clean := model.clean_error) in (None, 1)
+        else metrics.relative_performance_under_corruption(own, clean)
+        for model, own in zip(models, errors, strict=True)
+    )
+    published: Mapping[str, Mapping[str, float]] = {}
+    base = edition.partition("@")[0]
+    # The published values are means over these corruptions.
+    if base in CLIP_SETS and {*names} == {*_names_of_clips()}:
+        published = metrics.published_performance(base)
+    rows = {key: {name: row[key] / 100 for name, row in published.items()} for key in ("mpc", "rpc")}
+    return [
+        FamilyScore(key, head, values, rows[key], 1, f"{head} in %, among published ones", on_demand=True)
+        for key, head, values in (("mpc", "mPC", mpc), ("rpc", "rPC", rpc))
+    ], []
+
+
+def _names_of_clips() -> tuple[str, ...]:
+    from robustgen.pixels.benchmarks.corruptions import FAMILIES
+
+    return FAMILIES["video-c"].names()
 
 
 _MULTI_LABEL: Final = "chestmnist"
@@ -196,5 +247,6 @@ _MEASURES: Final[Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], st
     "": lambda names, models, edition: ([], []),
     BALANCED_ERRORS: _score_balanced_errors,
     SUPERCLASS_ACCURACY: _score_superclasses,
+    PERFORMANCE: _score_performance,
 }
 """The measures that families name."""

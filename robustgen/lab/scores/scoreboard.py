@@ -12,7 +12,7 @@ from robustgen.lab.scores.family_means import FamilyMean, compute_family_means
 from robustgen.lab.scores.intervals import Difference, Interval, Resampling
 from robustgen.lab.scores.measures import Baseline, Measure, PublishedModel, make_measures
 from robustgen.lab.scores.results import ModelScores
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, IMAGENET_C, Benchmark, Kind
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLIP, IMAGENET_C, TITLES, Benchmark, Kind
 from robustgen.settings.scoring import Threshold
 
 
@@ -43,6 +43,8 @@ class Report:
         Folders that are not scored, because their predictions are incomplete.
     inputs : sequence of str
         Lines on what the models were given, if their folders record it.
+    compares : bool
+        Whether to compare with published values.
     """
 
     models: list[ModelScores]
@@ -57,6 +59,7 @@ class Report:
     folders: Sequence[str | Path] = ()
     unfinished: Sequence[str | Path] = ()
     inputs: Sequence[str] = ()
+    compares: bool = False
 
     @property
     def kind(self) -> Kind:
@@ -74,7 +77,7 @@ class Report:
     @property
     def benchmark(self) -> Benchmark:
         """Return the benchmark of the sets."""
-        return BENCHMARKS[self.kind]
+        return TITLES.get(str(self.settings.get("kind")), BENCHMARKS[self.kind])
 
     @cached_property
     def measures(self) -> list[Measure]:
@@ -85,7 +88,8 @@ class Report:
     def families(self) -> list[FamilyMean]:
         """Return the means of other families of corruptions, if all of their severities exist."""
         edition = str(self.settings.get("edition") or "")
-        return compute_family_means(self.models, edition) if self.kind == "c" else []
+        of_clips = self.benchmark.noun == CLIP
+        return compute_family_means(self.models, edition, of_clips=of_clips) if self.kind == "c" else []
 
     @cached_property
     def resampling(self) -> Resampling | None:

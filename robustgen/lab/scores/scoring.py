@@ -36,12 +36,12 @@ from robustgen.lab.scores.measures import (
 from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
 from robustgen.lab.scores.scoreboard import Report
 from robustgen.metrics import COMMON_PERTURBATIONS
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, Benchmark, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIPS_C, IMAGENET_C, Benchmark, Kind, Variant
 from robustgen.pixels.imaging.arrays import Rgb
 
 _NAMED_BASELINES: Final = ("alexnet", "none")
 _IMAGENET_CLASSES: Final = 1000
-# Accuracy on clean images below which labels must be wrong, if there are so many.
+# Accuracy on clean images below which labels may be wrong, if there are so many.
 _MORE_THAN_A_GUESS, _FEWEST_IMAGES = 0.02, 50
 # Editions with the images of AlexNet's numbers, except for the crop.
 _ALEXNET_EDITIONS: Final = ("imagenet", "imagenet-inception")
@@ -127,7 +127,9 @@ def score(
     _say_treatments(names, opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
-    published = choose_published(models, difficulty, notes) if compare_with and is_common else []
+    of_clips = opened[0].settings.get("kind") == CLIPS_C.title
+    compares = compare_with is not None and is_common and not of_clips
+    published = choose_published(models, difficulty, notes) if compares else []
     if published and "only_classes" in opened[0].settings:
         notes.append("published values are of all outputs of the models: none is compared")
         published = []
@@ -146,6 +148,7 @@ def score(
         folders,
         unfinished,
         _describe_inputs(names, opened),
+        compare_with is not None,
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     notes += [note for family in report.families for note in family.notes]
@@ -355,7 +358,7 @@ def _doubt_labels(predictions: Predictions, model: ModelScores, notes: list[str]
     if classes > 1 and (right := 1 - model.clean_error) < 1 / classes + _MORE_THAN_A_GUESS:
         notes.append(
             f"warning: {model.model} is right on {right:.1%} of the clean images, no more than a guess. The "
-            "labels must be wrong: check the order of the classes (predict --classes) and the preprocessing"
+            "labels may be wrong: check the order of the classes (predict --classes) and the preprocessing"
         )
 
 

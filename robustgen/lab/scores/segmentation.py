@@ -133,16 +133,20 @@ class _Counter:
         try:
             return count_pixels(true, labels, self.format.classes, self.format.void)
         except ArgumentError as error:
-            hint = self._hint_at_shift({"truth": true, "results": labels})
+            hint = self._hint_at({"truth": true, "results": labels}) if true.shape == labels.shape else ""
             raise SourceError(f"{path}: {error}{hint}") from error
 
-    def _hint_at_shift(self, maps: Mapping[str, NDArray[Any]]) -> str:
-        """Return how labels fit that are one too high; "" if that is not the fault."""
+    def _hint_at(self, maps: Mapping[str, NDArray[Any]]) -> str:
+        """Return the flags with which unknown labels would fit; "" if there are none."""
         if self.format.one_based != "none":
             return ""
         highest = {side: labels[labels != self.format.void].max(initial=0) for side, labels in maps.items()}
         side = next((side for side, label in highest.items() if label == self.format.classes), "")
-        return f"; if the classes of the {side} begin at 1, give --one-based {side}" if side else ""
+        if side:
+            return f"; if the classes of the {side} begin at 1, give --one-based {side}"
+        label = max(highest.values())
+        way = f"; give --class-count {label + 1} if {label} is a class, or --ignore {label} if it is none"
+        return way if label > self.format.classes else ""
 
 
 @dataclass(frozen=True)

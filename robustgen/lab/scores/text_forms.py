@@ -184,10 +184,10 @@ def list_family_tables(report: Report, summary: bool = False) -> Iterator[Table]
     for family in report.families:
         yield _tabulate_family(report, family, () if summary else family.names)
     for family in report.families:
-        for score in (each for each in family.scores if each.published):
+        for score in (s for s in family.scores if s.published and (report.compares or not s.on_demand)):
             own = {f"> {m.model}": value for m, value in zip(report.models, score.values, strict=True)}
             ranked = sorted((own | dict(score.published)).items(), key=lambda row: -(row[1] or 0))
-            title = f"{family.title}: accuracy over 16 superclasses in %, among published ones"
+            title = f"{family.title}: {score.title}"
             rows = [[name, Cell(value, sense=score.sense)] for name, value in ranked]
             yield Table(title, ["Model", score.head], rows)
 

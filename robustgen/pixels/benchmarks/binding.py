@@ -6,7 +6,7 @@
 Everything that writes, shows, streams or measures a corruption or perturbation binds it here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -17,10 +17,19 @@ from robustgen.errors import ArgumentError
 from robustgen.pixels.benchmarks.corruptions import get_corruption
 from robustgen.pixels.benchmarks.editions import Edition, check_scale, get_edition, scale_by_side
 from robustgen.pixels.benchmarks.parameters import check_parameter, replace_parameters
-from robustgen.pixels.benchmarks.registry import Corruption, Operation, Perturbation, Scale, get_known
+from robustgen.pixels.benchmarks.registry import (
+    Corruption,
+    Operation,
+    Perturbation,
+    Scale,
+    Temporal,
+    get_known,
+)
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import Clip, peek
 from robustgen.pixels.imaging.decode import as_grey
 from robustgen.pixels.imaging.geometry import blacken_gap
+from robustgen.pixels.imaging.rng import repeat_draws
 
 Overrides = Mapping[str, Mapping[Any, Mapping[str, Any]]]
 """A user's own constants: operation to level to parameter to value."""
@@ -107,6 +116,48 @@ class BoundCorruption(Bound):
         if self.edition.leaves_gap and operation.name == "pixelate":
             blacken_gap(corrupted, parameters.fraction)
         return as_grey(corrupted) if self.edition.grey else corrupted
+
+    def apply_to_clip(self, clip: Clip, rng: Any, given: Any = None, temporal: Temporal = "clip") -> Clip:
+        """Return the corrupted `clip`, whose frames are prepared; its own are computed on demand.
+
+        Parameters
+        ----------
+        clip : Clip
+        rng : Generator, RandomState or None
+            None for a corruption that draws nothing.
+        given
+            As in `Corruption.apply`, the same for all frames.
+        temporal : {"clip", "frame"}
+            "frame" draws afresh in every frame; "clip" does so only if the corruption is defined so.
+
+        Raises
+        ------
+        ArgumentError
+            The corruption needs something that fits one image, such as a depth map.
+        """
+        operation = self.operation
+        if operation.needs and operation.needs.fits_image:
+            raise ArgumentError(
+                f"{operation.name} needs {operation.needs.name} of each frame; clips have none"
+            )
+        if operation.takes_clips:
+            changed: Clip = operation.function(clip, self.any_parameters(), rng)
+            return changed
+        return Clip(self._corrupt_frames(clip, rng, given, temporal), clip.rate, names=clip.names)
+
+    def _corrupt_frames(
+        self, frames: Iterable[Rgb], rng: Any, given: Any, temporal: Temporal
+    ) -> Iterator[Rgb]:
+        own = self.operation.over_time
+        if callable(own) and temporal == "clip":
+            first, frames = peek(frames)
+            yield from own(frames, self.parameters_for(first), rng)
+            return
+        repeat = repeat_draws(rng) if (own, temporal) == ("clip", "clip") else None
+        for number, frame in enumerate(frames):
+            if repeat and number:
+                repeat()
+            yield self.apply(frame, rng, {}, given)
 
 
 @dataclass(frozen=True, eq=False)

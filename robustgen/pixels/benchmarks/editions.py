@@ -18,6 +18,7 @@ from PIL import Image
 from robustgen.errors import ArgumentError, ArgumentTypeError, quote
 from robustgen.pixels.benchmarks.registry import (
     CALIBRATED_SCALES,
+    CLIP_SETS,
     MEDMNIST,
     SCALES,
     SMALLEST_SIDE,
@@ -28,6 +29,7 @@ from robustgen.pixels.benchmarks.registry import (
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.geometry import (
+    RESIZING,
     Chain,
     CheckSide,
     Crop,
@@ -40,6 +42,8 @@ from robustgen.pixels.imaging.geometry import (
 from robustgen.pixels.imaging.jpeg import Subsampling
 
 MOST_SIDE = 4096
+# Quality of the published frames of clips.
+_OF_FRAMES: Final = 80
 _KEEP: Final = Keep()
 
 
@@ -227,6 +231,10 @@ def _tiny_imagenet(name: str, size: int) -> Edition:
     )
 
 
+def _clips(name: str, size: int) -> Edition:
+    return replace(_imagenet(name, size, None), data_set=name.partition("@")[0], quality=_OF_FRAMES)
+
+
 def _cifar(name: str) -> Edition:
     whole, words = CheckSide("CIFAR", 32), "as they are, 32 x 32 pixels"
     return Edition(
@@ -248,6 +256,7 @@ _AT_SIZE: Mapping[str, Callable[[str, int], Edition]] = {
     "imagenet-64": _imagenet_64,
     "tiny-imagenet": _tiny_imagenet,
     "folder": partial(_imagenet, scale=None),
+    **dict.fromkeys(CLIP_SETS, _clips),
 }
 _SIZES = {"imagenet": 224, "imagenet-inception": 299, "imagenet-64": 64, "tiny-imagenet": 64}
 _ROWS = (
@@ -274,6 +283,8 @@ _ROWS = (
         grey=True,
     ),
     *map(_medmnist, MEDMNIST),
+    # For clips, whose frames keep their size.
+    *(Edition(name, None, data_set=name, quality=_OF_FRAMES) for name in CLIP_SETS),
 )
 
 EDITIONS: Mapping[str, Edition] = MappingProxyType({edition.name: edition for edition in _ROWS})
@@ -351,5 +362,7 @@ def check_size(image: Rgb, smallest: int = SMALLEST_SIDE) -> Rgb:
     """Return `image` unchanged, if its sides have at least `smallest` pixels, enough for most operations."""
     height, width = image.shape[:2]
     if min(height, width) < smallest:
-        raise ArgumentError(f"image is {width} x {height} pixels; each side needs at least {smallest}")
+        raise ArgumentError(
+            f"image is {width} x {height} pixels; each side needs at least {smallest}; {RESIZING}"
+        )
     return image

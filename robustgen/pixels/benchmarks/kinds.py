@@ -9,7 +9,7 @@ scoring a set needs only the names.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.registry import Operation
 
 Kind = Literal["c", "p"]
+Content = Literal["c", "p", "clip"]
+CLIP: Final = "clip"
 CLEAN: Final = "clean"
 
 
@@ -114,6 +116,11 @@ class Benchmark:
 
         known: Mapping[Kind, Mapping[str, Operation]] = {"c": ALL_CORRUPTIONS, "p": PERTURBATIONS}
         return known[self.kind]
+
+    @property
+    def content(self) -> "Content":
+        """Return the key of its encoders in the table of formats: its letter, or "clip"."""
+        return "clip" if self.noun == CLIP else self.kind
 
     @property
     def array_axes(self) -> int:
@@ -242,8 +249,13 @@ IMAGENET_P: Final = Benchmark(
 )
 """Hendrycks & Dietterich 2019: section 4.2, Table 3, appendix E."""
 
+CLIPS_C: Final = replace(IMAGENET_C, title="ImageNet-C for clips", noun=CLIP, array_shape="(N, T, H, W, 3)")
+"""ImageNet-C whose items are clips: the same corruptions, severities and folders."""
+
 BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C, "p": IMAGENET_P})
-TITLES: Final[Mapping[str, Benchmark]] = MappingProxyType({b.title: b for b in BENCHMARKS.values()})
+TITLES: Final[Mapping[str, Benchmark]] = MappingProxyType(
+    {b.title: b for b in (*BENCHMARKS.values(), CLIPS_C)}
+)
 """Names of the kinds of set in `dataset.json`, and the benchmark of each."""
 
 

@@ -30,13 +30,15 @@ MEDMNIST = (
     *("pathmnist", "bloodmnist", "dermamnist", "retinamnist", "tissuemnist", "octmnist", "breastmnist"),
     *("chestmnist", "pneumoniamnist", "organamnist", "organcmnist", "organsmnist"),
 )
-DATA_SETS = ("mnist", *MEDMNIST)
+CLIP_SETS = ("kinetics", "ssv2")
+DATA_SETS = ("mnist", *MEDMNIST, *CLIP_SETS)
 CATEGORIES = ("noise", "blur", "weather", "digital")
 SEVERITIES = (1, 2, 3, 4, 5)
 # Minimal side of the image, in pixels, for most operations.
 SMALLEST_SIDE = 32
 
 Stage = Literal["raw", "resized", "cropped"]
+Temporal = Literal["clip", "frame"]
 Function = TypeVar("Function", bound=Callable[..., Any])
 AnyOperation = TypeVar("AnyOperation", bound="Operation")
 Scale = int | str
@@ -175,6 +177,11 @@ class Corruption(Operation):
     prepared : callable or None
         ``prepared(parameters)`` returns the `Preparation` of the published images, if each corruption has
         its own.
+    over_time : {"clip", "frame"} or callable
+        Whether all frames of a clip repeat the draws of the first, or each frame draws its own; or
+        ``over_time(frames, parameters, rng)`` yields the corrupted frames.
+    takes_clips : bool
+        Whether its function takes and returns a `Clip`, not an image.
     """
 
     family: str
@@ -187,6 +194,8 @@ class Corruption(Operation):
     needs: "Ingredient | None" = None
     requires: Callable[[Any, int | None], object] | None = None
     prepared: "Callable[[Any], Preparation] | None" = None
+    over_time: "Temporal | Callable[..., Iterator[Any]]" = "clip"
+    takes_clips: bool = False
 
     noun = "corruption"
     level_name = "severity"
@@ -224,8 +233,10 @@ class Corruption(Operation):
         ------
         ArgumentError
             A plug-in did not return an image of the same shape, or ended the program; or `given` is missing,
-            or does not fit the image.
+            or does not fit the image; or the corruption takes clips.
         """
+        if self.takes_clips:
+            raise ArgumentError(f"{self.name} needs the frames of a clip: use robustgen.corrupt_clip")
         if self.function.__module__.split(".")[0] == "robustgen":
             return self.function(image, parameters, rng, *self._list_more(image, shared, given))
         seen = np.asarray(image).view()
@@ -285,6 +296,7 @@ class Corruption(Operation):
 
 
 BALANCED_ERRORS, SUPERCLASS_ACCURACY = "balanced errors", "superclass accuracy"
+PERFORMANCE = "performance under corruption"
 
 
 @dataclass(frozen=True)
@@ -319,8 +331,8 @@ class Family:
     level_mark : str
         Separator of corruption and severity in the folders of the published set, if they differ from ours.
     measure : str
-        Further measure of its paper that `score` prints: `SUPERCLASS_ACCURACY` or, for MedMNIST-C alone,
-        `BALANCED_ERRORS`; empty for none.
+        Further measure of its paper that `score` prints: `SUPERCLASS_ACCURACY`, `PERFORMANCE` or, for
+        MedMNIST-C alone, `BALANCED_ERRORS`; empty for none.
     """
 
     name: str
@@ -442,6 +454,8 @@ def corruption(
     needs: "Ingredient | None" = None,
     requires: Callable[[Any, int | None], object] | None = None,
     prepared: "Callable[[Any], Preparation] | None" = None,
+    over_time: "Temporal | Callable[..., Iterator[Any]] | None" = None,
+    takes_clips: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -475,6 +489,11 @@ def corruption(
         ``requires(parameters, side)``, called before a run; raises if something is missing.
     prepared : callable, optional
         ``prepared(parameters)`` returns the `Preparation` of the published images.
+    over_time : {"clip", "frame"} or callable, optional
+        As in `Corruption`. Default: "frame" for noise, because each frame of a sensor has its own, otherwise
+        "clip".
+    takes_clips : bool
+        Whether the function takes and returns a `Clip`.
 
     Raises
     ------
@@ -496,7 +515,8 @@ def corruption(
         of_operation = family.full_name(name), category, common, random, function, rows, shares
         of_family = family.name, breaks or {}, displaces, family.severities, family.linear
         of_images = smallest_side, grey, needs, requires, prepared
-        family.add(Corruption(*of_operation, *of_family, *of_images))
+        of_clips = over_time or ("frame" if category == "noise" else "clip"), takes_clips
+        family.add(Corruption(*of_operation, *of_family, *of_images, *of_clips))
         return function
 
     return register

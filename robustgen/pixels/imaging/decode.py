@@ -222,7 +222,8 @@ def collect_complaints() -> Iterator[list[Complaint]]:
         _complaints.reset(token)
 
 
-def _complain(name: str, messages: Iterable[str]) -> None:
+def complain(name: str, messages: Iterable[str]) -> None:
+    """Count the distinct `messages` about a file that could be read, or warn of them where nobody counts."""
     if distinct := [*dict.fromkeys(messages)]:
         text = distinct[0] + (f"; and {len(distinct) - 1} more" if distinct[1:] else "")
         found = _complaints.get()
@@ -340,7 +341,7 @@ def _load(image: Image.Image, name: str) -> tuple[Image.Image, FileTags]:
         if getattr(error, "errno", None):
             raise
         raise ValueError(_name_damage(str(image.format), error, messages)) from error
-    _complain(name, messages)
+    complain(name, messages)
     return stored, tags
 
 
@@ -414,7 +415,7 @@ def _identify(stream: BinaryIO, name: str = "") -> Image.Image:
                 raise
             raise ValueError(_explain_refusal(stream)) from error
     if name:
-        _complain(name, (str(each.message).strip() for each in caught))
+        complain(name, (str(each.message).strip() for each in caught))
     return image
 
 

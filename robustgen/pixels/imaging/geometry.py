@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from robustgen.pixels.imaging.warps import sample_affine, warp_perspective
 # Resizing an extremely long image by its shorter side would need gigabytes.
 MOST_PIXELS = 100_000_000
 _MOST_ENLARGED = 1 << 24
+# End of messages about the size of an image.
+RESIZING: Final = "the editions imagenet-64 and imagenet resize images"
 # Modes with transparency, which Pillow resizes after multiplying the colours by it.
 _WEIGHTED = {"RGBA": "RGBa", "LA": "La"}
 
@@ -320,7 +322,7 @@ class CheckSide(PreparationStep):
         width, height = _find_size(image)
         if (width, height) != (self.side, self.side):
             sides = f"{self.side} x {self.side} pixels, not {width} x {height}"
-            raise ImageError(f"{self.title} images are {sides}")
+            raise ImageError(f"{self.title} images are {sides}; {RESIZING}")
         return image
 
 

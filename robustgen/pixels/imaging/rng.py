@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,15 @@ def python_draws(rng: Rng) -> Iterator[random.Random]:
     yield draws
     *words, index = draws.getstate()[1]
     rng.set_state(("MT19937", np.array(words, np.uint32), index, 0, 0.0))
+
+
+def repeat_draws(rng: Rng | None) -> Callable[[], None]:
+    """Return a function that sets `rng` back to its present state; None draws nothing."""
+    if isinstance(rng, np.random.RandomState):
+        return partial(rng.set_state, rng.get_state())
+    if rng is None:
+        return lambda: None
+    return partial(setattr, rng.bit_generator, "state", rng.bit_generator.state)
 
 
 def uniform(rng: Rng, low: float, high: float, shape: tuple[int, ...]) -> Doubles:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustgen.errors import MissingDependencyError
+from robustgen.files.storage.host import check_address_space
 
 # --- OpenCV: imported on first use, with one thread, and with advice if it cannot be loaded --------
 
@@ -35,6 +36,7 @@ else:
 
 @cache
 def _import_opencv() -> Any:
+    check_address_space()
     try:
         import cv2 as module
     except ModuleNotFoundError as error:

@@ -10,7 +10,9 @@ import io
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from hashlib import sha256
 from itertools import count
@@ -30,7 +32,8 @@ from robustgen.errors import (
     WriteError,
 )
 from robustgen.files.storage.host import read_regular
-from robustgen.pixels.imaging.decode import reason_of
+from robustgen.pixels.imaging.clips import USUAL_RATE, Clip, peek
+from robustgen.pixels.imaging.decode import complain, reason_of
 from robustgen.pixels.imaging.third_party import cv2
 
 Frames = NDArray[np.uint8]
@@ -51,6 +54,8 @@ LARGE = 1 << 21
 # x264 needs 13 bytes per pixel of each reference frame, 4 of each look-ahead frame, and some 50 for B-frames:
 # 3.7 GB for 4000 x 3000 with veryslow. Without look-ahead, files would be three times as large.
 BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
+# Demuxers of playlists would open other files.
+CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
 _LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
 # Pixel formats without chroma subsampling, eight bits per channel.
@@ -115,10 +120,12 @@ def encode(frames: Iterable[Frames], encoding: Encoding) -> bytes:
     MissingDependencyError
         If PyAV was built without x264.
     """
-    av = _import_av()
+    av = import_av()
     from av.codec.codec import UnknownCodecError
 
-    (height, width, _), frames = _peek(frames)
+    first, frames = peek(frames)
+    height, width, _ = first.shape
+    del first
     _check_sides(height, width, encoding.pixel_format)
     with _make_room(height * width) as file:
         try:
@@ -164,14 +171,84 @@ def read_sequence(path: str | PathLike[str]) -> Frames:
 
 
 def read_frames(data: bytes, name: str = "video") -> Frames:
-    """Return the frames, uint8 (T, H, W, 3) RGB, of an MP4 file given as its bytes.
+    """Return the frames, uint8 (T, H, W, 3) RGB, of a video file given as its bytes.
 
     Raises
     ------
     ImageError
-        If the data are damaged or not an MP4 file; the message contains `name`.
+        If the data are damaged or not a video; the message contains `name`.
     """
     return _stack(_decode_rgb(data, name), name)
+
+
+MOST_FRAMES = 100_000
+"""Frames of the longest clip."""
+
+MOST_PIXELS = 1 << 26
+"""Pixels of the largest frame of a clip."""
+
+
+@dataclass(frozen=True)
+class VideoFrames:
+    """The frames of a video file, uint8 (H, W, 3) RGB, upright; decoded each time anew."""
+
+    data: bytes
+    name: str
+
+    def __iter__(self) -> Iterator[Frames]:
+        converter, shape = open_converter(), None
+        for picture in read_pictures(self.data, self.name):
+            pixels = read_pixels(picture, converter)
+            turned = np.ascontiguousarray(np.rot90(pixels, _count_turns(picture)))
+            if turned.shape != (shape := shape or turned.shape):
+                raise ImageError(f"{self.name}: frames differ in size")
+            yield turned
+
+
+def _count_turns(picture: Any) -> int:
+    """Return by how many quarters of a turn, counterclockwise, a player rotates a picture."""
+    return round(int(picture.rotation) / 90) % 4
+
+
+def open_clip(data: bytes, name: str) -> Clip:
+    """Return the clip in a video file given as its bytes, with its frame rate and without sound.
+
+    All frames are kept. If their distances vary, the rate is the average, which is a complaint.
+
+    Raises
+    ------
+    ImageError
+        The file is no video, has more than `MOST_FRAMES` frames, or frames of more than `MOST_PIXELS` pixels.
+    """
+    width, height, rate, times = read_header(data, name)
+    if len(times) > MOST_FRAMES:
+        raise ImageError(f"{name}: has {len(times)} frames, more than {MOST_FRAMES}; cut it into clips")
+    if width * height > MOST_PIXELS:
+        raise ImageError(f"{name}: frames of {width} x {height} pixels have more than {MOST_PIXELS}")
+    steps = np.diff(np.sort(np.array(times, float)))
+    # Times in Matroska are whole milliseconds.
+    if len(steps) and steps.max() - steps.min() > 0.0021 + 0.1 / rate:
+        complain(name, [f"the frame rate varies: all frames are kept, at {float(rate):.2f} a second"])
+    first = next(read_pictures(data, name), None)
+    if first is None:
+        raise ImageError(f"{name}: contains no frames")
+    # The encoder's file of a turned clip would have other frames.
+    return Clip(VideoFrames(data, name), rate, b"" if _count_turns(first) else data)
+
+
+def read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]]:
+    """Return width, height, frames per second, and the times of all frames in seconds."""
+    with _open_video(data, name) as (container, stream):
+        rate = stream.average_rate or stream.guessed_rate or USUAL_RATE
+        packets = (packet for packet in container.demux(stream) if packet.size)
+        times = [float((packet.pts or 0) * packet.time_base) for packet in packets]
+        return stream.width, stream.height, Fraction(rate), times
+
+
+def read_clip_size(data: bytes, name: str) -> tuple[int, int]:
+    """Return width and height of the frames of a video file, from its header."""
+    with _open_video(data, name) as (_, stream):
+        return stream.width, stream.height
 
 
 def frames_digest(frames: NDArray[Any]) -> str:
@@ -189,8 +266,13 @@ def digest_video(data: bytes, count: int) -> str:
     ImageError
         If the file decodes to another number of frames.
     """
+    return digest_frames(_decode_rgb(data, "video"), count)
+
+
+def digest_frames(frames: Iterable[Frames], count: int) -> str:
+    """Return the `frames_digest` of `count` frames; raise an ImageError if there are more or fewer."""
     digest, kept = sha256(), 0
-    for pixels in _decode_rgb(data, "video"):
+    for pixels in frames:
         if not kept:
             digest.update(f"{pixels.dtype.str} {(count, *pixels.shape)}".encode())
         digest.update(np.ascontiguousarray(pixels).data)
@@ -206,7 +288,8 @@ def check_kept(kept: int, count: int) -> None:
 
 
 @cache
-def _import_av() -> Any:
+def import_av() -> Any:
+    """Return the package PyAV; raise a MissingDependencyError without it."""
     try:
         import av
     except ImportError as error:
@@ -219,7 +302,7 @@ def _import_av() -> Any:
 @cache
 def build() -> str:
     """Return the versions that determine the bytes of a video, as x264 writes them into each file."""
-    av = _import_av()
+    av = import_av()
 
     video = encode(np.zeros((1, 16, 16, 3), np.uint8), Encoding(preset="ultrafast"))
     x264 = re.search(rb"x264 - ([\w ]+) - ", video)
@@ -229,23 +312,23 @@ def build() -> str:
 @cache
 def _conversion() -> dict[str, Any]:
     """Return PyAV's settings for pixel conversion: flags, and one thread."""
-    av = _import_av()
+    av = import_av()
 
     threads = {"threads": 1} if int(av.__version__.split(".")[0]) >= _CONVERTS_ON_THREADS else {}
     # Same as FFmpeg's command line; PyAV's default rounds the colours of yuv420p differently.
     return {"interpolation": "BICUBIC", **threads}
 
 
-def _peek(frames: Iterable[Frames]) -> tuple[tuple[int, ...], Iterator[Frames]]:
-    """Return the shape of the first frame, and an iterator over all frames that keeps none."""
-    ahead = iter(frames)
-    first = [next(ahead)]
+def open_converter() -> Any:
+    """Return what converts pictures of one size between pixel formats (av.VideoReformatter)."""
+    from av.video.reformatter import VideoReformatter
 
-    def go_on() -> Iterator[Frames]:
-        yield first.pop()
-        yield from ahead
+    return VideoReformatter()
 
-    return first[0].shape, go_on()
+
+def convert_picture(converter: Any, picture: Any, form: str) -> Any:
+    """Return a picture (av.VideoFrame) in the pixel format `form`, the same on every run."""
+    return converter.reformat(picture, format=form, **_conversion())
 
 
 def _make_room(pixels: int) -> IO[bytes]:
@@ -261,9 +344,7 @@ def _check_sides(height: int, width: int, pixel_format: str) -> None:
 
 
 def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], encoding: Encoding) -> None:
-    av = _import_av()
-    from av.video.reformatter import VideoReformatter
-
+    av = import_av()
     # Bit-exact: the container does not contain the version of the library.
     with av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         codec = CODECS[encoding.pixel_format]
@@ -274,13 +355,13 @@ def _write(file: IO[bytes], height: int, width: int, frames: Iterator[Frames], e
         # Older PyAV sets a bit rate, which would replace x264's default rate factor.
         stream.bit_rate = 0
         # Shared by all frames, as setting it up dominates the conversion of small frames.
-        converter = VideoReformatter()
+        converter = open_converter()
         numbers = count()
         # Unlike `enumerate`, this releases large frames once they are copied or converted.
         for frame in frames:
             picture = av.VideoFrame.from_ndarray(frame, format="rgb24")
             del frame
-            picture = converter.reformat(picture, format=encoding.pixel_format, **_conversion())
+            picture = convert_picture(converter, picture, encoding.pixel_format)
             picture.pts = next(numbers)
             container.mux(stream.encode(picture))
             del picture
@@ -306,10 +387,14 @@ def bound_memory(encoding: Encoding, pixels: int) -> dict[str, int]:
 def _options(encoding: Encoding, pixels: int) -> dict[str, str]:
     named = {"preset": encoding.preset, "tune": encoding.tune, "crf": encoding.crf}
     options = {name: str(value) for name, value in named.items() if value is not None}
-    # x264 does not check forced instruction sets, so AVX2 is set only if the processor has it.
-    processor = ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
     bounds = "".join(f":{name}={value}" for name, value in bound_memory(encoding, pixels).items())
-    return options | {"x264-params": "threads=1" + processor + bounds}
+    return options | {"x264-params": "threads=1" + force_instructions() + bounds}
+
+
+def force_instructions() -> str:
+    """Return the setting of x264 that leaves AVX-512 unused."""
+    # x264 does not check forced instruction sets, so AVX2 is set only if the processor has it.
+    return ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -319,45 +404,50 @@ def _read_bytes(path: Path) -> bytes:
         raise ImageError(f"{path}: {error.strerror}") from error
 
 
-def _decode(data: bytes, name: str) -> Iterator[Any]:
-    """Yield the frames (av.VideoFrame) of an MP4 file; raise an ImageError at damage."""
-    av = _import_av()
+@contextmanager
+def _open_video(data: bytes, name: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the container and the first video of a file; raise an ImageError at damage."""
+    av = import_av()
     # Later releases of PyAV read damaged metadata without being told.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
     try:
-        with av.open(io.BytesIO(data), format="mp4", **lenient) as container:
+        with av.open(io.BytesIO(data), options={"format_whitelist": CONTAINERS}, **lenient) as container:
             if not container.streams.video:
                 raise ImageError(f"{name}: contains no video")
             stream = container.streams.video[0]
             if stream.codec_context is None:
-                raise ImageError(f"{name}: not a complete MP4 video (unknown codec)")
-            # By default, the decoder conceals damage by inventing pixels.
-            stream.codec_context.options = {"err_detect": "explode"}
-            stream.codec_context.thread_count = 1
-            count = 0
-            for frame in container.decode(stream):
-                count += 1
-                yield frame
-            if count < stream.frames:
-                raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
+                raise ImageError(f"{name}: not a complete video (unknown codec)")
+            yield container, stream
     except av.FFmpegError as error:
-        raise ImageError(f"{name}: not a complete MP4 video ({error.strerror})") from error
+        raise ImageError(f"{name}: not a complete video ({error.strerror})") from error
+
+
+def read_pictures(data: bytes, name: str) -> Iterator[Any]:
+    """Yield the frames (av.VideoFrame) of the first video of a file; raise an ImageError at damage."""
+    with _open_video(data, name) as (container, stream):
+        # By default, the decoder conceals damage by inventing pixels.
+        stream.codec_context.options = {"err_detect": "explode"}
+        stream.codec_context.thread_count = 1
+        count = 0
+        for frame in container.decode(stream):
+            count += 1
+            yield frame
+        if count < stream.frames:
+            raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
 
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:
-    """Yield the frames, uint8 (H, W, 3) RGB, like `_decode`."""
-    from av.video.reformatter import VideoReformatter
-
-    converter = VideoReformatter()
-    for frame in _decode(data, name):
-        yield _read_pixels(frame, converter)
+    """Yield the frames, uint8 (H, W, 3) RGB, like `read_pictures`."""
+    converter = open_converter()
+    for frame in read_pictures(data, name):
+        yield read_pixels(frame, converter)
 
 
-def _read_pixels(frame: Any, converter: Any) -> Frames:
+def read_pixels(frame: Any, converter: Any) -> Frames:
     """Return the pixels, uint8 (H, W, 3) RGB, of a frame (av.VideoFrame)."""
     # Without chroma subsampling, reading planes gives the same values in half the time.
     planar = frame.format.name in _WHOLE_COLOURS
-    converted = converter.reformat(frame, format="gbrp" if planar else "rgb24", **_conversion())
+    converted = convert_picture(converter, frame, "gbrp" if planar else "rgb24")
     pixels: Frames = _merge_planes(converted) if planar else converted.to_ndarray()
     return pixels
 

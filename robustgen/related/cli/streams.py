@@ -3,16 +3,20 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from robustgen.cli.app import Command, echo, echo_failures, group
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_size
 from robustgen.errors import ArgumentError, ConfigError
-from robustgen.related.streams.settings import AccuracyMeasuring, CccPlaying, Drawing
+from robustgen.related.streams.settings import AccuracyMeasuring, CccPlaying, Drawing, Streaming
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import spell
 from robustgen.settings.models import Runtime
+
+if TYPE_CHECKING:
+    from robustgen.sets.sources.base import Source
 
 _CORRELATED = frozenset({"law", "concentration", "slots"})
 _CHAIN = frozenset(
@@ -31,13 +35,14 @@ _OF_SETS = (
     "c",
     hide=(*_OF_SETS, "levels", "jobs"),
     says={
+        "corruptions": "as for make-c, and clean for clean images; default common",
         "severities": "1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5; default 5, of "
         "gradual settings and imglist 1-5",
     },
-    config=Config,
+    config=Streaming,
     drawing=Drawing,
 )
-def stream(config: Config, drawing: Drawing) -> None:
+def stream(config: Streaming, drawing: Drawing) -> None:
     """Draw a stream for test-time adaptation.
 
     Each line names an image by its key, its corruption, severity and label. robustgen.torch.StreamDataset
@@ -66,6 +71,7 @@ def stream(config: Config, drawing: Drawing) -> None:
     source = open_chosen_source(config)
     check_classes(source, config)
     keys = select_keys(source, config)
+    _tell_of_others(source)
     labels = [source.label(key) for key in keys]
     rng, count = np.random.default_rng(config.seed), 0
     if setting == "csid":
@@ -92,6 +98,15 @@ def stream(config: Config, drawing: Drawing) -> None:
     echo(f"{format_count(count, 'image')} in {format_path(output.absolute())}")
 
 
+def _tell_of_others(source: "Source") -> None:
+    """Print what the source has beside the images of the stream."""
+    for remark in source.remarks():
+        echo(remark, err=True)
+    if refused := source.refused():
+        echo(f"{format_count(len(refused), 'image')} left out:", err=True)
+        echo_failures(refused)
+
+
 @stream.command(cls=Command)
 @takes(hide=("output",), choices=Choices, playing=CccPlaying)
 def ccc(choices: Choices, playing: CccPlaying) -> None:
@@ -114,6 +129,7 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     table = load_table(playing.accuracy_table)
     source = open_chosen_source(choices)
     keys = select_keys(source, choices)
+    _tell_of_others(source)
     seed = choices.seed if "seed" in choices.origins else _SEED
     run = CccRun(table, len(keys), playing.baseline, playing.speed, seed, playing.length)
     try:

@@ -138,6 +138,8 @@ def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterRes
     """
     started = time.monotonic()
     source = ImageFolder(options.candidates)
+    for remark in source.remarks():
+        progress.print_note(remark)
     ensemble = open_ensemble(options, runtime, source.classes if rule.ten else (), ten=rule.ten)
     words = reviewing.read_words([Path(each) for each in (*options.classes, options.names) if each])
     keys = rule.select_keys(options.candidates, source.keys(), ensemble, options.only is not None)

@@ -18,6 +18,7 @@ here: each image once, in the order of the source, with a corruption and a sever
 independently.
 """
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,8 +29,8 @@ from typing import Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from robustgen.errors import ArgumentError
-from robustgen.pixels.benchmarks.kinds import IMAGENET_C
+from robustgen.errors import ArgumentError, ConfigError
+from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.imaging.rng import dirichlet
 from robustgen.related.streams.rows import StreamRow
 from robustgen.related.streams.settings import SETTINGS, Drawing, Law, Setting
@@ -56,7 +57,7 @@ class StreamChoices:
     setting : str
         One of `SETTINGS`.
     corruptions : tuple of str
-        Corruptions, in order.
+        Corruptions, in order; "clean" for the clean images, whose severity is 0.
     severities : tuple of float
         For gradual settings the severities to go up and down through, ascending; otherwise exactly one.
     drawing : Drawing
@@ -368,6 +369,9 @@ def _stretches(choices: StreamChoices, rng: np.random.Generator) -> Iterator[Dom
     """Yield the corruption and severity of each stretch."""
     count, drawing = len(choices.corruptions), choices.drawing
     for index, number in enumerate(rng.permutation(count) if drawing.shuffle else range(count)):
+        if choices.corruptions[number] == CLEAN:
+            yield CLEAN, 0
+            continue
         descent = choices.severities[::-1]
         climb = () if index == 0 and drawing.abrupt else choices.severities[:-1]
         yield from ((choices.corruptions[number], severity) for severity in (*climb, *descent))
@@ -403,20 +407,31 @@ def draw_csid(
     images: int, corruptions: Sequence[str], severities: Sequence[float], rng: np.random.Generator
 ) -> Iterator[StreamStep]:
     """Draw a corruption and a severity for each of `count` images."""
-    chosen = rng.integers(0, len(corruptions) * len(severities), images)
-    for image, number in enumerate(chosen.tolist()):
-        corruption, severity = divmod(number, len(severities))
-        yield StreamStep(image, corruptions[corruption], severities[severity], 1, 0, False)
+    domains = [(name, level) for name in corruptions for level in ((0,) if name == CLEAN else severities)]
+    for image, number in enumerate(rng.integers(0, len(domains), images).tolist()):
+        corruption, severity = domains[number]
+        yield StreamStep(image, corruption, severity, 1, 0, False)
 
 
 def format_imglist_row(row: StreamRow, files: Files = "jpeg") -> str:
     """Return the line of an image: its path in the set that make-c writes, and its label.
 
     The key of `row` is that of `Items.tree_path`.
+
+    Raises
+    ------
+    ConfigError
+        The path contains a space or a line break, where readers of such lists would end it.
     """
     path = PurePosixPath(row.key)
     if files == "png":
         path = path.with_suffix(".png")
     elif files == "jpeg" and path.suffix not in _JPEG_SUFFIXES:
         path = path.with_suffix(".JPEG")
-    return f"{row.corruption}/{row.severity:g}/{path} {row.label}"
+    if re.search(r"\s", str(path)):
+        raise ConfigError(
+            f"{str(path)!r}: a list for OpenOOD cannot contain spaces and line breaks in names; rename the "
+            "file or its folder, or use --format jsonl"
+        )
+    folder = CLEAN if row.corruption == CLEAN else f"{row.corruption}/{row.severity:g}"
+    return f"{folder}/{path} {row.label}"

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from robustgen.display.progress import Meter
+from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ArgumentError, MissingDependencyError, SourceError, explain_failure
 from robustgen.files.ledger import Ledger, Record, find_differences, refuse_differences
 from robustgen.files.set_files import START_OVER, STATE, AnotherSetError
@@ -37,7 +37,7 @@ from robustgen.sets.dataset.selection import open_chosen_source, select_keys
 from robustgen.sets.executors import count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.sources.base import Items
-from robustgen.sets.sources.classes import number_images
+from robustgen.sets.sources.classes import find_unlabelled, number_images
 from robustgen.settings.config import Config
 from robustgen.settings.models import Runtime
 
@@ -129,6 +129,10 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     source = open_chosen_source(config)
     preprocessing = fit_class_names(preprocessing, opened, source.classes)
     keys = select_keys(source, config)
+    for remark in source.remarks():
+        print_note(remark)
+    unlabelled = find_unlabelled(source, keys)
+    keys = tuple(key for key in keys if key not in unlabelled)
     labels = number_images(source, keys, preprocessing.classes)
     made_of = {
         "model": opened.settings(),
@@ -146,7 +150,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
         run = _MeasuringRun(source, labels, classifier, config.seed, options.batch_size, workers)
         run.try_out(len(preprocessing.classes) if preprocessing.classes else source.class_count)
         made = _measure_missing(table, run, len(keys))
-    return MeasureResult(made, len(table.cells) - made, len(keys), run.failures)
+    return MeasureResult(made, len(table.cells) - made, len(keys), run.failures | unlabelled)
 
 
 def _measure_missing(table: "_Table", run: "_MeasuringRun", images: int) -> int:

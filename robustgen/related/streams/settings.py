@@ -3,10 +3,12 @@
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BeforeValidator, Field, StrictBool
+from pydantic import BeforeValidator, Field, StrictBool, ValidatorFunctionWrapHandler, field_validator
 
 from robustgen.errors import ArgumentError, quote
-from robustgen.settings.fields import Count, Flag, Group, Options, Probability, split_list
+from robustgen.pixels.benchmarks.kinds import CLEAN
+from robustgen.settings.config import Config
+from robustgen.settings.fields import Count, Flag, Group, Options, Probability, once, split_list
 from robustgen.settings.models import ModelInput
 
 STREAM, MODEL, OUTPUT, RUNNING = Group.STREAM, Group.MODEL, Group.OUTPUT, Group.RUNNING
@@ -29,6 +31,21 @@ MOST_SLOTS: Final = 10_000
 MOST_VISITS: Final = 1000
 
 Imbalance = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
+
+
+class Streaming(Config):
+    """Choices of the images and corruptions of a stream, of which one may be `clean`."""
+
+    @field_validator("corruptions", mode="wrap")
+    @classmethod
+    def _keep_clean(cls, value: Any, check: ValidatorFunctionWrapHandler) -> tuple[str, ...]:
+        """Check all names but that of the clean images, which have no severity."""
+        names = split_list(value)
+        if not isinstance(names, (list, tuple)) or CLEAN not in names:
+            return tuple(check(value))
+        place = names.index(CLEAN)
+        before, after = (tuple(check(part)) if part else () for part in (names[:place], names[place + 1 :]))
+        return once((*before, CLEAN, *after))
 
 
 class Drawing(Options):

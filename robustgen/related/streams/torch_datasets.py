@@ -49,7 +49,7 @@ class DomainPlayer:
     ) -> None:
         self._base, self._keys, self._corrupter = base, keys, corrupter
         # For millions of rows: a few numbers each, which processes share.
-        self._places, self._numbers, self._labels = array("q"), array("q"), array("q")
+        self._places, self._numbers = array("q"), array("q")
         self._visits, self._resets = array("q"), array("b")
         self.variants = self._read(rows, name)
 
@@ -72,7 +72,6 @@ class DomainPlayer:
                     raise ArgumentError(f"{name}, line {number}: {error}") from error
             self._places.append(places[row.key])
             self._numbers.append(variants[what][0])
-            self._labels.append(row.label)
             self._visits.append(row.visit)
             self._resets.append(row.reset)
         return tuple(variant for _, variant in variants.values())
@@ -92,11 +91,11 @@ class DomainPlayer:
     def __len__(self) -> int:
         return len(self._places)
 
-    def play(self, index: int) -> tuple[Any, int]:
-        """Return the corrupted image with its label."""
+    def play(self, index: int) -> tuple[Any, Any]:
+        """Return the corrupted image with the target of its source."""
         source = self._places[index]
-        image, _ = split_pair(self._base[source], source)
-        return self._corrupter.make(self.variant(index), self._keys(source), image), self._labels[index]
+        image, target = split_pair(self._base[source], source)
+        return self._corrupter.make(self.variant(index), self._keys(source), image), target
 
 
 class CccPlayer:
@@ -143,16 +142,17 @@ class CccPlayer:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def play(self, index: int) -> tuple[Any, int]:
-        """Return the corrupted image with its label."""
+    def play(self, index: int) -> tuple[Any, Any]:
+        """Return the corrupted image with the target of its source."""
         row, source = self._rows[index], self._find(index)
-        picture = as_picture(split_pair(self._base[source], source)[0])
+        image, target = split_pair(self._base[source], source)
+        picture = as_picture(image)
         step = row.step(source)
         if draw_geometry(step, *picture.size)[0] != row.geometry:
             size = f"{picture.width} x {picture.height}"
             raise ImageError(f"{size} pixels is not the size that the stream was drawn for", row.key)
         made = make_picture(step, picture, self._jpeg)
-        return (self._transform(made) if self._transform else made), row.label
+        return (self._transform(made) if self._transform else made), target
 
 
 def _list_places(base: MapStyle, keys: Keys) -> dict[str, int]:
@@ -167,7 +167,7 @@ Player = DomainPlayer | CccPlayer
 
 
 class CccDataset:
-    """A map-style data set of the images of one run of CCC, in its order: ``(image, label)``.
+    """A map-style data set of the images of one run of CCC, in its order: ``(image, target)`` as in the base.
 
     Use a DataLoader that does not shuffle; the number of workers does not matter. For one base and one
     run, each item always has the same pixels.
@@ -175,7 +175,7 @@ class CccDataset:
     Parameters
     ----------
     base : map-style dataset
-        Data set of ``(image, label)`` with Pillow images or arrays uint8 (H, W, 3), at their full size.
+        Data set of ``(image, target)`` with Pillow images or arrays uint8 (H, W, 3), at their full size.
         Images are flipped, cropped and resized to 224 x 224 pixels here.
     table : mapping of (str, str) to ndarray of shape (21, 21)
         Accuracies of each pair of corruptions; `robustgen.related.streams.accuracy_files.load_table`
@@ -225,9 +225,9 @@ class CccDataset:
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         step = self.run[operator.index(index)]
-        image, label = split_pair(self.base[step.image], step.image)
+        image, target = split_pair(self.base[step.image], step.image)
         made = make_picture(step, as_picture(image), self.jpeg)
-        return (self.transform(made) if self.transform else made), label
+        return (self.transform(made) if self.transform else made), target
 
 
 def as_picture(image: Any) -> Image.Image:
@@ -244,9 +244,9 @@ def make_picture(step: CccStep, picture: Image.Image, jpeg: int | None) -> Image
 
 
 class StreamDataset:
-    """A map-style data set of the images of a stream, in its order: ``(image, label)``.
+    """A map-style data set of the images of a stream, in its order: ``(image, target)``.
 
-    The label is that of the stream. Use a DataLoader that does not shuffle; the number of workers does not
+    The target is that of the base. Use a DataLoader that does not shuffle; the number of workers does not
     matter.
 
     Parameters
@@ -320,5 +320,5 @@ class StreamDataset:
     def __len__(self) -> int:
         return len(self._player)
 
-    def __getitem__(self, index: int) -> tuple[Any, int]:
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
         return self._player.play(range(len(self))[operator.index(index)])

@@ -1,7 +1,8 @@
 """Estimates of the outputs, bytes and seconds of a run, from a sample of a few images.
 
-All variants of the middle of each image are created; cost and size are scaled by the number of pixels. Files
-are written to a folder on the file system of the output, which is removed.
+All variants of the middle of each image, or of the beginning of each clip, are created; cost and size are
+scaled by the number of pixels. Files are written to a folder on the file system of the output, which is
+removed.
 """
 
 import heapq
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from robustgen.display.text import format_size
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.files.storage import Store
+from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.sets.dataset.outputs import name_output_in_errors
@@ -27,6 +29,8 @@ from robustgen.sets.ingredients import find_fitting
 
 SECONDS = 2.0
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 32, 200
+# Enough for the longest motion blur.
+_MOST_FRAMES = 32
 _BLOCK = 4096
 # Seconds for a file that all processes share: in records, checksums and manifest, and while it goes to disk.
 _FINISHING = 1.5e-5
@@ -148,7 +152,7 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     loading *= 1 if _count_processes(plan) == 1 else 2
     starting = loading + max(0.0, starting - cost.seconds)
     preset = _price_preset(plan, first, cost) if compare_presets else None
-    if plan.recipe.keeps_size:
+    if plan.recipe.keeps_size and plan.source.noun != CLIP:
         # The sample may contain only small images; headers give the size of many more.
         typical = []
         for key in keys[:_MOST_HEADERS]:
@@ -200,15 +204,30 @@ class _Cost(NamedTuple):
     size: float
 
 
+def _take_part(plan: Plan, prepared: Any) -> tuple[Any, float, float]:
+    """Return a part of a prepared image or clip, the pixels of the whole, and its size in such parts.
+
+    The number of pixels is 1 if the cost of an output does not depend on it.
+    """
+    if plan.source.noun == CLIP:
+        part, count = prepared.take(_MOST_FRAMES)
+        return part, 1, count / len(part.frames)
+    if not plan.recipe.keeps_size:
+        return prepared, 1, 1.0
+    part = prepared
+    if not find_fitting(plan.recipe, plan.variants):
+        height, width = prepared.shape[:2]
+        part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
+    return part, prepared.size // 3, prepared.size / part.size
+
+
 def _measure(plan: Plan, key: str, scratch: Store | None) -> _Cost:
     """Return the cost of all variants of an image; files are written to `scratch`."""
     # Measure processor time, which other processes on this machine hardly affect; disks make a run wait.
     started, writing, written, shared = time.process_time(), list[float](), 0.0, dict[str, Any]()
     prepared = plan.recipe.prepare(plan.source.open(key))
-    opened, size, part = time.process_time(), 0, prepared
-    if plan.recipe.keeps_size and not find_fitting(plan.recipe, plan.variants):
-        height, width = prepared.shape[:2]
-        part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))
+    opened, size = time.process_time(), 0
+    part, whole, factor = _take_part(plan, prepared)
     for variant in plan.variants:
         pixels = plan.recipe.make(variant, key, part, shared)
         if plan.writer.file_per == "operation":
@@ -225,9 +244,6 @@ def _measure(plan: Plan, key: str, scratch: Store | None) -> _Cost:
                     scratch.put(variant.path(file.name), file.data)
                     writing.append(time.perf_counter() - clock)
             written += time.process_time() - before
-    whole, factor = 1, 1.0
-    if plan.recipe.keeps_size:
-        whole, factor = prepared.size // 3, prepared.size / part.size
     making = (time.process_time() - opened - written) * factor
     # The median is that of a machine without other work.
     waiting = len(writing) * median(writing) if writing else 0.0

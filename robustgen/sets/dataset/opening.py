@@ -17,6 +17,7 @@ from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.arrays import ARCHIVE, Archives, ArraySet, file_of, open_array
 from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.shards import FOLDER, ParquetShards, ShardSet, WebDatasetShards
+from robustgen.sets.formats.table import FileTableSet
 from robustgen.sets.formats.trees import TreeSet
 
 CLEANED = "cleaned"
@@ -53,8 +54,9 @@ def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> 
     first = next(iter(folders.values()))
     layout: type[WrittenSet] = TreeSet
     if manifest:
-        row = FORMATS.get(manifest["settings"]["output"].get("format"))
-        layout = (row and row.reader) or TreeSet
+        form = manifest["settings"]["output"].get("format")
+        row = FORMATS.get(form)
+        layout = FileTableSet if form == FileTableSet.format else (row and row.reader) or TreeSet
     elif first.endswith(ARCHIVE):
         # The folder of published archives has the name of the data set.
         name = store.location.rpartition("/")[2]

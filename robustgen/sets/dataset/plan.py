@@ -5,7 +5,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -19,29 +19,33 @@ from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.binding import Bound
-from robustgen.pixels.benchmarks.editions import EDITIONS, nearest_scale
+from robustgen.pixels.benchmarks.corruptions import get_corruption
+from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition, nearest_scale
 from robustgen.pixels.benchmarks.kinds import (
     BENCHMARKS,
     CLEAN,
     CLEAN_VARIANT,
+    CLIP,
     IMAGENET_P,
     USUAL_SCALE,
     Benchmark,
     Kind,
     Variant,
 )
-from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.pixels.imaging.geometry import RESIZING
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, ClipRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
+    is_mirror,
     list_subset,
     open_chosen_source,
     select_keys,
@@ -51,7 +55,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
-from robustgen.sets.sources.folder import FileSource
+from robustgen.sets.sources.folder import TreeItems
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
@@ -134,14 +138,14 @@ class Plan:
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the bytes of the output, except for the source images."""
-        levels = self.choices.get("levels")
+        given = {key: self.choices[key] for key in ("levels", "fps") if self.choices.get(key)}
         return self.recipe.settings(self.variants) | {
             "output": self.writer.settings(),
             "versions": list_versions(self.choices.get("libjpeg", "turbo"))
             | self.writer.versions()
             | self.recipe.versions(),
-            # Sets that were created before there were levels have no such key.
-            **({"levels": levels} if levels else {}),
+            # Sets that were created before there were these choices have no such keys.
+            **given,
         }
 
     def cut(self) -> Iterator[WorkUnit]:
@@ -196,9 +200,10 @@ def plan_benchmark(
     source = source or open_chosen_source(config, SetLedger(store).index_place, config.libjpeg)
     check_classes(source, config)
     check_data_set(source, row)
+    recipe, benchmark = _fit_recipe(recipe, source, config)
     config, remarks = _select_pictures(config, source)
     keys = select_keys(source, config)
-    usual = row.format if row.format != "jpeg" else DEFAULTS[kind]
+    usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
     file_per = FORMATS[name].file_per
@@ -230,6 +235,7 @@ def plan_benchmark(
         subsampling=row.subsampling,
         grey=row.grey,
         videos=lambda: _choose_encodings(config),
+        clip_video=lambda: _choose_encodings(config) if config.video != type(config.video)() else (),
     )
     writer = open_writer(name, content, choices, encoding)
     mirror = _open_mirror(name, config, source)
@@ -243,8 +249,10 @@ def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
     """Yield a remark on each choice of an encoding that the writer does not have."""
     settings, fields = writer.settings(), type(config).model_fields
     used = {*settings, *settings.get("sample", ())}
-    for key in ("quality", "shard_size", "video"):
-        if getattr(config, key) != fields[key].default and key not in used:
+    usual = {key: fields[key].default for key in ("quality", "shard_size", "video")}
+    usual["quality"] = EDITIONS[config.base_edition].quality
+    for key, value in usual.items():
+        if getattr(config, key) != value and key not in used:
             yield f"{key}: has no effect on the format {form}"
 
 
@@ -283,15 +291,50 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
     return dataclasses.replace(recipe, smallest_side=smallest)
 
 
+def _fit_recipe(
+    recipe: BenchmarkRecipe[Any], source: Source, config: Config
+) -> tuple[BenchmarkRecipe[Any], Benchmark]:
+    """Return the recipe for what the source contains, images or clips, and its benchmark.
+
+    Raises
+    ------
+    ConfigError
+        The source has no clips but a corruption needs them, or clips that the recipe cannot use.
+    """
+    if source.noun != CLIP:
+        names = config.corruptions if isinstance(recipe, CorruptionRecipe) else ()
+        if needing := [name for name in names if get_corruption(name).takes_clips]:
+            raise ConfigError(
+                f"{needing[0]} needs clips: choose --dataset clips, whose source are videos or frames"
+            )
+        return recipe, recipe.benchmark
+    if not isinstance(recipe, CorruptionRecipe):
+        raise ConfigError(
+            f"{source.location}: contains clips, of which make-c writes sets; make-p needs images"
+        )
+    row = get_edition(config.edition)
+    is_for_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
+    if row.by_corruption or row.implementation or not is_for_clips:
+        raise ConfigError(f"edition {config.edition} has no clips; choose kinetics, ssv2, imagenet or folder")
+    if config.one_per_image:
+        raise ConfigError("one_per_image: needs images, not clips")
+    own = {each.name: getattr(recipe, each.name) for each in dataclasses.fields(recipe) if each.init}
+    clips = ClipRecipe(**own, temporal=config.temporal)
+    return clips, clips.benchmark
+
+
 def _check_constants(bound: Bound, config: Config) -> None:
     """Raise an ArgumentError if a variant has no constants, or cannot use images of the edition's size."""
     operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
     try:
         if edition.side and edition.side < operation.smallest_side:
-            raise ArgumentError(f"{operation.name} needs sides of at least {operation.smallest_side} pixels")
+            least = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
+            raise ArgumentError(f"{least}; {RESIZING}")
         sides = [each for each in operation.table if isinstance(each, int)]
         if sides and isinstance(scale, int) and scale not in sides:
             hint = f"; set constants_for={nearest_scale(scale, sides)}"
+        if {*operation.table} == {*CLIP_SETS}:
+            hint = "; choose --dataset clips, kinetics or ssv2, or the edition kinetics or ssv2"
         if scale or not (sides or len(operation.table) == 1):
             operation.rows(scale or USUAL_SCALE)
     except ArgumentError as error:
@@ -338,13 +381,20 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
         raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-    chosen = list_subset(source, config)
-    others = frozenset(source.keys()).difference(chosen)
+    chosen, every = (_list_files(source, keys) for keys in (list_subset(source, config), source.keys()))
+    others = frozenset(every).difference(chosen)
     maps = frozenset[str]()
     # Readers of a set tell its images from maps by the pattern.
-    if isinstance(source, FileSource) and (config.subset or "")[:1] != "@":
-        maps = find_maps_of(source.read_bytes, chosen, sorted(others))
+    if isinstance(source, TreeItems) and (config.subset or "")[:1] != "@":
+        maps = find_maps_of(source.read_file, chosen, sorted(others))
     return Mirror(folder, frozenset(chosen), maps, others - maps, link=config.mirror == "link")
+
+
+def _list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
+    """Return the files of the items `keys`."""
+    if not isinstance(source, TreeItems):
+        return [*keys]
+    return [name for key in keys for name in source.list_files(key)]
 
 
 def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str, ...]]:
@@ -357,14 +407,16 @@ def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str,
     ConfigError
         It is not certain which images are label maps, or no pattern leaves them out.
     """
-    if not isinstance(source, FileSource) or not (config.mirror or config.base_edition == "coco-c"):
+    if not isinstance(source, TreeItems) or not is_mirror(config):
         return config, ()
     keys, subset = list_subset(source, config), config.subset
     if subset and subset[0] == "@":
         note = "mirror: repeats no label maps with --subset @FILE, only with --subset PATTERN"
         return config, (note,) * (config.mirror is not None)
+    # The first frame of a clip stands for all.
+    files = {name: key for key in keys for name in source.list_files(key)[:1]}
     try:
-        maps = find_maps(source.read_bytes, keys)
+        maps = {files[name] for name in find_maps(source.read_file, [*files])}
     except ConfigError:
         if subset:
             return config, ()
@@ -493,7 +545,8 @@ def _choose_encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     side = config.size or EDITIONS[config.base_edition].side or 0
     if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
-    changes: dict[str, Any] = {"preset": choice.preset, "pixel_format": choice.pixel_format}
+    changes: dict[str, Any] = {"pixel_format": choice.pixel_format}
+    changes |= {} if choice.preset is None else {"preset": choice.preset}
     changes |= {} if choice.crf is None else {"crf": choice.crf}
     usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
     smooth, noise = (dataclasses.replace(encoding, **changes) for encoding in usual)

@@ -5,7 +5,8 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Generic, TypeVar, cast
@@ -28,14 +29,17 @@ from robustgen.pixels.benchmarks.ingredients import OpenedIngredient
 from robustgen.pixels.benchmarks.kinds import (
     CLEAN,
     CLEAN_VARIANT,
+    CLIPS_C,
     IMAGENET_C,
     IMAGENET_P,
     Benchmark,
     Kind,
     Variant,
 )
-from robustgen.pixels.benchmarks.registry import SMALLEST_SIDE, Corruption
+from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption, Temporal
+from robustgen.pixels.imaging import codecs
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
+from robustgen.pixels.imaging.clips import Clip, Repeatable
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.geometry import PreparationStep
 from robustgen.sets.formats.base import SetListing, Writer
@@ -251,7 +255,7 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
         If each corruption has its own preparation, return the raw image.
         """
         edition = get_edition(self.edition)
-        return super().prepare(loaded if edition.by_corruption else edition.prepared(loaded))
+        return as_rgb(loaded) if edition.by_corruption else super().prepare(edition.prepared(loaded))
 
     def complete(self, prepared: Rgb) -> Rgb:
         """Return the result of `prepare` after the rest of the edition's preparation."""
@@ -269,10 +273,10 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
             return self.complete(prepared)
         bound, rng = self.bind(variant), self.open_stream(variant, key)
         operation, edition = bound.operation, bound.edition
-        if min(prepared.shape[:2]) < operation.smallest_side:
-            _check_side(prepared, operation.smallest_side)
         shared = {} if shared is None else shared
         if not edition.by_corruption:
+            if min(prepared.shape[:2]) < operation.smallest_side:
+                _check_side(prepared, operation.smallest_side)
             given = self._give(operation, key, edition.prepared, shared)
             return as_rgb(bound.apply(prepared, rng, shared, given))
         preparation = operation.preparation(bound.parameters_for(prepared))
@@ -298,6 +302,56 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
         if needs in self.ingredients and (content := self.ingredients[needs].describe(parameters)):
             constants[needs] = content
         return constants
+
+
+@dataclass(frozen=True)
+class ClipRecipe(CorruptionRecipe):
+    """Recipe of ImageNet-C on clips: each clip has one random stream, and its frames are computed on demand.
+
+    Attributes
+    ----------
+    temporal : {"clip", "frame"}
+        Whether all frames share draws that last, such as fog; "frame" draws everything afresh in each frame,
+        except for corruptions that were published for clips.
+    """
+
+    temporal: Temporal = "clip"
+
+    benchmark = CLIPS_C
+    title = CLIPS_C.title
+    noun = CLIPS_C.noun
+    images_at_once = 1
+
+    def prepare(self, loaded: Clip) -> Clip:  # type: ignore[override]
+        """Return the clip with its frames as the edition prepares them."""
+        if get_edition(self.edition).keeps_size:
+            held = loaded.hold()
+            super().prepare(next(iter(held)))
+            return held
+        frames = Repeatable(partial(map, super().prepare, loaded))
+        # The file of the source has other frames than these.
+        return replace(loaded, frames=frames, data=b"").hold()
+
+    def make(  # type: ignore[override]
+        self, variant: Variant, key: str, prepared: Clip, shared: dict[str, Any] | None = None
+    ) -> Clip:
+        """Return the corrupted clip, whose frames are computed on demand."""
+        if variant.name == CLEAN:
+            return replace(prepared, data=b"")
+        bound, rng = self.bind(variant), self.open_stream(variant, key)
+        _check_side(next(iter(prepared)), bound.operation.smallest_side)
+        given = self._give(bound.operation, key, bound.edition.prepared, {} if shared is None else shared)
+        family = get_family(bound.operation)
+        temporal = "clip" if family.edition in CLIP_SETS else self.temporal
+        return bound.apply_to_clip(prepared, rng, given, temporal)
+
+    def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
+        """Return the settings of the set of images, and what the frames of a clip share."""
+        return super().settings(variants) | {"temporal": self.temporal}
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of PyAV and of the video encoders."""
+        return {"video": codecs.build()}
 
 
 @dataclass(frozen=True)

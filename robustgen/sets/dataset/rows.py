@@ -10,7 +10,7 @@ _C: Final = SetRow("make-c", "robustgen.settings.config:Config", "robustgen.sets
 _P: Final = SetRow("make-p", "robustgen.settings.config:Config", "robustgen.sets.dataset.plan:plan_p")
 
 BENCHMARK_SETS: Final[Mapping[str, SetRow]] = MappingProxyType(
-    {"ImageNet-C": _C, "ImageNet-C, mixed": _C, "ImageNet-P": _P}
+    {"ImageNet-C": _C, "ImageNet-C for clips": _C, "ImageNet-C, mixed": _C, "ImageNet-P": _P}
 )
 """Sets of the benchmarks by their name in `dataset.json`."""
 

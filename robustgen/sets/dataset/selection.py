@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from typing import Any, Final
 
 from robustgen.errors import ConfigError, SourceError
@@ -42,9 +43,28 @@ def open_chosen_source(
     located, labels, root = (
         p and make_absolute(p) for p in (config.source, config.labels, config.image_root)
     )
-    named = config.follow_links, index, config.split, config.labels_are_classes
-    options = SourceOptions(labels, *named, config.image_columns or (), root, libjpeg, config.levels)
+    # A variant that mirrors the source has all of its folders.
+    has_classes = not isinstance(config, Config) or (config.require_classes and not is_mirror(config))
+    options = SourceOptions(
+        labels=labels,
+        follow=config.follow_links,
+        cache=index,
+        split=config.split,
+        labels_are_classes=config.labels_are_classes,
+        label_column=config.label_column,
+        classes=has_classes,
+        columns=config.image_columns or (),
+        image_root=root,
+        libjpeg=libjpeg,
+        levels=config.levels,
+        rate=Fraction(config.fps) if config.fps else None,
+    )
     return open_source(located, config.source_kind, options)
+
+
+def is_mirror(config: Config) -> bool:
+    """Return whether a set is one for detection or segmentation, whose folders are no classes."""
+    return config.mirror is not None or config.base_edition == "coco-c"
 
 
 def check_classes(source: Source, config: Config) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files import registry
 from robustgen.files.registry import Registry
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Kind
+from robustgen.pixels.benchmarks.kinds import CLIP, Content
 
 if TYPE_CHECKING:
     from robustgen.sets.formats.base import Encoder, EncoderChoices, FilePer, SetContent, Writer, WrittenSet
@@ -26,9 +26,9 @@ class Format:
     title : str
         Name for readers.
     encoders : mapping
-        Kind of set to a function that creates the encoder from `EncoderChoices`; or, for shards, to the name
-        of the format whose encoder is used unless ``NAME:ENCODING`` chooses another one. Other kinds are not
-        supported.
+        Content of a set, "c" for images, "p" for sequences or "clip", to a function that creates the encoder
+        from `EncoderChoices`; or, for shards, to the name of the format whose encoder is used unless
+        ``NAME:ENCODING`` chooses another one. Other sets are not supported.
     writer : type of Writer
         `TreeWriter` for separate files.
     reader : type of WrittenSet, optional
@@ -36,7 +36,7 @@ class Format:
     """
 
     title: str
-    encoders: "Mapping[Kind, Callable[[EncoderChoices], Encoder] | str]"
+    encoders: "Mapping[Content, Callable[[EncoderChoices], Encoder] | str]"
     writer: "type[Writer]"
     reader: "type[WrittenSet] | None" = None
 
@@ -54,7 +54,7 @@ FORMATS: Final[Registry[Format]] = Registry(
 )
 """Formats by their name for `--format`."""
 
-DEFAULTS: Final[Mapping[Kind, str]] = {"c": "jpeg", "p": "mp4"}
+DEFAULTS: Final[Mapping[Content, str]] = {"c": "jpeg", "p": "mp4", CLIP: "mp4"}
 """Formats of the published sets, except those of CIFAR, which are arrays."""
 
 
@@ -75,23 +75,23 @@ def parse_format(text: str) -> tuple[str, str | None]:
         return name, None
     if FORMATS[name].file_per != "shard":
         raise ConfigError(f"{name} has no encodings; write {name}, not {text}")
-    known = dict.fromkeys(each for kind in BENCHMARKS for each in list_encodings(kind))
+    known = dict.fromkeys(each for content in DEFAULTS for each in list_encodings(content))
     if encoding not in known:
         raise UnknownNameError(f"encoding of {name}", encoding, known)
     return name, encoding
 
 
-def list_formats(kind: Kind) -> list[str]:
-    """Return the names of the formats for sets of this kind."""
-    return [name for name in FORMATS.list_usable() if kind in FORMATS[name].encoders]
+def list_formats(content: Content) -> list[str]:
+    """Return the names of the formats for sets of this content."""
+    return [name for name in FORMATS.list_usable() if content in FORMATS[name].encoders]
 
 
-def list_encodings(kind: Kind) -> list[str]:
-    """Return the formats with one file for each image, which shards may contain."""
+def list_encodings(content: Content) -> list[str]:
+    """Return the formats with one file for each item, which shards may contain."""
     from robustgen.sets.formats.base import EncoderChoices
 
-    formats = [name for name in list_formats(kind) if FORMATS[name].file_per == "image"]
-    encoders = {name: _open_encoder(name, None, kind, EncoderChoices()) for name in formats}
+    formats = [name for name in list_formats(content) if FORMATS[name].file_per == "image"]
+    encoders = {name: _open_encoder(name, None, content, EncoderChoices()) for name in formats}
     return [name for name, encoder in encoders.items() if "." in (encoder.output_name("key") or "")]
 
 
@@ -105,14 +105,16 @@ def open_writer(
     ConfigError
         The format or the encoding does not exist for this kind of set, or cannot store the set.
     """
-    kind = content.benchmark.kind
-    if kind not in FORMATS[name].encoders:
-        raise ConfigError(f"format: make-{kind} writes no {name} (known: {', '.join(list_formats(kind))})")
-    if encoding and encoding not in (known := list_encodings(kind)):
-        raise ConfigError(f"format: make-{kind} shards cannot be {encoding} (known: {', '.join(known)})")
-    return FORMATS[name].writer.create(_open_encoder(name, encoding, kind, choices), content)
+    benchmark = content.benchmark
+    command = f"make-{benchmark.kind}" + " of clips" * (benchmark.noun == CLIP)
+    if benchmark.content not in FORMATS[name].encoders:
+        known = ", ".join(list_formats(benchmark.content))
+        raise ConfigError(f"format: {command} writes no {name} (known: {known})")
+    if encoding and encoding not in (allowed := list_encodings(benchmark.content)):
+        raise ConfigError(f"format: {command} shards cannot be {encoding} (known: {', '.join(allowed)})")
+    return FORMATS[name].writer.create(_open_encoder(name, encoding, benchmark.content, choices), content)
 
 
-def _open_encoder(name: str, encoding: str | None, kind: Kind, choices: "EncoderChoices") -> "Encoder":
-    own = FORMATS[name].encoders[kind]
-    return _open_encoder(encoding or own, None, kind, choices) if isinstance(own, str) else own(choices)
+def _open_encoder(name: str, encoding: str | None, content: Content, choices: "EncoderChoices") -> "Encoder":
+    own = FORMATS[name].encoders[content]
+    return _open_encoder(encoding or own, None, content, choices) if isinstance(own, str) else own(choices)

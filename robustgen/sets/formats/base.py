@@ -18,7 +18,7 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.files.set_files import MANIFEST, WrittenFile
 from robustgen.files.storage import AT_ONCE, Store, prefetch
 from robustgen.files.text_files import describe_difference
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Benchmark, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, TITLES, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags, add_tags
@@ -135,6 +135,8 @@ class EncoderChoices:
         Whether all three channels are the same, so that files keep one channel if their format allows it.
     videos : callable
         Returns the video encodings of smooth sequences and of noise, or () for the published ones.
+    clip_video : callable
+        Returns the video encodings of clips and of clips with noise, or () for lossless ones.
     """
 
     quality: int = 85
@@ -142,6 +144,7 @@ class EncoderChoices:
     subsampling: Subsampling = "4:2:0"
     grey: bool = False
     videos: Callable[[], tuple[video.Encoding, ...]] = tuple
+    clip_video: Callable[[], tuple[video.Encoding, ...]] = tuple
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -461,7 +464,7 @@ class WrittenSet(Mapping[Variant, Source], ABC):
     @property
     def benchmark(self) -> Benchmark:
         """Return the benchmark of the set."""
-        return BENCHMARKS[self.kind]
+        return TITLES.get(self.manifest.get("kind", ""), BENCHMARKS[self.kind])
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:

@@ -7,18 +7,24 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+import numpy as np
 from PIL import Image, features
 
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.editions import EDITIONS
-from robustgen.pixels.benchmarks.kinds import IMAGENET_P, Kind, Variant
-from robustgen.pixels.imaging import video
+from robustgen.pixels.benchmarks.kinds import CLIP, IMAGENET_C, IMAGENET_P, Kind, Variant
+from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, encode_jpeg, round_trip
 from robustgen.sets.formats import Format
-from robustgen.sets.formats.base import Encoded, Encoder, keep_grey, without_suffix
+from robustgen.sets.formats.base import Encoded, Encoder, EncoderChoices, keep_grey, without_suffix
 from robustgen.sets.formats.trees import TreeWriter
+from robustgen.sets.sources.clips import without_video_suffix
+from robustgen.sets.sources.trees import is_video
+
+LOSSLESS_CLIP: Final = video.Encoding(preset="fast", crf=0, pixel_format="rgb24")
+"""Encoding of clips that keeps every value."""
 
 # Names with these suffixes are kept.
 _JPEG_SUFFIXES: Final = (".JPEG", ".jpeg", ".jpg", ".JPG")
@@ -64,8 +70,14 @@ class JpegEncoder(Encoder):
         return as_rgb(round_trip(given, self.quality, library=self.libjpeg, subsampling=self.subsampling))
 
 
+def _open_jpeg(own: EncoderChoices) -> JpegEncoder:
+    return JpegEncoder(own.quality, own.libjpeg, own.grey, own.subsampling)
+
+
 JPEG: Final = Format(
-    "JPEG", {"c": lambda own: JpegEncoder(own.quality, own.libjpeg, own.grey, own.subsampling)}, TreeWriter
+    "JPEG",
+    {"c": _open_jpeg, CLIP: lambda own: ClipFramesEncoder(_open_jpeg(own), ".jpg")},
+    TreeWriter,
 )
 
 
@@ -147,10 +159,21 @@ class PngFramesEncoder(Encoder):
 
 PNG: Final = Format(
     "PNG",
-    {"c": lambda own: LosslessEncoder(".png", own.grey), "p": lambda own: PngFramesEncoder()},
+    {
+        "c": lambda own: LosslessEncoder(".png", own.grey),
+        "p": lambda own: PngFramesEncoder(),
+        CLIP: lambda own: ClipFramesEncoder(LosslessEncoder(".png"), ".png"),
+    },
     TreeWriter,
 )
-WEBP: Final = Format("lossless WebP", {"c": lambda own: LosslessEncoder(".webp")}, TreeWriter)
+WEBP: Final = Format(
+    "lossless WebP",
+    {
+        "c": lambda own: LosslessEncoder(".webp"),
+        CLIP: lambda own: ClipFramesEncoder(LosslessEncoder(".webp"), ".webp"),
+    },
+    TreeWriter,
+)
 
 
 # --- names and formats of the source
@@ -196,7 +219,14 @@ class OriginalEncoder(Encoder):
 
 
 ORIGINAL: Final = Format(
-    "as in the source", {"c": lambda own: OriginalEncoder(own.quality, own.libjpeg)}, TreeWriter
+    "as in the source",
+    {
+        "c": lambda own: OriginalEncoder(own.quality, own.libjpeg),
+        CLIP: lambda own: OriginalClipEncoder(
+            OriginalEncoder(own.quality, own.libjpeg), ClipVideoEncoder(*own.clip_video())
+        ),
+    },
+    TreeWriter,
 )
 
 
@@ -245,35 +275,191 @@ class Mp4Encoder(Encoder):
 
     def encode(self, variant: Variant, key: str, pixels: Iterable[Rgb]) -> list[Encoded]:
         """Encode uint8 frames (H, W, 3); decode them again to count them and to compute their digest."""
-        data, count = self._encode(variant, pixels)
+        data, count = _encode_frames(pixels, self._choose(variant))
         return [Encoded(self.output_name(key), data, video.digest_video(data, count))]
 
     def as_read(self, variant: Variant, key: str, pixels: Rgb) -> Rgb:
         """Return the frames of the video, uint8 (T, H, W, 3)."""
-        data, count = self._encode(variant, pixels)
+        data, count = _encode_frames(pixels, self._choose(variant))
         frames = video.read_frames(data)
         video.check_kept(len(frames), count)
         return frames
 
-    def _encode(self, variant: Variant, frames: Iterable[Rgb]) -> tuple[bytes, int]:
-        """Return the video and the number of frames encoded."""
-        count = 0
+    def _choose(self, variant: Variant) -> video.Encoding:
+        return self.noise_encoding if variant.name in self.noises else self.encoding
 
-        # Unlike a generator, `map` keeps no frame while the next one is computed.
-        def pass_on(frame: Rgb) -> Rgb:
-            nonlocal count
-            count += 1
-            return frame
 
-        encoding = self.noise_encoding if variant.name in self.noises else self.encoding
-        try:
-            return video.encode(map(pass_on, frames), encoding), count
-        except ArgumentError as error:
-            raise ImageError(str(error)) from error
+def _encode_frames(frames: Iterable[Rgb], encoding: video.Encoding) -> tuple[bytes, int]:
+    """Return the video and the number of frames encoded."""
+    count = 0
+
+    # Unlike a generator, `map` keeps no frame while the next one is computed.
+    def pass_on(frame: Rgb) -> Rgb:
+        nonlocal count
+        count += 1
+        return frame
+
+    try:
+        return video.encode(map(pass_on, frames), encoding), count
+    except ArgumentError as error:
+        raise ImageError(str(error)) from error
+
+
+# --- clips
+
+
+class ClipFramesEncoder(Encoder):
+    """Encoder of `<class>/<clip>/<frame>`, one file for each frame.
+
+    Frames keep the names of the source's files. Others are called ``image_00001``, as in the published sets.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Encodes each frame.
+    suffix : str
+        Suffix of the files.
+    """
+
+    def __init__(self, encoder: Encoder, suffix: str) -> None:
+        self.encoder, self.suffix = encoder, suffix
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the encoder of frames."""
+        return self.encoder.settings()
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the encoder of frames."""
+        return self.encoder.versions()
+
+    def output_name(self, key: str) -> str:
+        """Return the folder of the frames."""
+        return without_video_suffix(key)
+
+    def encode(self, variant: Variant, key: str, pixels: Any) -> Iterator[Encoded]:
+        """Yield one file per frame of a `Clip`."""
+        for name, frame in self._name_frames(key, pixels):
+            yield from self.encoder.encode(variant, name, frame)
+
+    def as_read(self, variant: Variant, key: str, pixels: Any) -> Rgb:
+        """Return the frames read back, uint8 (T, H, W, 3)."""
+        named = self._name_frames(key, pixels)
+        return np.stack([self.encoder.as_read(variant, name, frame) for name, frame in named])
+
+    def _name_frames(self, key: str, clip: Any) -> Iterator[tuple[str, Rgb]]:
+        """Yield the name of the file of each frame, and the frame."""
+        folder = self.output_name(key)
+        for number, frame in enumerate(clip):
+            known = number < len(clip.names)
+            name = clip.names[number] if known else f"image_{number + 1:05d}{self.suffix}"
+            yield f"{folder}/{name}", frame
+
+
+@dataclass(frozen=True)
+class ClipVideoEncoder(Encoder):
+    """Encoder of `<class>/<clip>.mp4` at the clip's frame rate.
+
+    The files that a corruption's own encoder wrote are kept.
+
+    Attributes
+    ----------
+    encoding, noise_encoding : Encoding
+        Encodings of all clips, and of those with independent noise in each frame.
+    """
+
+    is_slow: ClassVar[bool] = True
+
+    encoding: video.Encoding = LOSSLESS_CLIP
+    noise_encoding: video.Encoding = LOSSLESS_CLIP
+
+    def settings(self) -> dict[str, Any]:
+        """Return the format and the encoder settings."""
+        smooth, noise = map(vars, (self.encoding, self.noise_encoding))
+        return {
+            "format": "mp4",
+            "video": smooth,
+            "noise_video": noise,
+            "large_video": {"above": video.LARGE, **video.BOUNDS},
+        }
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of PyAV and of its encoders."""
+        return {"video": codecs.build()}
+
+    def output_name(self, key: str) -> str:
+        """Return the key of the clip with the suffix ``.mp4``."""
+        return f"{without_video_suffix(key)}.mp4"
+
+    def encode(self, variant: Variant, key: str, pixels: Any) -> list[Encoded]:
+        """Encode a `Clip`; decode it again to count its frames and to compute their digest."""
+        if pixels.data:
+            return [Encoded(self.output_name(key), pixels.data, codecs.digest_clip(pixels))]
+        data, count = _encode_frames(pixels, self._choose(variant, pixels))
+        return [Encoded(self.output_name(key), data, video.digest_video(data, count))]
+
+    def as_read(self, variant: Variant, key: str, pixels: Any) -> Rgb:
+        """Return the frames of the video, uint8 (T, H, W, 3)."""
+        encoding = self._choose(variant, pixels)
+        if pixels.data or replace(encoding, fps=LOSSLESS_CLIP.fps) == LOSSLESS_CLIP:
+            own: Rgb = pixels.stack()
+            return own
+        data, count = _encode_frames(pixels, encoding)
+        frames = video.read_frames(data)
+        video.check_kept(len(frames), count)
+        return frames
+
+    def _choose(self, variant: Variant, clip: Any) -> video.Encoding:
+        is_noise = variant.name.rpartition(":")[2] in IMAGENET_C.categories["noise"]
+        return replace(self.noise_encoding if is_noise else self.encoding, fps=clip.rate)
+
+
+@dataclass(frozen=True)
+class OriginalClipEncoder(Encoder):
+    """Encoder of frames with the names and formats of the source's frames, and of videos as MP4 files.
+
+    Attributes
+    ----------
+    encoder : OriginalEncoder
+        Encodes each frame.
+    video_encoder : ClipVideoEncoder
+        Encodes videos.
+    """
+
+    encoder: OriginalEncoder
+    video_encoder: ClipVideoEncoder
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of frames and of videos."""
+        return self.encoder.settings() | {"videos": self.video_encoder.settings()}
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the libraries of both."""
+        return self.encoder.versions() | self.video_encoder.versions()
+
+    def output_name(self, key: str) -> str:
+        """Return the folder of the frames, or the name of the video."""
+        return self.video_encoder.output_name(key) if is_video(key) else key
+
+    def encode(self, variant: Variant, key: str, pixels: Any) -> Iterable[Encoded]:
+        """Return the files of the frames of a `Clip`, or its video."""
+        return self._choose(key, pixels).encode(variant, key, pixels)
+
+    def as_read(self, variant: Variant, key: str, pixels: Any) -> Rgb:
+        """Return the frames read back, uint8 (T, H, W, 3)."""
+        return self._choose(key, pixels).as_read(variant, key, pixels)
+
+    def _choose(self, key: str, clip: Any) -> Encoder:
+        # Without names, frames are numbered: motion blur loses some.
+        return self.video_encoder if is_video(key) else ClipFramesEncoder(self.encoder, ".png")
 
 
 MP4: Final = Format(
-    "MP4", {"p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos())}, TreeWriter
+    "MP4",
+    {
+        "p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos()),
+        CLIP: lambda own: ClipVideoEncoder(*own.clip_video()),
+    },
+    TreeWriter,
 )
 
 

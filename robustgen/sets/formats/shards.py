@@ -16,8 +16,8 @@ from robustgen.files.containers.tables import import_pyarrow
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.text_files import join_names, split_names
-from robustgen.pixels.benchmarks.kinds import Benchmark, Kind, Variant
-from robustgen.sets.formats import DEFAULTS, Format
+from robustgen.pixels.benchmarks.kinds import Benchmark, Content, Kind, Variant
+from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import (
     Encoded,
     Encoder,
@@ -35,6 +35,9 @@ from robustgen.sets.sources.shards import Parquet, RecordedSamples, ShardSource,
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
+
+ENCODERS: Final[Mapping[Content, str]] = {"c": "jpeg", "p": "mp4"}
+"""Default encodings of the images and sequences in shards."""
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -256,7 +259,7 @@ class WebDatasetShards(ShardSet):
     reader = WebDataset
 
 
-WEBDATASET: Final = Format("WebDataset", DEFAULTS, WebDatasetWriter, WebDatasetShards)
+WEBDATASET: Final = Format("WebDataset", ENCODERS, WebDatasetWriter, WebDatasetShards)
 
 
 # --- Parquet -------------------------------------------------------------------------------------
@@ -372,4 +375,4 @@ class ParquetShards(ShardSet):
     reader = Parquet
 
 
-PARQUET: Final = Format("Parquet", DEFAULTS, ParquetWriter, ParquetShards)
+PARQUET: Final = Format("Parquet", ENCODERS, ParquetWriter, ParquetShards)

@@ -12,11 +12,11 @@ from typing import Any, BinaryIO, ClassVar, Final
 from robustgen.errors import ConfigError
 from robustgen.files.containers.tables import ParquetTable, RowPlace, import_pyarrow
 from robustgen.files.storage import Store
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, SetListing, WorkUnit, Writer, WrittenSet
 from robustgen.sets.formats.shards import AddSample, SampleWriter
-from robustgen.sets.formats.trees import TreeWriter
+from robustgen.sets.formats.trees import TreeSet, TreeWriter, VariantFolder
 from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.table import EncodedCell, TableSource, find_layout, name_images, replace_images
 
@@ -237,14 +237,51 @@ class FileTableWriter(TreeWriter):
 
 
 class TableSet(WrittenSet):
-    """Set with a folder of tables per variant; cells contain the images, and there are no classes."""
+    """Set with a folder of tables per variant; cells contain the images."""
 
     format: ClassVar[str] = "table"
 
     def open(self, variant: Variant) -> TableSource:
         """Open the tables of a variant."""
-        columns = self.manifest["settings"]["output"]["columns"]
-        return TableSource(f"{self.root}/{self.places[variant]}", SourceOptions(columns=columns), self.kind)
+        return _open_tables(f"{self.root}/{self.places[variant]}", self.kind, self.manifest)
+
+
+def _open_tables(folder: str, kind: Kind, manifest: Mapping[str, Any]) -> TableSource:
+    """Open the tables of a variant, whose labels number the classes of the set."""
+    config = manifest["config"]
+    options = SourceOptions(
+        labels_are_classes=config.get("labels_are_classes", False),
+        label_column=config.get("label_column"),
+        columns=manifest["settings"]["output"]["columns"],
+    )
+    return TableSource(folder, options, kind, manifest["classes"])
+
+
+class FileTableSet(TreeSet):
+    """Set with a folder of images per variant, and tables whose cells name them."""
+
+    format = FileTableWriter.format
+
+    def open(self, variant: Variant) -> "TableFolder":
+        """Open the folder of a variant."""
+        return TableFolder(f"{self.root}/{self.places[variant]}", self.manifest)
+
+
+class TableFolder(VariantFolder):
+    """The images of a variant, whose labels are in tables beside them, or else their folders."""
+
+    def __init__(self, location: str, manifest: Mapping[str, Any]) -> None:
+        super().__init__(location, manifest)
+        self._table = _open_tables(location, "c", manifest)
+
+    @property
+    def has_labels(self) -> bool:
+        """Return whether every image has a class."""
+        return self._table.has_labels or not self._table.listing.labels
+
+    def label(self, key: str) -> int:
+        """Return the label of an image; raise an ImageError if it has none."""
+        return self._table.label(key) if self._table.listing.labels else super().label(key)
 
 
 TABLE: Final = Format("tables as in the source", {"c": "original"}, TableWriter, TableSet)

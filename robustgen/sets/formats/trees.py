@@ -10,14 +10,15 @@ from typing import Any
 from robustgen.errors import SourceError
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
-from robustgen.pixels.benchmarks.kinds import Variant
-from robustgen.pixels.imaging import video
+from robustgen.pixels.benchmarks.kinds import CLIP, Variant
+from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
-from robustgen.sets.sources.arrays import NumberedSource
-from robustgen.sets.sources.base import Items, SourceOptions
-from robustgen.sets.sources.folder import ImageFolder, Named
+from robustgen.sets.sources.base import Items, Loaded, Source, SourceOptions
+from robustgen.sets.sources.clips import ClipFolder
+from robustgen.sets.sources.folder import ImageFolder, Named, TreeItems
 from robustgen.sets.sources.places import Place
 
 VIDEO = ".mp4"
@@ -50,7 +51,7 @@ class TreeWriter(Writer):
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the files, and whether they lie in folders that their keys lack."""
-        folders = {"class_folders": True} if isinstance(self._source, NumberedSource) else {}
+        folders = {"class_folders": True} if self._source and self._source.lacks_folders else {}
         return super().settings() | folders
 
     def find_folder(self, key: str) -> str:
@@ -115,14 +116,16 @@ class TreeSet(WrittenSet):
 
     format = "original"
 
-    def open(self, variant: Variant) -> "VariantFolder":
+    def open(self, variant: Variant) -> Source:
         """Open the folder of a variant."""
-        cls = VariantFolder if self.kind == "c" else SequenceFolder
-        return cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest)
+        usual = VariantFolder if self.kind == "c" else SequenceFolder
+        cls: Any = VariantClips if self.benchmark.noun == CLIP else usual
+        folder: Source = cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest)
+        return folder
 
 
-class VariantFolder(ImageFolder):
-    """The images of a variant, whose order of classes is that of `dataset.json`, if it has one.
+class _OfVariant(TreeItems[Loaded]):
+    """The items of a variant, whose order of classes is that of `dataset.json`, if it has one.
 
     Parameters
     ----------
@@ -136,16 +139,31 @@ class VariantFolder(ImageFolder):
         self._recorded: Sequence[str] = manifest.get("classes", ())
         self._store, self._pattern = place.folder, find_pattern(manifest)
         # The files of a set may be links to any place.
-        super().__init__(place, SourceOptions(follow=(Path(location).anchor,)))
+        super().__init__(place, SourceOptions(follow=(Path(location).anchor,), classes=False))
 
     def _scan(self) -> Iterator[Named]:
         # Mirrored files may be pictures too.
-        return (
-            each for each in super()._scan() if self._pattern is None or fnmatchcase(each[0], self._pattern)
-        )
+        found = super()._scan()  # type: ignore[safe-super]
+        return (each for each in found if self._pattern is None or fnmatchcase(each[0], self._pattern))
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         return self._recorded, False
+
+
+class VariantFolder(_OfVariant[Rgb], ImageFolder):
+    """The images of a variant."""
+
+
+class VariantClips(_OfVariant[Clip], ClipFolder):
+    """The clips of a variant: videos, some of them damaged by a corruption, or folders of frames."""
+
+    def open_video(self, data: bytes, key: str) -> Clip:
+        """Return the clip of a video file, with as many frames as can be decoded."""
+        return codecs.open_damaged(data)
+
+    def load(self, key: str) -> Rgb:  # type: ignore[override]
+        """Decode the frames of a clip: uint8 ndarray of shape (T, H, W, 3)."""
+        return super().load(key).stack()
 
 
 class SequenceFolder(VariantFolder):

@@ -36,8 +36,13 @@ from robustgen.sets.sources.base import (
 )
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, name_folders, sort_classes
 from robustgen.sets.sources.files import Copies
+<<<<<<< HEAD
 from robustgen.sets.sources.labels import parse_labels
 from robustgen.sets.sources.places import ARRAYS, Place, SourceFile, find_place
+=======
+from robustgen.sets.sources.labels import ImageNames, parse_labels
+from robustgen.sets.sources.places import ARRAYS, Place, find_place
+>>>>>>> main
 from robustgen.sets.sources.trees import is_image
 
 _FEWEST_DIGITS = 5
@@ -116,6 +121,11 @@ class NumberedSource(Source):
     def class_count(self) -> int | None:
         """Return the number of classes; None if they are bare numbers, of which there may be more."""
         return None if self._rows.are_numbers else len(self.classes)
+
+    @property
+    def lacks_folders(self) -> bool:
+        """Return True: keys are numbers of rows."""
+        return True
 
     def tree_path(self, key: str) -> str:
         """Return ``<class>/<row number>``; a name that has a folder stays as it is."""
@@ -450,6 +460,7 @@ class ArraySource(UnpackedSource):
         super().__init__(path, options)
         self._asked, self.levels = options.split, options.levels
         self._labels_file = None if options.labels is None else find_place(options.labels)
+        self._column, self._are_classes = options.label_column, options.labels_are_classes
 
     @cached_property
     def _file(self) -> ArrayFile:
@@ -499,7 +510,7 @@ class ArraySource(UnpackedSource):
             )
         keys = self._read_keys(shape[0])
         if self._labels_file:
-            values = _read_labels(self._labels_file, keys or number_rows(shape[0]))
+            values = self._read_labels(self._labels_file, keys or number_rows(shape[0]))
         elif labelled:
             values = file.read(labelled).reshape(-1)
         else:
@@ -539,9 +550,10 @@ class ArraySource(UnpackedSource):
         # Part by part, as the array may be larger than the memory.
         ends = [(part.min(), part.max()) for part in map(np.asarray, images)]
         low, high = (float(each) for each in (min(low for low, _ in ends), max(high for _, high in ends)))
-        if low >= 0 and (images.dtype.kind == "f" or 128 <= high <= 255):
-            # A little more than 1 or 255 comes from resizing.
-            low, high = 0.0, next((top for top in (1.0, 255.0) if high < 1.5 * top), high)
+        if low >= 0:
+            # Floats a little above 1 or 255 come from resizing.
+            usual = {1.0: high < 1.5 and images.dtype.kind == "f", 255.0: 128 <= high < 256}
+            low, high = next(((0.0, top) for top, fits in usual.items() if fits), (low, high))
         return (low, high) if low < high else (low, low + 1)
 
     def _unpack(self, target: BinaryIO) -> None:
@@ -557,6 +569,17 @@ class ArraySource(UnpackedSource):
             if "\0" in name or {*name.split("/")} & {"", ".", ".."}:
                 raise ValueError(f"{KEYS}: {name!r} cannot be the name of an image")
         return tuple(names) if len(names) == len({*names}) == count else ()
+
+    def _read_labels(self, place: Place, keys: tuple[str, ...]) -> NDArray[Any]:
+        """Read the labels of the images `keys` from an `.npy` file or a text: integers, or else strings."""
+        if place.has_suffix(".npy"):
+            return NpyFiles(place.store).read(PurePosixPath(place.name).stem).reshape(-1)
+        how = ImageNames(keys), self._column, self._are_classes
+        found = parse_labels(place.store.read(place.name), place.location, *how)
+        texts = [found.classes.get(key) or "" for key in keys]
+        if "" in texts:
+            raise ValueError(f"no label for {keys[texts.index('')]!r} in {place.location}")
+        return np.array([*map(int, texts)] if found.are_numbers else texts)
 
     def _read_classes(self, keys: tuple[str, ...], labels: NDArray[np.int64]) -> tuple[str, ...]:
         """Return the recorded names of the classes: in a set, or in a list; () if they have none."""
@@ -589,18 +612,6 @@ ARRAY_FILES: Final = SourceKind(is_arrays, ArraySource)
 
 def _list_words(name: str) -> list[str]:
     return re.split(r"[-_.]", name.lower())
-
-
-def _read_labels(place: Place, keys: tuple[str, ...]) -> NDArray[Any]:
-    """Read the labels of the images `keys` from an `.npy` file or a text: integers, or else strings."""
-    if place.has_suffix(".npy"):
-        return NpyFiles(place.store).read(PurePosixPath(place.name).stem).reshape(-1)
-    found = parse_labels(place.store.read(place.name), place.location, keys)
-    if missing := [key for key in keys if key not in found]:
-        raise ValueError(f"no label for {missing[0]!r} in {place.location}")
-    texts = [found[key] for key in keys]
-    are_numbers = all(re.fullmatch(r"\d{1,9}", text) for text in texts)
-    return np.array([*map(int, texts)] if are_numbers else texts)
 
 
 def _fit(values: NDArray[Any], count: int) -> NDArray[Any]:

@@ -5,8 +5,9 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,10 @@ class SourceOptions(NamedTuple):
         "train" or another split of the source. Default: the split that benchmarks use, or all images.
     labels_are_classes : bool
         Whether numbers in a labels file are class names, not class numbers or those of the devkit.
+    label_column : str, optional
+        Column of labels in a table. Default: one with a usual name.
+    classes : bool
+        Whether the first folders of images are classes; false for a set that mirrors its source.
     columns : sequence of str
         Image columns of the kind "table". Default: "image".
     image_root : path or URL, optional
@@ -47,6 +52,8 @@ class SourceOptions(NamedTuple):
         Decoder of JPEG files.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in files that become 0 and 255.
+    rate : Fraction, optional
+        Frames per second of the clips that are folders of frames. Default: that of ``seqinfo.ini``, or 25.
     """
 
     labels: Location | None = None
@@ -54,10 +61,13 @@ class SourceOptions(NamedTuple):
     cache: Cache = None
     split: str | None = None
     labels_are_classes: bool = False
+    label_column: str | None = None
+    classes: bool = True
     columns: Sequence[str] = ()
     image_root: str | None = None
     libjpeg: Libjpeg = "turbo"
     levels: Levels | None = None
+    rate: Fraction | None = None
 
 
 DEFAULTS: Final = SourceOptions()
@@ -104,10 +114,13 @@ class Items(Reusable, ABC, Generic[Loaded]):
         Absolute path or URL.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in its files that become 0 and 255.
+    noun : str
+        Name of one item.
     """
 
     location: str
     levels: Levels | None = None
+    noun: ClassVar[str] = "image"
 
     def __init__(self, location: str) -> None:
         self.location = location
@@ -207,6 +220,11 @@ class Items(Reusable, ABC, Generic[Loaded]):
     def has_labels(self) -> bool:
         """Return whether every image has a class."""
         return True
+
+    @property
+    def lacks_folders(self) -> bool:
+        """Return whether the keys of images lack the folders of their classes."""
+        return False
 
     @property
     def class_labels(self) -> NDArray[np.int64]:

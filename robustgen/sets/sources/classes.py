@@ -66,6 +66,26 @@ def is_folder_name(label: str) -> bool:
     return label.isprintable() and not label.startswith(".") and label != "" and not set(label) & set("/\\")
 
 
+def find_unlabelled(source: Items[Any], keys: Iterable[str], *, needed: bool = True) -> dict[str, str]:
+    """Return the images without a label, if others have one, with the reason for leaving them out of scores.
+
+    Raises
+    ------
+    SourceError
+        Labels are `needed`, but images lie in no class folder, or none has a label.
+    """
+    labels = {key: source.label(key) for key in keys}
+    lost = [key for key, label in labels.items() if label >= 0 and not source.classes[label]]
+    # A single folder is refused beside a model, which has more classes.
+    if needed and lost and source.class_count != 1:
+        none = f"{len(lost)} of {len(labels)} images have no class, such as {lost[0]!r}"
+        raise SourceError(
+            f"{source.location}: {none}. Pass labels with --labels, name the column of a table with the key "
+            "label_column, or put the images into class folders"
+        )
+    return {key: "has no label, but others have" for key, label in labels.items() if label < 0}
+
+
 def number_images(
     source: Items[Any], keys: Iterable[str], listed: Sequence[str] | None = None
 ) -> dict[str, int]:

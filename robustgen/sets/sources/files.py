@@ -36,6 +36,8 @@ from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.sets.sources.base import (
     DEFAULTS,
     Cache,
+    Items,
+    Loaded,
     Reusable,
     Source,
     SourceOptions,
@@ -82,7 +84,7 @@ class Copies:
 
 
 # Version of the cached file's layout.
-_LAYOUT: Final = 7
+_LAYOUT: Final = 8
 
 
 @dataclass
@@ -99,7 +101,7 @@ class SourceListing:
     classes : sequence of str
         Names of the classes in the order of the labels.
     labels : dict of str to int
-        Key to the stored label, if the files are a variant of a set; all other keys begin with the class.
+        Key to the stored label, of a variant of a set or of a table; all other keys begin with the class.
     remarks : sequence of str
         Remarks about content that is skipped or copied unchanged, one line each.
     are_numbers : bool
@@ -292,39 +294,32 @@ def _digest(body: bytes) -> bytes:
 # --- sources -------------------------------------------------------------------------------------
 
 
+<<<<<<< HEAD
 def _identify(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 class EncodedSource(Source):
     """A source of encoded images with a listing; keys begin with the class.
+=======
+class ListedItems(Items[Loaded]):
+    """Items with a listing; keys begin with the class."""
+>>>>>>> main
 
-    Attributes
-    ----------
-    libjpeg : {"turbo", "ijg"}
-        Decoder of its JPEG files.
-    """
-
-    libjpeg: Libjpeg = "turbo"
+    formats: ClassVar[str] = f"no images in the formats {', '.join(PILLOW_FORMATS)}"
+    """Sentence about the formats, for a source without any item."""
 
     @property
     @abstractmethod
     def listing(self) -> SourceListing:
-        """Return the images found."""
-
-    @abstractmethod
-    def read_bytes(self, key: str) -> bytes:
-        """Read the file of one image; raise any exception if it cannot be read."""
+        """Return the items found."""
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:
         places, refused = self.listing.places, self.listing.refused
         if not places:
             first = [f"{len(refused)} refused, {key!r}: {why}" for key, why in [*refused.items()][:1]]
-            none = (
-                explain_foreign(Place(self.location))
-                or f"no images in the formats {', '.join(PILLOW_FORMATS)}"
-            )
+            none = explain_foreign(Place(self.location)) or self.formats
             raise SourceError(f"{self.location}: {'; '.join([none, *first, *self.remarks()])}")
         return tuple(sorted(places))
 
@@ -361,6 +356,29 @@ class EncodedSource(Source):
         except KeyError:
             raise ImageError(f"in no class of {self.location}", key) from None
 
+    def _place(self, key: str) -> Any:
+        """Return the place of one item; raise an ImageError if `key` is unknown."""
+        try:
+            return self.listing.places[key]
+        except KeyError:
+            raise ImageError(f"no such image in {self.location}", key) from None
+
+
+class EncodedSource(ListedItems[Rgb], Source):
+    """A source of encoded images with a listing; keys begin with the class.
+
+    Attributes
+    ----------
+    libjpeg : {"turbo", "ijg"}
+        Decoder of its JPEG files.
+    """
+
+    libjpeg: Libjpeg = "turbo"
+
+    @abstractmethod
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one image; raise any exception if it cannot be read."""
+
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
         with name_image_in_errors(key):
@@ -388,13 +406,6 @@ class EncodedSource(Source):
         with name_image_in_errors(key):
             return read_header(io.BytesIO(self.read_bytes(key)), key)
 
-    def _place(self, key: str) -> Any:
-        """Return the place of one image; raise an ImageError if `key` is unknown."""
-        try:
-            return self.listing.places[key]
-        except KeyError:
-            raise ImageError(f"no such image in {self.location}", key) from None
-
 
 class IndexedSource(Index, EncodedSource):
     """Images in files that contain many images each, with an index of their places.
@@ -420,6 +431,10 @@ class IndexedSource(Index, EncodedSource):
     ) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
         self.kind, self.libjpeg, self.levels = kind, options.libjpeg, options.levels
+        self.label_column = options.label_column
+
+    def _fingerprint(self) -> list[Any]:
+        return [*super()._fingerprint(), self.label_column]
 
     def add_as_stored(self, listing: SourceListing, name: str, label: object, place: Any) -> None:
         """Add an image of a set under the name and label it was written with."""

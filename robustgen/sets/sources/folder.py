@@ -3,21 +3,49 @@
 import importlib.util
 import posixpath
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
 
+from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
-from robustgen.sets.sources.files import EncodedSource, SourceListing
-from robustgen.sets.sources.labels import Label, check_label_size, parse_label, read_labels
+from robustgen.sets.sources.base import (
+    DEFAULTS,
+    Loaded,
+    Source,
+    SourceOptions,
+    class_of,
+    name_source_in_errors,
+)
+from robustgen.sets.sources.files import EncodedSource, ListedItems, SourceListing
+from robustgen.sets.sources.labels import (
+    METADATA,
+    ImageNames,
+    Label,
+    Labels,
+    check_label_size,
+    parse_label,
+    parse_metadata,
+    read_labels,
+)
 from robustgen.sets.sources.places import PARQUET, Place, find_place
-from robustgen.sets.sources.trees import UNREAD, FolderTree, describe_unread, is_image, open_tree
+from robustgen.sets.sources.trees import (
+    UNREAD,
+    FileTree,
+    Finder,
+    FolderTree,
+    describe_unread,
+    find_by_name,
+    is_image,
+    open_tree,
+)
 
 _SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
 _RECORD: Final = "dataset.json"
@@ -26,12 +54,12 @@ Named = tuple[str, str, str | None]
 """Key of an image, name of its file below the prefix, and the reason for refusing it, or None."""
 
 
-class FileSource(EncodedSource):
-    """A source with one file for each image, in a folder or an archive.
+class TreeItems(ListedItems[Loaded]):
+    """Items in the files of a folder or an archive.
 
     Parameters
     ----------
-    root : path or URL
+    root : path, URL or FileTree
         A folder, or one of the archives in `places.ARCHIVES`.
     options : SourceOptions
 
@@ -43,8 +71,14 @@ class FileSource(EncodedSource):
 
     has_class_folders: ClassVar[bool] = True
 
-    def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
-        self._tree, self.libjpeg, self.levels = open_tree(root, options), options.libjpeg, options.levels
+    @property
+    def finder(self) -> Finder:
+        """Return what recognises the files of its items by their names."""
+        return find_by_name
+
+    def __init__(self, root: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> None:
+        self._tree = open_tree(root, options, self.finder)
+        self.libjpeg, self.levels = options.libjpeg, options.levels
         super().__init__(self._tree.location)
         folder = self._find_folder()
         self._prefix = f"{folder}/" if folder else ""
@@ -53,10 +87,11 @@ class FileSource(EncodedSource):
         """Return the folder of the images; keys in an archive omit the folders that all images share."""
         if isinstance(self._tree, FolderTree):
             return ""
-        folders = {posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name)}
+        folders = Counter(posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name))
         folder = posixpath.commonpath(folders or [""])
-        # A single class keeps its folder in the keys.
-        return posixpath.dirname(folder) if folder in folders and self.has_class_folders else folder
+        # A single class keeps its folder in the keys; a few images beside class folders are none.
+        is_class = self.has_class_folders and folders[folder] >= folders.total() - folders[folder]
+        return posixpath.dirname(folder) if is_class else folder
 
     @abstractmethod
     def _scan(self) -> Iterable[Named]:
@@ -71,19 +106,24 @@ class FileSource(EncodedSource):
                 unread.append(key)
             else:
                 listing.add(key, self._prefix + name, reason)
-        listing.remarks = [describe_unread(sorted(unread))] if unread else []
+        listing.remarks = describe_unread(unread)
+        self._review(listing)
         recorded, are_numbers = self._read_record({class_of(key) for key in listing.places})
         listing.order_classes(recorded, are_numbers=are_numbers)
         return listing
+
+    def _review(self, listing: SourceListing) -> None:
+        """Leave images out of the listing that has all of them, or add remarks."""
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         """Return the recorded classes, if any, and whether the classes are numbers; `found` have images."""
         return (), False
 
-    def read_bytes(self, key: str) -> bytes:
-        """Read the file of one image."""
-        return self._tree.read(self._place(key))
+    def list_files(self, key: str) -> tuple[str, ...]:
+        """Return the names of the files of one item, in order."""
+        return (key,)
 
+<<<<<<< HEAD
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
         return self.stat(key)[0]
@@ -92,21 +132,45 @@ class FileSource(EncodedSource):
         """Return size and stamp of one image's file; raise an ImageError if it does not exist."""
         with name_image_in_errors(key):
             return self._tree.stat(self._place(key))
+=======
+    def read_file(self, name: str) -> bytes:
+        """Read one of the files in `list_files`; raise any exception if it cannot be read."""
+        return self._tree.read(name)
+>>>>>>> main
 
     def make_ready(self) -> None:
         """Cache the listing of an archive for worker processes."""
         self._tree.make_ready()
 
 
+class FileSource(TreeItems[Rgb], EncodedSource):
+    """A source with one file for each image, in a folder or an archive."""
+
+    def read_bytes(self, key: str) -> bytes:
+        """Read the file of one image."""
+        return self._tree.read(self._place(key))
+
+    def read_file(self, name: str) -> bytes:
+        """Read the file of one image, which has the name of its key."""
+        return self.read_bytes(name)
+
+    def size(self, key: str) -> int:
+        """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
+        with name_image_in_errors(key):
+            return self._tree.size(self._place(key))
+
+
 class ImageFolder(FileSource):
     """A folder or an archive of images; the class of an image is the first folder below the root, or "".
 
-    Hidden files and other extensions are skipped. In an archive, the root is the parent of the class
-    folders: keys omit the folders that all images share, and the split. Parameters are those of `FileSource`.
+    Hidden files and other extensions are skipped, and images beside class folders are left out. In an
+    archive, the root is the parent of the class folders: keys omit the folders that all images share, and the
+    split. Parameters are those of `FileSource`.
     """
 
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
-        self._split = options.split
+        self._split, self._has_classes = options.split, options.classes
+        self.strays: list[str] = []
         super().__init__(root, options)
 
     def _find_folder(self) -> str:
@@ -117,6 +181,21 @@ class ImageFolder(FileSource):
         if next(iter(self._tree.find(f"{folder}/")), None) is None:
             raise SourceError(f"{self.location}: contains no folder of the split {self._split!r}")
         return folder
+
+    @property
+    def tree(self) -> FileTree:
+        """Return all files."""
+        return self._tree
+
+    def find_files(self, names: Sequence[str]) -> list[str]:
+        """Return those of the files called `names` that lie in the root, in the tree."""
+        folders = [self._prefix]
+        if not isinstance(self._tree, FolderTree) and self._split is None:
+            # The root may be any of the folders that all images share.
+            images = [posixpath.dirname(name) for name, _ in self._tree.find() if is_image(name)]
+            shared = PurePosixPath(posixpath.commonpath(images or [""]))
+            folders = [f"{each}/".removeprefix("./") for each in (shared, *shared.parents)]
+        return [folder + name for folder in folders for name in names if self._tree.has(folder + name)]
 
     def find_splits(self) -> tuple[tuple[str, ...], str]:
         """Return the splits in the root if they repeat class folders, and the first such folder."""
@@ -136,6 +215,22 @@ class ImageFolder(FileSource):
     def _scan(self) -> Iterator[Named]:
         for name, reason in self._tree.find(self._prefix):
             yield name, name, reason
+
+    def _review(self, listing: SourceListing) -> None:
+        """Leave out the images beside class folders, which have no class."""
+        in_root = sorted(
+            key for key in (*listing.places, *listing.refused) if "/" not in key and is_image(key)
+        )
+        # If most images lie in the root, the folders are no classes.
+        if not (self._has_classes and 0 < len(in_root) < sum("/" in key for key in listing.places)):
+            return
+        self.strays = in_root
+        for key in in_root:
+            listing.places.pop(key, None)
+            listing.refused.pop(key, None)
+        named = f"{format_count(len(in_root), 'image')}, such as {in_root[0]!r}"
+        ways = "put them into a class folder, or set require_classes=false"
+        listing.remarks = [*listing.remarks, f"left out, beside the class folders: {named}; {ways}"]
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         """Return the classes in the `dataset.json` of a set of which this folder is a variant: ``fog/3``."""
@@ -227,12 +322,10 @@ class ShardFolders(FileSource):
 
 
 class LabelledFolder(FileSource):
-    """A flat folder or archive of images, and a file with their labels.
+    """A folder or an archive of images, and a file with their labels; a key is ``<class>/<relative path>``.
 
-    The option `labels` is a file with lines ``name class`` (separated by tab, comma or space; the name with
-    or without its extension), Kaggle's ``LOC_val_solution.csv``, one class per line for the images in sorted
-    order, or ImageNet's devkit: its archive, its folder, or its ``ILSVRC2012_validation_ground_truth.txt``.
-    Parameters are those of `FileSource`.
+    The option `labels` is a file that `labels.parse_labels` reads, or ImageNet's devkit: its archive, its
+    folder, or its ``ILSVRC2012_validation_ground_truth.txt``. Parameters are those of `FileSource`.
 
     Raises
     ------
@@ -242,29 +335,38 @@ class LabelledFolder(FileSource):
 
     has_class_folders = False
 
-    def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
+    def __init__(self, root: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(root, options)
-        self._labels, self._are_classes = find_place(options.labels or ""), options.labels_are_classes
+        self._file, self._column = find_place(options.labels or ""), options.label_column
+        self._are_classes = options.labels_are_classes
+
+    @cached_property
+    def _found(self) -> dict[str, str | None]:
+        """Return the names of all images, and why some are refused."""
+        return dict(self._tree.find(self._prefix))
+
+    @cached_property
+    def _labels(self) -> Labels:
+        images, folder = sorted(filter(is_image, self._found)), f"{self.location}/{self._prefix}".rstrip("/")
+        if not images:
+            return Labels({}, are_numbers=False)
+        return read_labels(self._file, images, folder, self._column, self._are_classes)
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
-        return (), not self._are_classes
+        return (), self._labels.are_numbers
 
     def _scan(self) -> Iterator[Named]:
-        found = dict(self._tree.find(self._prefix, deep=False))
-        labels = read_labels(self._labels, sorted(filter(is_image, found)), self._are_classes)
-        return put_into_classes(found, labels, self._labels.location)
+        return put_into_classes(self._found, self._labels, self._file.location)
 
     def _place(self, key: str) -> str:
         # Worker processes need no labels.
-        return self._prefix + posixpath.basename(key)
+        return self._prefix + key.partition("/")[2]
 
 
-def put_into_classes(
-    found: Mapping[str, str | None], labels: Mapping[str, str], where: object
-) -> Iterator[Named]:
+def put_into_classes(found: Mapping[str, str | None], labels: Labels, where: object) -> Iterator[Named]:
     """Yield the key ``class/name`` of each image; refuse images without a label, naming `where`."""
     for name, reason in found.items():
-        if label := labels.get(name) or labels.get(name.rpartition(".")[0]):
+        if label := labels.classes.get(name):
             yield f"{label}/{name}", name, reason
         else:
             yield name, name, reason or f"no label in {where}"
@@ -279,6 +381,55 @@ def is_img2dataset(place: Place) -> bool:
 
 def _open_images(place: Place, options: SourceOptions) -> FileSource:
     return OneImage(place, options) if place.is_image else ImageFolder(place, options)
+
+
+class MetadataFolder(LabelledFolder):
+    """A folder or an archive of images with a file of the Hugging Face Hub beside them: ``metadata.csv``.
+
+    Parameters
+    ----------
+    root : FileTree
+    options : SourceOptions
+    metadata : str
+        Name of the file, in the tree.
+    """
+
+    def __init__(self, root: FileTree, options: SourceOptions, metadata: str) -> None:
+        self._metadata = metadata
+        super().__init__(root, options._replace(labels=root.location))
+
+    def _find_folder(self) -> str:
+        return posixpath.dirname(self._metadata)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        where, names = f"{self.location}/{self._metadata}", ImageNames(sorted(filter(is_image, self._found)))
+        try:
+            with name_source_in_errors(where):
+                labels = parse_metadata(self._tree.read(self._metadata), where, names, self._column)
+        except SourceError as error:
+            raise SourceError(f"{error} (set source_kind=folder to use class folders)") from error
+        return labels or Labels({}, are_numbers=False)
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether the file has labels that class folders do not tell."""
+        labels = {name: label for name, label in self._labels.classes.items() if label is not None}
+        return not all(name.startswith(f"{label}/") for name, label in labels.items())
+
+    def _review(self, listing: SourceListing) -> None:
+        listing.remarks = [*listing.remarks, f"labels are those of {self._metadata}"]
+
+
+def open_by_metadata(source: Source, options: SourceOptions) -> Source:
+    """Return a folder or an archive with the labels in its metadata, if there are any; or the same source."""
+    if not isinstance(source, ImageFolder) or not options.classes:
+        return source
+    for name in source.find_files(METADATA):
+        labelled = MetadataFolder(source.tree, options, name)
+        if labelled.is_needed:
+            return labelled
+    return source
 
 
 LABELLED: Final = SourceKind(lambda _: False, LabelledFolder)

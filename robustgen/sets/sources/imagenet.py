@@ -10,7 +10,7 @@ from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, Source, SourceOptions, check_split
 from robustgen.sets.sources.folder import FileSource, ImageFolder, Named, Photographs, put_into_classes
-from robustgen.sets.sources.labels import parse_labels
+from robustgen.sets.sources.labels import ImageNames, parse_labels
 from robustgen.sets.sources.places import ARCHIVES, Place
 from robustgen.sets.sources.trees import is_image
 
@@ -54,10 +54,12 @@ def check_classes(source: Source, remedy: str, *, is_imagenet: bool = False) -> 
             f"ImageNet's devkit with --labels, or {remedy}"
         )
     others = [name for name in source.classes if name not in known and not _NUMBER.fullmatch(name)]
+    strays = [*source.strays] if isinstance(source, ImageFolder) else []
     # A preview shows the demo's photographs as a data set would have them.
-    if is_imagenet and others and not isinstance(source, Photographs):
-        strays = (key for key in source.keys() if source.classes[source.label(key)] in others)  # noqa: SIM118
-        stray = next(strays, None) if in_folders else None
+    if is_imagenet and (others or strays) and not isinstance(source, Photographs):
+        if in_folders:
+            strays += (key for key in source.keys() if source.classes[source.label(key)] in others)  # noqa: SIM118
+        stray = next(iter(strays), None)
         what = f"class {others[0]!r} is not" if stray is None else f"{stray!r} is not in"
         where = f"{source.location}: {what} a class folder of ImageNet, named by a WordNet id"
         raise SourceError(f"{where} (else {remedy})")
@@ -114,7 +116,9 @@ class TinyImageNet(FileSource):
         if not names:
             return ((key.replace("/images/", "/", 1), key, why) for key, why in self._tree.find(self._prefix))
         where = f"{self.location}/{annotations}"
-        labels = parse_labels(self._tree.read(annotations), where, names)
+        # Boxes follow the class.
+        lines = (line.split(b"\t")[:2] for line in self._tree.read(annotations).split(b"\n"))
+        labels = parse_labels(b"\n".join(map(b"\t".join, lines)), where, ImageNames(names))
         found = put_into_classes(shipped, labels, where)
         return ((key, f"images/{name}", reason) for key, name, reason in found)
 

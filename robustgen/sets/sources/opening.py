@@ -7,7 +7,7 @@ from robustgen.errors import SourceError, UnknownNameError
 from robustgen.pixels.imaging.decode import Location
 from robustgen.sets.sources import SOURCES, list_kinds
 from robustgen.sets.sources.base import DEFAULTS, Source, SourceOptions, name_source_in_errors
-from robustgen.sets.sources.folder import Photographs
+from robustgen.sets.sources.folder import Photographs, open_by_metadata
 from robustgen.sets.sources.places import ARRAYS, Place, find_place
 
 # Plug-ins come before these kinds.
@@ -56,7 +56,7 @@ def open_source(
     if recognise:
         with_labels = "arrays" if place.has_suffix(*ARRAYS) else "labelled"
         source_kind = with_labels if labels is not None else "table" if in_columns else _recognise(place)
-    if (source_kind == "labelled") != (labels is not None) and source_kind != "arrays":
+    if (source_kind == "labelled") != (labels is not None) and source_kind not in ("arrays", "clips"):
         raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {source_kind!r}")
     if in_columns and source_kind != "table":
         raise SourceError(f"{location}: image_columns is for the kind 'table', not {source_kind!r}")
@@ -66,7 +66,8 @@ def open_source(
     # An archive finds the folder of a split itself.
     if split and (source_kind == "labelled" or (source_kind == "folder" and place.is_folder)):
         raise SourceError(f"{location}: contains no folder of the split {split!r}")
-    return SOURCES[source_kind].open(place, options._replace(split=split))
+    source = SOURCES[source_kind].open(place, options._replace(split=split))
+    return open_by_metadata(source, options) if recognise else source
 
 
 def _recognise(place: Place) -> str:

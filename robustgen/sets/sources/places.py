@@ -23,6 +23,11 @@ ARCHIVES: Final = (*SHARDS, ".zip")
 PARQUET: Final = ".parquet"
 ARRAYS: Final = (".npy", ".npz", ".mat")
 TEXT_TABLES: Final = (".jsonl", ".tsv")
+VIDEOS: Final = (
+    *(".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".wmv"),
+    *(".ogv", ".3gp"),
+)
+"""Suffixes of video files."""
 
 
 class SourceFile(NamedTuple):
@@ -77,7 +82,7 @@ class Place:
         if self.store.is_local:
             return os.path.isdir(self.location)  # noqa: PTH112
         return not self.is_pattern and not self.has_suffix(
-            *ARCHIVES, PARQUET, *TEXT_TABLES, *ARRAYS, *EXTENSIONS
+            *ARCHIVES, PARQUET, *TEXT_TABLES, *ARRAYS, *EXTENSIONS, *VIDEOS
         )
 
     @property
@@ -225,6 +230,11 @@ _FOREIGN: Final = (
 )
 
 
+_HEAD_BYTES: Final = 1 << 20
+# A longer word is a picture as text.
+_MOST_OF_WORD: Final = 1000
+
+
 def explain_foreign(place: Place) -> str:
     """Return the format of another library that is at `place`, and a way to convert it; "" if unknown.
 
@@ -232,6 +242,12 @@ def explain_foreign(place: Place) -> str:
     """
     if place.is_folder and not place.store.is_local and not place.children:
         return "no such folder: nothing in the bucket has this prefix"
+    if place.has_suffix(".csv") and not place.is_folder:
+        words = re.split(rb"[,;\s]", place.store.read(place.name, 0, _HEAD_BYTES))
+        if max(map(len, words)) > _MOST_OF_WORD:
+            way = f"pandas.read_csv('{place.name}').to_csv('{place.name[:-4]}.tsv', sep='\\t', index=False)"
+            return f"a CSV with pictures in its cells, which is not read; convert it with {way}"
+        return "a file of labels; name the folder of its images with --source, and the file with --labels"
     names = [*_walk_names(place)] if place.is_folder else [place.name]
     for pattern, what, way in _FOREIGN:
         if found := next((name for name in names if re.fullmatch(pattern, name, re.IGNORECASE)), None):

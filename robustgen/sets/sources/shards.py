@@ -16,7 +16,7 @@ from robustgen.files.containers.archives import iterate_members, locate_member, 
 from robustgen.files.text_files import split_names
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of
+from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of, name_source_in_errors
 from robustgen.sets.sources.classes import (
     CLASS_NAMES,
     KEYS,
@@ -27,9 +27,16 @@ from robustgen.sets.sources.classes import (
     sample_name,
 )
 from robustgen.sets.sources.files import IndexedSource, SourceListing
-from robustgen.sets.sources.labels import Label, check_label_size, parse_label
+from robustgen.sets.sources.labels import Label, check_label_size, is_label_column, parse_label
 from robustgen.sets.sources.places import ARCHIVES, PARQUET, SHARDS, Place, SourceFile
-from robustgen.sets.sources.trees import check_name, is_image, list_archive, read_member
+from robustgen.sets.sources.trees import (
+    check_name,
+    describe_unread,
+    is_image,
+    is_unread,
+    list_archive,
+    read_member,
+)
 
 _MOST_PEEKED: Final = 32
 _STEP: Final = 16
@@ -158,11 +165,16 @@ class WebDataset(ShardSource):
     def build(self) -> SourceListing:
         """List the samples of all shards; unpack compressed shards first."""
         full_names = {sample_key(name): name for name in self._read_names(KEYS)}
-        samples = SourceListing(classes=self._read_names(CLASS_NAMES))
+        samples, unread = SourceListing(classes=self._read_names(CLASS_NAMES)), list[str]()
         for number, file in enumerate(self.files):
             with samples.refuse_damaged(file.name):
-                self._group(list_archive(self, number), full_names, samples, self._read_label)
-        return self._as_stored(samples) if self.kind else _name_samples(samples)
+                shard = list_archive(self, number)
+                self._group(shard, full_names, samples, self._read_label)
+                unread += filter(is_unread, shard.places)
+        if self.kind:
+            return self._as_stored(samples)
+        samples.remarks = describe_unread(unread)
+        return _name_samples(samples)
 
     @cached_property
     def _steps(self) -> dict[int, list[int]]:
@@ -272,7 +284,7 @@ def _decode_name(member: str) -> str:
 
 def _name_samples(samples: SourceListing) -> SourceListing:
     """Assign every sample its key and class."""
-    found, listing = samples.places, SourceListing({}, samples.refused)
+    found, listing = samples.places, SourceListing({}, samples.refused, remarks=samples.remarks)
     recorded, told = name_folders(samples.classes), [each.label for each in found.values()]
     are_numbers = not recorded and all(isinstance(label, int) for label in told if label is not None)
     classes = {
@@ -317,16 +329,22 @@ def _match_folders(classes: Mapping[str, str]) -> dict[str, str]:
 
 _IMAGE_COLUMNS: Final = ("image", "img", "jpg", "jpeg", "png", "webp", "picture", "pixels")
 _LABEL_COLUMNS: Final = ("label", "labels", "cls", "class", "fine_label", "category", "target")
+_ORDER: Final = {name: place for place, name in enumerate(_LABEL_COLUMNS)}
 _BEGINNINGS: Final = {b"\xff\xd8": ".jpg", b"\x89P": ".png"}
 
 
 class _Found(NamedTuple):
-    """An image found: its place, its path, the first bytes of its file, and its label."""
+    """An image found: its place, its path, the first bytes of its file, and its label in each column."""
 
     place: tuple[int, int, int, str, int]
     path: str
     head: bytes
-    label: Any
+    labels: dict[str, Any]
+
+    @property
+    def label(self) -> Any:
+        """Return the label in the first column of labels."""
+        return next(iter(self.labels.values()), None)
 
 
 class Parquet(ShardSource):
@@ -345,7 +363,11 @@ class Parquet(ShardSource):
         for number, file in enumerate(self.files):
             with listing.refuse_damaged(file.name):
                 found += self._read_file(number, listing)
-        return self._as_stored(found, listing) if self.kind else _name_rows(found, listing)
+        if self.kind:
+            return self._as_stored(found, listing)
+        with name_source_in_errors(self.location):
+            _check_agreement([each.labels for each in found], listing.classes)
+        return _name_rows(found, listing)
 
     def find_sample(self, file: int, index: int, name: str) -> Any:
         """Return the place of row number `index` of a file."""
@@ -358,20 +380,24 @@ class Parquet(ShardSource):
         file, found = self.files[number], list[_Found]()
         with file.store.open(file.name) as content:
             table = tables.open_table(content)
-            schema = _read_schema(table.file.schema_arrow, self.kind)
+            schema = _read_schema(table.file.schema_arrow, self.kind, self.label_column)
             if schema.names not in (None, listing.classes or schema.names):
                 raise ValueError("its class names differ from those of the files before it")
             listing.classes = listing.classes or schema.names or ()
+            if schema.others:
+                also = f"{', '.join(map(repr, schema.others))} too (see the key image_columns)"
+                remark = f"images are those of column {schema.images!r}; there are others in {also}"
+                listing.remarks = [*dict.fromkeys([*listing.remarks, remark])]
             for group in range(table.file.num_row_groups):
                 with listing.refuse_damaged(f"{file.name}, row group {group}"):
                     found += _read_rows(table, schema, number, group, self.kind)
         return found
 
     def _as_stored(self, found: Sequence[_Found], listing: SourceListing) -> SourceListing:
-        for place, path, _, label in found:
-            number, group, row = place[:3]
-            name = path or f"{PurePosixPath(self.files[number].name).stem}/{group}-{row}"
-            self.add_as_stored(listing, name, label, place)
+        for each in found:
+            number, group, row = each.place[:3]
+            name = each.path or f"{PurePosixPath(self.files[number].name).stem}/{group}-{row}"
+            self.add_as_stored(listing, name, each.label, each.place)
         return listing
 
     def read_bytes(self, key: str) -> bytes:
@@ -422,31 +448,44 @@ def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]
 
 
 class _Schema(NamedTuple):
-    """Relevant columns of a file: images, which may be a struct, and labels with class names."""
+    """Relevant columns of a file: images, which may be a struct, others, and labels with class names."""
 
     images: str
     is_struct: bool
-    label: str | None
+    others: Sequence[str]
+    labels: Sequence[str]
     names: Sequence[str] | None
 
 
-def _read_schema(schema: Any, kind: str | None) -> _Schema:
-    """Find the columns of images or videos, and of labels."""
+def _read_schema(schema: Any, kind: str | None, column: str | None = None) -> _Schema:
+    """Find the columns of images or videos, and of labels: `column`, or those with a usual name."""
     types, features = tables.import_pyarrow()[0].types, tables.read_features(schema)
-    label = next((name for name in _LABEL_COLUMNS if name in schema.names), None)
-    names = features.get(label or "", {}).get("names")
+    labels = sorted(filter(is_label_column, schema.names), key=lambda name: _ORDER.get(name, len(_ORDER)))
+    if column is not None and column not in schema.names:
+        listed = ", ".join(schema.names)
+        raise SourceError(f"no column {column!r} (columns: {listed}); see the key label_column")
+    labels = labels if column is None else [column]
+    names = features.get(labels[0], {}).get("names") if labels else None
     names = names if isinstance(names, list) and all(isinstance(name, str) for name in names) else None
     wanted, usual = ("Video", ("video",)) if kind == "p" else ("Image", _IMAGE_COLUMNS)
+    columns = {each.name: each.type for each in schema}
+    structs = [
+        name
+        for name, own in columns.items()
+        if types.is_struct(own) and {"bytes", "path"} <= {part.name for part in own}
+    ]
+    usable = {*structs}
+    usable |= {name for name, own in columns.items() if types.is_binary(own) or types.is_large_binary(own)}
     noted = [name for name, feature in features.items() if feature.get("_type") == wanted]
-    columns = {column.name: column.type for column in schema}
-    structs = [name for name, type_ in columns.items() if types.is_struct(type_)]
     # A struct of bytes and path with a feature note may be audio or video.
-    for name in (*noted, *usual, *(name for name in structs if name not in features)):
-        if name in structs and {"bytes", "path"} <= {part.name for part in columns[name]}:
-            return _Schema(name, True, label, names)
-        if name in columns and (types.is_binary(columns[name]) or types.is_large_binary(columns[name])):
-            return _Schema(name, False, label, names)
-    raise SourceError(f"no column of images (columns: {', '.join(columns) or 'none'})")
+    groups = noted, usual, [name for name in structs if name not in features]
+    found = next((some for group in groups if (some := [name for name in group if name in usable])), [])
+    if not found:
+        raise SourceError(f"no column of images (columns: {', '.join(columns) or 'none'})")
+    image = usual[0] if usual[0] in found else found[0]
+    if len(found) > 1 and image != usual[0]:
+        raise SourceError(f"columns {', '.join(found)} contain images; choose one with the key image_columns")
+    return _Schema(image, image in structs, [name for name in found if name != image], labels, names)
 
 
 def _name_column(schema: _Schema) -> str:
@@ -460,14 +499,45 @@ def _read_rows(
     column = _name_column(schema)
     listed = f"{schema.images}.path" if schema.is_struct and kind else schema.images
     found: list[_Found] = []
-    for batch in tables.iterate_batches(table, group, [listed, *([schema.label] if schema.label else [])]):
+    for batch in tables.iterate_batches(table, group, [listed, *schema.labels]):
         for row in batch.to_pylist():
             cell = row[schema.images]
             image = cell if isinstance(cell, dict) else {"bytes": cell}
             data = image.get("bytes") or b""
             place = number, group, len(found), column, len(data)
-            found.append(_Found(place, image.get("path") or "", data[:2], row.get(schema.label)))
+            labels = {name: _whole(row[name]) for name in schema.labels}
+            found.append(_Found(place, image.get("path") or "", data[:2], labels))
     return found
+
+
+def _whole(label: Any) -> Any:
+    """Return a label that pandas has made a float, because others are empty, as a whole number or None."""
+    if not isinstance(label, float) or (label == label and not label.is_integer()):
+        return label
+    return int(label) if label == label else None
+
+
+def _check_agreement(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Raise a ValueError if columns of labels, the first of which has `names`, give images other classes."""
+    first, *others = [*rows[0]] if rows and rows[0] else [""]
+    for other in others:
+        pairs = {(_plain(row.get(first)), _plain(row.get(other))) for row in rows}
+        pairs = {pair for pair in pairs if None not in pair}
+        ranks = [sorted({str(pair[side]) for pair in pairs}) for side in (0, 1)]
+        numbers = [
+            [own if isinstance(own, int) else ranks[side].index(str(own)) for side, own in enumerate(pair)]
+            for pair in pairs
+        ]
+        is_named = all(isinstance(a, int) and [*names[a : a + 1]] == [b] for a, b in pairs)
+        if not is_named and any(a != b for a, b in numbers):
+            choose = "choose one with the key label_column"
+            raise ValueError(f"columns {first!r} and {other!r} disagree about the classes; {choose}")
+
+
+def _plain(label: Any) -> int | str | None:
+    if isinstance(label, int):
+        return label if label >= 0 else None
+    return None if label is None else str(label)
 
 
 def _name_rows(found: Sequence[_Found], listing: SourceListing) -> SourceListing:

@@ -8,20 +8,24 @@ characters that is not a path refers to the image of another row, as in tables o
 import ast
 import base64
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
 from robustgen.files.containers.tables import JsonLines, ParquetTable, RowPlace, TabSeparated
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, SourceOptions, name_source_in_errors
+from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of, name_source_in_errors
+from robustgen.sets.sources.classes import list_numbers, sort_classes
 from robustgen.sets.sources.files import IndexedSource, SourceListing
+from robustgen.sets.sources.labels import choose_label_column, is_label_column
 from robustgen.sets.sources.places import TEXT_TABLES, Place, SourceFile
 from robustgen.sets.sources.shards import read_rows
-from robustgen.sets.sources.trees import FolderTree
+from robustgen.sets.sources.trees import UNREAD_EXTENSIONS, FolderTree
 
 _MOST_OF_REFERENCE: Final = 64
 _LONGEST: Final = max(map(len, EXTENSIONS))
@@ -143,6 +147,8 @@ def _replace_in_text(cell: str, visit: Visit) -> Any:
         return made and rename(cell, made.suffix)
     head = match[0] if (match := _DATA_URI.match(cell)) else ""
     if not head and len(cell) <= _MOST_OF_REFERENCE:
+        if "/" in cell or cell.lower().endswith(UNREAD_EXTENSIONS):
+            raise ValueError(f"{cell!r} does not name a picture of a format that is read")
         return cell
     made = visit(CellImage(cell.removeprefix(head)))
     if not made:
@@ -166,6 +172,16 @@ def rename(path: str, suffix: str) -> str:
     return path if len(pair) == 1 or pair == {".jpg", ".jpeg"} else f"{path.removesuffix(own)}{suffix}"
 
 
+def _is_image(cell: Any) -> bool:
+    """Return whether a cell contains images for certain; a long text may be one that is no image."""
+    if isinstance(cell, str) and not cell[-_LONGEST:].lower().endswith(EXTENSIONS):
+        is_long = len(cell) > _MOST_OF_REFERENCE
+        return bool(_DATA_URI.match(cell)) or (is_long and cell.startswith((*_SIGNATURES,)))
+    with suppress(ValueError):
+        return bool(list_images(cell))
+    return False
+
+
 # --- tables --------------------------------------------------------------------------------------
 
 
@@ -183,13 +199,16 @@ _MOST_NAMED: Final = 3
 class _Found:
     """Content of tables: images, file names with their first rows, and rows without images.
 
-    `columns` maps each column that is not empty to whether it contains an image.
+    `columns` maps each column that is not empty to whether it contains an image, `rows` each row to its
+    images, and `labels` each column of labels to its cells.
     """
 
     listing: SourceListing = field(default_factory=lambda: SourceListing(classes=[""]))
     files: dict[str, str] = field(default_factory=dict)
     without: list[str] = field(default_factory=list)
     columns: dict[str, bool] = field(default_factory=dict)
+    rows: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    labels: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     def add_cell(self, table: str, row: int, place: tuple[int, int, int], column: str, cell: Any) -> bool:
         """Add the images of a cell, and return True if the cell is empty."""
@@ -197,6 +216,7 @@ class _Found:
         with self.listing.refuse_damaged(f"{where}, {column}"):
             images = name_images(table, row, column, cell)
             for slot, (key, image) in enumerate(images):
+                self.rows[where].append(key)
                 if image.is_file:
                     self.files.setdefault(key, where)
                 else:
@@ -219,6 +239,10 @@ class TableSource(IndexedSource):
     files : path or URL
         A table, a folder of tables, or a pattern: ``data/test-*.parquet``.
     options : SourceOptions
+    kind : {"c", "p"}, optional
+        Kind of the set, if the tables are one of its variants.
+    classes : sequence of str
+        Names of the classes of a set, in the order of the labels.
 
     Raises
     ------
@@ -229,10 +253,16 @@ class TableSource(IndexedSource):
     suffixes = tuple(LAYOUTS)
 
     def __init__(
-        self, files: Location | Place, options: SourceOptions = DEFAULTS, kind: str | None = None
+        self,
+        files: Location | Place,
+        options: SourceOptions = DEFAULTS,
+        kind: str | None = None,
+        classes: Sequence[str] = (),
     ) -> None:
         super().__init__(files, options, kind)
         self.columns, self._root = tuple(options.columns) or ("image",), options.image_root
+        self._named, self._recorded = bool(options.columns), list(classes)
+        self._are_classes = options.labels_are_classes
 
     @property
     def images(self) -> FolderTree:
@@ -246,8 +276,10 @@ class TableSource(IndexedSource):
         found = _Found()
         for number, file in enumerate(self.files):
             with name_source_in_errors(f"{file.store.location}/{file.name}"):
-                for row, (first, second), cells in self._read_rows(file):
+                for row, (first, second), cells, labels in self._read_rows(file, found):
                     place = number, first, second
+                    for column, cell in labels.items():
+                        found.labels[column][f"row {row} of {file.name}"] = cell
                     empty = [found.add_cell(file.name, row, place, *each) for each in cells.items()]
                     if all(empty):
                         found.without.append(f"row {row} of {file.name}")
@@ -266,11 +298,38 @@ class TableSource(IndexedSource):
         if rows := found.without:
             more = ", ..." * (len(rows) > _MOST_NAMED)
             some = f"{len(rows)} row{'s' * (len(rows) > 1)} without an image kept"
-            listing.remarks = [f"{some}: {', '.join(rows[:_MOST_NAMED])}{more}"]
+            listing.remarks = [*listing.remarks, f"{some}: {', '.join(rows[:_MOST_NAMED])}{more}"]
+        self._add_labels(found)
         return listing
 
-    def _read_rows(self, file: SourceFile) -> Iterator[tuple[int, RowPlace, dict[str, Any]]]:
-        """Yield number and place of each row of a table, and its cells by column."""
+    def _add_labels(self, found: _Found) -> None:
+        """Add the labels of all images, or a remark why they have none."""
+        listing, own = found.listing, dict[str, str | None]()
+        try:
+            labels = choose_label_column(
+                found.labels, self.location, self.label_column, are_classes=self._are_classes
+            )
+            for row, name in labels.classes.items() if labels else ():
+                for key in filter(listing.places.__contains__, found.rows[row]):
+                    if own.setdefault(key, name) != name:
+                        raise SourceError(f"{row}: {key!r} was {own[key]!r} before, now {name!r}")
+        except SourceError as error:
+            if self.label_column is not None:
+                raise
+            listing.remarks = [*listing.remarks, f"labels are not used: {error}"]
+            return
+        known = {name for name in own.values() if name is not None}
+        if labels and known and (self._recorded or not self.kind):
+            numbers = list_numbers(known) if labels.are_numbers else None
+            listing.classes = self._recorded or numbers or sort_classes(known)
+            places = {name: number for number, name in enumerate(listing.classes)}
+            listing.labels = {key: -1 if name is None else places[name] for key, name in own.items()}
+            listing.are_numbers = bool(numbers)
+
+    def _read_rows(
+        self, file: SourceFile, found: _Found
+    ) -> Iterator[tuple[int, RowPlace, dict[str, Any], dict[str, Any]]]:
+        """Yield number and place of each row of a table, and its cells of images and of labels by column."""
         layout, columns, row = find_layout(file.name), self.columns, 0
         with file.store.open(file.name) as content:
             there = layout.read_columns(content)
@@ -279,13 +338,33 @@ class TableSource(IndexedSource):
                 raise SourceError(
                     f"{file.name}: no column {missing[0]!r} (columns: {known}); see the key image_columns"
                 )
-            for chunk in layout.read(content, columns):
-                for place, *cells in zip(chunk.places, *map(chunk.cells, columns), strict=True):
-                    yield row, place, dict(zip(columns, cells, strict=True))
+            if not self._named:
+                self._note_others(layout, content, found)
+            given = self.label_column
+            labels = [name for name in there if (is_label_column(name) if given is None else name == given)]
+            every = [*dict.fromkeys((*columns, *labels))]
+            for chunk in layout.read(content, every):
+                for place, *cells in zip(chunk.places, *map(chunk.cells, every), strict=True):
+                    own = dict(zip(every, cells, strict=True))
+                    told = {name: own[name] for name in labels}
+                    yield row, place, {name: own[name] for name in columns}, told
                     row += 1
 
+    def _note_others(self, layout: Layout, content: IO[bytes], found: _Found) -> None:
+        """Add a remark if the first rows have images in columns that are not used."""
+        names = [name for name in layout.read_columns(content) if name not in self.columns]
+        if not names:
+            return
+        for first in layout.read(content, names):
+            if others := [name for name in names if any(map(_is_image, first.cells(name)))]:
+                also = f"{', '.join(map(repr, others))} contain{'s' * (len(others) == 1)} images too"
+                remark = f"images are those of column {self.columns[0]!r}; {also} (see the key image_columns)"
+                found.listing.remarks = [*dict.fromkeys([*found.listing.remarks, remark])]
+            return
+
     def _fingerprint(self) -> list[Any]:
-        return [*super()._fingerprint(), list(self.columns), self._root]
+        own = [list(self.columns), self._root, self._are_classes, self._recorded]
+        return [*super()._fingerprint(), *own]
 
     def read_bytes(self, key: str) -> bytes:
         """Read one image from its cell or its file."""
@@ -307,18 +386,30 @@ class TableSource(IndexedSource):
         return self.images.stat(key) if is_file else super().stat(key)
 
     @property
-    def class_count(self) -> None:
-        """Return None, because tables have no classes."""
+    def class_count(self) -> int | None:
+        """Return the number of classes; None if they are bare numbers, or if there are none."""
+        return super().class_count if self.listing.labels else None
 
     @property
     def has_labels(self) -> bool:
-        """Return False, because tables have no classes."""
-        return False
+        """Return whether every image has a class."""
+        labels = self.listing.labels
+        return bool(labels) and min(labels.values()) >= 0
 
     def label(self, key: str) -> int:
-        """Return 0, because tables have no classes; raise an ImageError if `key` is unknown."""
+        """Return the label of an image: -1 if only others have one, 0 if none has."""
         self._place(key)
-        return 0
+        return self.listing.labels.get(key, -1 if self.listing.labels else 0)
+
+    @property
+    def lacks_folders(self) -> bool:
+        """Return whether there are classes, which keys lack."""
+        return bool(self.listing.labels)
+
+    def tree_path(self, key: str) -> str:
+        """Return the key below the folder of its class, if it has one."""
+        label = self.listing.labels.get(key, -1)
+        return key if label < 0 or class_of(key) == self.classes[label] else f"{self.classes[label]}/{key}"
 
     # --- for writers of tables
 

@@ -4,7 +4,7 @@ import os
 import stat
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -14,21 +14,24 @@ from robustgen.errors import SourceError
 from robustgen.files.containers import archives
 from robustgen.files.storage.base import Entry
 from robustgen.pixels.imaging.decode import EXTENSIONS, Complaint, Location, reason_of
-from robustgen.sets.sources.base import DEFAULTS, Reusable, SourceOptions, name_source_in_errors
+from robustgen.sets.sources.base import DEFAULTS, Cache, Reusable, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.files import Index, SourceListing
-from robustgen.sets.sources.places import ARCHIVES, Place, explain_foreign, find_place
+from robustgen.sets.sources.places import ARCHIVES, VIDEOS, Place, explain_foreign, find_place
 
 # A key, and the reason for refusing it, or None.
 Found = tuple[str, str | None]
+# Yields a file name with the reason for refusing it, if it is to be found.
+Finder = Callable[[str, str | None], Iterator[Found]]
 
 UNREAD = "in an unsupported format"
-"""Reason for skipping an image that does not count as a failure."""
-_UNREAD_EXTENSIONS = (
+"""Reason for skipping an image or a video, which does not count as a failure."""
+UNREAD_EXTENSIONS = (
     *(".avif", ".heic", ".heif", ".jp2", ".j2k", ".jxl", ".jfif", ".svg", ".psd", ".tga", ".exr", ".hdr"),
     *(".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2", ".dcm", ".dicom", ".nii", ".nii.gz"),
     *(".jpx", ".jpf", ".j2c", ".jpc", ".pfm", ".pam", ".pcx", ".ico", ".icns", ".sgi", ".ras", ".xbm"),
     *(".qoi", ".dds", ".fits"),
 )
+"""Suffixes of images in unsupported formats."""
 # Files without a suffix that are no images.
 _NOTES = {
     *("readme", "license", "licence", "copying", "notice", "authors", "version", "changelog", "makefile"),
@@ -38,11 +41,19 @@ _NOTES = {
 _MOST_LINKS = 3
 
 
-def walk(root: Path, folder: str = "", deep: bool = True, follow: Sequence[Path] = ()) -> Iterator[Found]:
+def walk(
+    root: Path,
+    folder: str = "",
+    deep: bool = True,
+    follow: Sequence[Path] = (),
+    find: "Finder | None" = None,
+) -> Iterator[Found]:
     """Yield the images below the `folder` of `root`, or only those directly in it, in any order.
 
-    Links are followed if they lead below `root` or below one of the folders in `follow`.
+    Links are followed if they lead below `root` or below one of the folders in `follow`. `find` recognises
+    other files than images.
     """
+    find = find or find_by_name
     places = tuple(os.path.realpath(place) for place in (root, *follow))
     # Prefix of the keys, real path, and the folders whose links lead there.
     pending: list[tuple[str, str, tuple[str, ...]]] = [("", os.path.realpath(root / folder), ())]
@@ -67,7 +78,7 @@ def walk(root: Path, folder: str = "", deep: bool = True, follow: Sequence[Path]
                 elif deep:
                     pending.append((f"{key}/", path, links))
             else:
-                yield from find_by_name(key, refusal or (None if entry.is_file() else "not a regular file"))
+                yield from find(key, refusal or (None if entry.is_file() else "not a regular file"))
 
 
 def _follow(
@@ -89,13 +100,26 @@ def _follow(
     return is_folder, refusal
 
 
-def describe_unread(names: Sequence[str]) -> str:
-    """Describe images in unsupported formats in one line: the count of each suffix, and the first name."""
+def describe_unread(names: Iterable[str]) -> list[str]:
+    """Describe videos, and images in unsupported formats, in one line each: counts and the first name."""
+    videos, images = list[str](), list[str]()
+    for name in sorted(names):
+        (videos if is_video(name) else images).append(name)
+    lines = list[str]()
+    if images:
+        suffixes = {PurePosixPath(name).suffix for name in images}
+        rename = "; add the suffix of their format to images without one" * ("" in suffixes)
+        convert = "; convert them, for instance to PNG" * any(suffixes)
+        lines.append(f"skipped, {UNREAD}: {_count_suffixes(images)}{convert}{rename}")
+    if videos:
+        lines.append(f"skipped, videos: {_count_suffixes(videos)}; make-c --dataset clips reads them")
+    return lines
+
+
+def _count_suffixes(names: Sequence[str]) -> str:
     counts = Counter(PurePosixPath(name).suffix.lower() for name in names)
     counted = ", ".join(f"{count} {suffix or 'without a suffix'}" for suffix, count in sorted(counts.items()))
-    rename = "; add the suffix of their format to images without one" * ("" in counts)
-    convert = "; convert them, for instance to PNG" * any(counts)
-    return f"skipped, {UNREAD}: {counted} ({names[0]!r}, ...){convert}{rename}"
+    return f"{counted} ({names[0]!r}, ...)"
 
 
 def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
@@ -106,11 +130,11 @@ def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
 
 
 def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:
-    """Yield the file `name` if it is named like an image, with the reason for refusing it."""
+    """Yield the file `name` if it is named like an image or a video, with the reason for refusing it."""
     last = name.rpartition("/")[2].lower()
     if is_image(name):
         yield check_name(name, refusal)
-    elif not refusal and (name.lower().endswith(_UNREAD_EXTENSIONS) or not ("." in last or last in _NOTES)):
+    elif not refusal and (is_unread(name) or not ("." in last or last in _NOTES)):
         yield check_name(name, UNREAD)
 
 
@@ -123,6 +147,16 @@ def check_name(key: str, reason: str | None) -> Found:
 def is_image(name: str) -> bool:
     """Return True if a file name has the suffix of an image."""
     return name.lower().endswith(EXTENSIONS)
+
+
+def is_video(name: str) -> bool:
+    """Return True if a file name has the suffix of a video."""
+    return name.lower().endswith(VIDEOS)
+
+
+def is_unread(name: str) -> bool:
+    """Return True if a file name has the suffix of a video, or of an image that cannot be read."""
+    return name.lower().endswith(UNREAD_EXTENSIONS) or is_video(name)
 
 
 # --- folders and archives ------------------------------------------------------------------------
@@ -142,8 +176,8 @@ class FolderTree(Reusable):
         `follow` names folders outside the folder to which links may lead.
     """
 
-    def __init__(self, place: Place, options: SourceOptions = DEFAULTS) -> None:
-        self.location, self._store = place.location, place.folder
+    def __init__(self, place: Place, options: SourceOptions = DEFAULTS, find: Finder = find_by_name) -> None:
+        self.location, self._store, self._find = place.location, place.folder, find
         self._follow = tuple(map(Path, options.follow))
 
     @cached_property
@@ -171,13 +205,13 @@ class FolderTree(Reusable):
             Reason for refusing it.
         """
         if self._store.is_local:
-            yield from walk(Path(self.location), prefix, deep, self._follow)
+            yield from walk(Path(self.location), prefix, deep, self._follow, self._find)
             return
         for name in self._entries:
             own = name.removeprefix(prefix)
             is_hidden = any(part.startswith(".") for part in name.split("/"))
             if name.startswith(prefix) and (deep or "/" not in own) and not is_hidden:
-                yield from find_by_name(own)
+                yield from self._find(own, None)
 
     def read(self, name: str) -> bytes:
         """Read a file; raise an OSError, ValueError or LookupError if it cannot be read."""
@@ -205,6 +239,10 @@ class ArchiveTree(Index):
 
     suffixes = ARCHIVES
 
+    def __init__(self, location: str, cache: Cache = None, find: Finder = find_by_name) -> None:
+        super().__init__(location, cache)
+        self._find = find
+
     def build(self) -> SourceListing:
         """List the archive."""
         return list_archive(self, 0)
@@ -214,7 +252,7 @@ class ArchiveTree(Index):
         for name in self.listing.places:
             own = name.removeprefix(prefix)
             if name.startswith(prefix) and (deep or "/" not in own):
-                yield from find_by_name(own)
+                yield from self._find(own, None)
         for name, reason in self.listing.refused.items():
             if name == self.files[0].name or name.startswith(prefix):
                 yield check_name(name.removeprefix(prefix), reason)
@@ -239,15 +277,26 @@ class ArchiveTree(Index):
 FileTree = FolderTree | ArchiveTree
 
 
-def open_tree(location: Location | Place, options: SourceOptions = DEFAULTS) -> FileTree:
-    """Open a folder or an archive; raise a SourceError if it is neither."""
+def open_tree(
+    location: Location | Place | FileTree, options: SourceOptions = DEFAULTS, find: Finder = find_by_name
+) -> FileTree:
+    """Open a folder or an archive whose files `find` recognises, unless it is open.
+
+    Raises
+    ------
+    SourceError
+        It is neither.
+    """
+    if isinstance(location, (FolderTree, ArchiveTree)):
+        return location
     place = find_place(location)
     if place.has_suffix(*ARCHIVES) and not place.is_folder:
-        return ArchiveTree(place.location, options.cache)
+        return ArchiveTree(place.location, options.cache, find)
     if place.store.is_local and not place.is_folder:
         known = f"neither a folder, an image nor an archive ({', '.join(ARCHIVES)})"
-        raise SourceError(f"{place.location}: {explain_foreign(place) or known}")
-    return FolderTree(place, options)
+        unread = describe_unread([place.name]) if is_unread(place.name) else [known]
+        raise SourceError(f"{place.location}: {explain_foreign(place) or unread[0]}")
+    return FolderTree(place, options, find)
 
 
 # --- listing -------------------------------------------------------------------------------------
@@ -296,7 +345,7 @@ def _add_member(listing: SourceListing, raw_name: str, found: Any) -> None:
     elif not refusal and (size := max(found[2], found[-1])) > _MOST_MEMBER_BYTES:
         refusal = f"too large for an image: {size} bytes"
     listing.add(name, found, refusal)
-    if not is_image(name):
+    if not (is_image(name) or is_video(name)):
         listing.refused.pop(name, None)
 
 

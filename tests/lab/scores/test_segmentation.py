@@ -272,6 +272,13 @@ def test_255_stays_ignored_among_other_labels(tmp_path):
     assert miou == 1 and "--ignore" not in said
 
 
+def test_another_foreground_is_refused_with_its_flags(tmp_path):
+    put_pair(tmp_path, (X < 8) * 128, (X < 10) * 128)
+    message = cli_error(*flags(tmp_path), "--partial", "--class-count", 2)
+    assert "label 128" in message and "--class-count 129 " in message and "--ignore 128 " in message
+    assert clean_of(tmp_path, "--class-count", 129)[0] == pytest.approx((8 / 10 + 22 / 24) / 2)
+
+
 def put_shifted(root, classes, shifted, highest=None):
     """Perfect predictions of 0 to `classes` - 1; on one side, classes begin at 1 and 0 is void."""
     values = np.arange(48 * 48).reshape(48, 48) % (highest or classes)

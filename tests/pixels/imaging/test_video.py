@@ -253,7 +253,7 @@ def test_every_colour_reads_as_ffmpeg_converts_it():
         planes = np.stack([luma, np.full_like(luma, blue), luma.T])
         frame = av.VideoFrame.from_ndarray(planes, format="yuv444p")
         expected = frame.reformat(format="rgb24", interpolation="BICUBIC").to_ndarray()
-        assert np.array_equal(video._read_pixels(frame, converter), expected)
+        assert np.array_equal(video.read_pixels(frame, converter), expected)
 
 
 @pytest.mark.parametrize("pixel_format", ["yuv444p", "yuv420p", "rgb24"])

@@ -99,6 +99,12 @@ def test_a_file_is_played_as_the_run_itself(drawn, table, photos, monkeypatch):
         assert played[index][1] == run[index][1] == rows[index]["label"]
         assert played.variant(index) == run.cell(index)
     assert (played.visit(3), played.reset(3)) == (1, False)
+    targets = [(image, {"boxes": [number]}) for number, (image, _) in enumerate(base)]
+    own = StreamDataset(targets, path, edition="imagenet", key=base.keys)
+    live = CccDataset(targets, accuracy_files.load_table(table), baseline=0, speed=2, images=60)
+    for index in (59, 0):
+        place = base.keys.index(rows[index]["key"])
+        assert own[index][1] == live[index][1] == {"boxes": [place]}
     again = pickle.loads(pickle.dumps(played))
     assert np.array_equal(again[-1][0], played[59][0])
     with pytest.raises(IndexError):

@@ -415,11 +415,49 @@ ARRAYS = [(photo(40, 44, seed), seed) for seed in range(2)]
 
 
 def test_rows_may_be_given_as_they_are():
+    # The targets are those of the base, not the labels of the stream.
     rows = (StreamRow("b", "clean", 0, 8), StreamRow("a", "fog", 2, 9))
     played = StreamDataset(ARRAYS, rows, edition="folder", key=["a", "b"], jpeg=None, transform=np.float32)
     (clean, first), (_, second) = played
     np.testing.assert_array_equal(clean, np.float32(ARRAYS[1][0]))
-    assert (first, second) == (8, 9)
+    assert (first, second) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "target", [lambda n: {"boxes": [[n]], "image_id": f"{n}"}, lambda n: f"text {n}", lambda n: 9 - n]
+)
+def test_targets_are_those_of_the_base(photos, tmp_path, target):
+    source = SourceDataset(photos)
+    base = [(image, target(number)) for number, (image, _) in enumerate(source)]
+    stream(tmp_path, "--setting", "continual", "--corruptions", "fog", "--source", photos)
+    rows = [*read_rows(tmp_path / "stream.jsonl")]
+    played = StreamDataset(base, tmp_path / "stream.jsonl", edition="imagenet-64", key=source.keys)
+    assert [item[1] for item in played] == [target(source.keys.index(row.key)) for row in rows]
+
+
+@pytest.mark.parametrize("setting", [*SETTINGS, "csid"])
+def test_a_stream_may_hold_a_clean_domain(photos, tmp_path, setting):
+    few = ("--corruptions", "fog,clean,contrast", "--source", photos)
+    few += ("--domain-correlation", 0) if setting == "markov" else ()
+    rows, _ = stream(tmp_path, "--setting", setting, *few)
+    clean = [row for row in rows if row.corruption == "clean"]
+    assert clean and {row.severity for row in clean} == {0}
+    if setting in ("continual", "gradual"):
+        # Clean images have no severities to go through.
+        assert [name for name, _ in groupby(row.corruption for row in rows)] == ["fog", "clean", "contrast"]
+        assert len(clean) == 5
+    played = StreamDataset(SourceDataset(photos), rows, edition="imagenet-64", jpeg=None)
+    index = rows.index(clean[0])
+    assert played.variant(index).folder == "clean"
+
+
+def test_clean_images_in_lists_and_nowhere_else(photos, tmp_path):
+    flags = ("--source", photos, "--corruptions", "clean,fog")
+    form = ("--severities", 3, "--format", "imglist", "--output", tmp_path / "x.txt")
+    cli("stream", "--setting", "csid", *flags, *form)
+    folders = {line.split("/")[0] for line in (tmp_path / "x.txt").read_text().splitlines()}
+    assert folders <= {"clean", "fog"} and "clean/" in (tmp_path / "x.txt").read_text()
+    assert "'clean'" in cli_error("make-c", *flags, "--output", tmp_path / "out")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.related.streams.drawing import draw_csid
@@ -31,6 +32,15 @@ def test_an_imglist_names_the_files_of_the_set(tmp_path):
     assert all(
         (tmp_path / "png" / line.rsplit(" ", 1)[0]).is_file() for line in again.read_text().splitlines()
     )
+
+
+@pytest.mark.parametrize("name", ["a\nb", "polar bear"])
+def test_an_imglist_has_no_names_that_its_readers_would_divide(tmp_path, name):
+    put_photo(tmp_path / "in" / name / "x.png", 36, 40)
+    flags = ("--corruptions", "contrast", "--format", "imglist", "--output", tmp_path / "list.txt")
+    message = cli_error("stream", "--source", tmp_path / "in", *flags)
+    assert repr(f"{name}/x.JPEG") in message and "--format jsonl" in message
+    assert not (tmp_path / "list.txt").exists()
 
 
 def test_csid_draws_corruptions_and_severities_uniformly():

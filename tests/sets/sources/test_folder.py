@@ -1,21 +1,27 @@
 """Folders of images and their labels: keys, links, layouts of ImageNet, the demo's photographs."""
 
 import importlib.util
+import io
 import json
 import os
 import subprocess
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen import evaluate
 from robustgen.errors import SourceError
 from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder, Photographs
 from robustgen.sets.sources.opening import open_source
-from tests.helpers import cli, put_photo
+from robustgen.torch import SourceDataset
+from tests.helpers import cli, cli_error, pictures, put_photo
 
 IMAGENET = {
     "ILSVRC2012_val_00000293.JPEG": "n01440764",
@@ -79,11 +85,11 @@ def test_keys_classes_labels_and_sizes(tmp_path: Path) -> None:
         write(tmp_path / ignored, b"")
     (tmp_path / "empty").mkdir()
     source = ImageFolder(tmp_path)
-    assert source.keys() == ("B/x.GIF", "a/deep/er.bmp", "a/x.JPEG", "b/y.png", "top.tiff")
+    assert source.keys() == ("B/x.GIF", "a/deep/er.bmp", "a/x.JPEG", "b/y.png")
     assert source.keys() is source.keys()
     assert source.refused() == {}
-    assert source.classes == ("", "B", "a", "b") and source.class_count == 4
-    assert labels_of(source) == [1, 2, 2, 3, 0]
+    assert source.classes == ("B", "a", "b") and source.class_count == 3
+    assert labels_of(source) == [0, 1, 1, 2]
     assert source.size("b/y.png") == (tmp_path / "b/y.png").stat().st_size
     assert source.location == str(tmp_path)
     assert source.load("b/y.png")[3, 4].tolist() == [10, 20, 30]
@@ -198,6 +204,75 @@ def test_no_images(tmp_path: Path) -> None:
         ImageFolder(tmp_path).keys()
 
 
+# --- images beside class folders ------------------------------------------------------------------
+
+
+def put_stray(root: Path) -> Path:
+    """Put class folders and a picture beside them."""
+    for seed, name in enumerate(("cat/a.png", "cat/b.png", "dog/c.png", "stray.png")):
+        put_photo(root / "set" / name, seed=seed)
+    return root / "set"
+
+
+def pack(root: Path, suffix: str, top: str) -> Path:
+    files = {f"{top}{path.relative_to(root)}": path.read_bytes() for path in sorted(root.rglob("*.png"))}
+    path = root.with_name(f"set{top.strip('/')}{suffix}")
+    if suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+        return path
+    with tarfile.open(path, "w") as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["", ".tar", ".zip"])
+@pytest.mark.parametrize("top", ["", "set/"])
+def test_a_stray_picture_is_left_out_and_named(tmp_path: Path, suffix: str, top: str) -> None:
+    root = put_stray(tmp_path)
+    source = open_source(pack(root, suffix, top) if suffix else root)
+    assert source.keys() == ("cat/a.png", "cat/b.png", "dog/c.png")
+    assert source.classes == ("cat", "dog") and not source.refused()
+    (remark,) = source.remarks()
+    assert "1 image" in remark and "'stray.png'" in remark and "require_classes=false" in remark
+    assert every_image_is_there(source)
+
+
+def test_strays_in_commands(tmp_path: Path) -> None:
+    root, few = put_stray(tmp_path), ("--severities", "1", "--jobs", "1")
+    fog = (*few, "--corruptions", "fog", "--format", "png")
+    out = tmp_path / "out"
+    assert "'stray.png'" in cli("make-c", "--source", root, *fog, "--output", out).stderr
+    assert {name for name in pictures(out) if "stray" in name} == set()
+    assert "'stray.png'" in cli("list", "--keys", root).stderr
+    drawn = cli("stream", "--source", root, "--setting", "mixed", "--output", tmp_path / "x.jsonl")
+    assert "'stray.png'" in drawn.stderr and "stray" not in (tmp_path / "x.jsonl").read_text()
+    cli("make-c", "--source", root, *fog, "--set", "require_classes=false", "--output", tmp_path / "all")
+    assert "fog/1/stray.png" in pictures(tmp_path / "all")
+    mirrored = ("--dataset", "coco-c", "--source", root, *few, "--corruptions", "fog")
+    cli("make-c", *mirrored, "--output", tmp_path / "coco")
+    assert "fog/1/stray.png" in pictures(tmp_path / "coco")
+    assert "'stray.png'" in cli_error("make-c", "--dataset", "imagenet", "--source", root, *few, "--dry-run")
+
+    def model(pixels: np.ndarray) -> np.ndarray:
+        return np.eye(2, dtype=np.float32)[np.zeros(len(pixels), int)]
+
+    scored = {"source": str(root), "corruptions": ["fog"], "severities": [1], "jobs": 1, "quiet": True}
+    assert evaluate(model, **scored).clean_error == pytest.approx(1 / 3)
+    with pytest.raises(SourceError, match=r"1 of 4 images have no class, such as 'stray\.png'"):
+        evaluate(model, require_classes=False, **scored)
+    assert len(SourceDataset(root)) == 3 and len(SourceDataset(root, classes=False)) == 4
+
+
+def test_most_images_in_the_root_are_no_strays(tmp_path: Path) -> None:
+    source = ImageFolder(put_all(tmp_path, "1.png", "2.png", "more/3.png"))
+    assert source.keys() == ("1.png", "2.png", "more/3.png") and not source.remarks()
+
+
 # --- the layouts of ImageNet ---------------------------------------------------------------------
 
 
@@ -264,7 +339,7 @@ def test_images_without_a_label_are_refused(tmp_path: Path) -> None:
     source = open_labelled(root, "b c.png cat\nbroken.png cat\n")
     assert source.keys() == ("cat/b c.png",)
     refused = source.refused()
-    assert sorted(refused) == ["a.png", "cat/broken.png", "new\nline.png"]
+    assert sorted(refused) == ["a.png", "cat/broken.png", "deeper/d.png", "new\nline.png"]
     assert "no label in" in refused["a.png"]
 
 
@@ -278,20 +353,12 @@ def test_classes_of_several_words(tmp_path: Path) -> None:
     ("content", "line", "reason"),
     [
         (b"", 1, "no labels"),
-        (b"a.png cat\nb.png\n", 2, "no class for 'b.png'"),
-        (b"a.png,cat\n\nb.png,\n", 3, "'' cannot be"),
         (b"a.png cat\nb.png ../../etc\n", 2, "cannot be the name of a class"),
         *((b"a.png\t%b\n" % name, 1, "cannot be the name of a class") for name in (b"..", b".git", b"a\\b")),
         (b"a.png\tx\0y\n", 1, "cannot be the name of a class"),
         (b"a.png cat\na.png dog\n", 2, "'a.png' was 'cat' before, now 'dog'"),
         (b"cat\n", 1, "1 labels for 2 images"),
         (b"a.png cat\nb.png \xff\n", 2, "cannot be the name of a class"),
-        (b"ImageId,PredictionString\na,n01 1 2 3 4\nb,\n", 3, "no class for 'b'"),
-        (
-            b'{"file_name": "a.png", "label": 1}\n{"file_name": "b.png", "text": "x"}',
-            2,
-            "no class for 'b.png'",
-        ),
         (b'{"file_name": "a.png", "label": "../x"}', 1, "cannot be the name of a class"),
     ],
 )
@@ -306,6 +373,7 @@ def test_malformed_labels_name_file_and_line(tmp_path: Path, content: bytes, lin
 def test_labels_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"missing\.txt: No such file"):
         open_source(tmp_path, options=SourceOptions(labels=tmp_path / "missing.txt"))
+    put(tmp_path / "a.png")
     with pytest.raises(SourceError, match="is not a regular file"):
         open_source(tmp_path, options=SourceOptions(labels=tmp_path)).keys()
 

@@ -3,6 +3,7 @@
 import gzip
 import os
 import pickle
+import re
 import struct
 import subprocess
 import sys
@@ -182,10 +183,32 @@ def test_small_images_are_refused_by_corruptions_that_need_larger_ones(tmp_path)
     flags = ("--severities", "1", "--format", "png", *QUICK)
     make_c(tmp_path / "photos", tmp_path / "both", *flags, "--corruptions", "mnist-c:stripe,fog", status=1)
     assert Image.open(tmp_path / "both" / "mnist-c.stripe" / "1" / "a.png").size == (28, 28)
-    reason = "image is 28 x 28 pixels; each side needs at least 32"
-    assert errors_of(tmp_path / "both") == [{"key": "a.png", "variant": "fog/1", "reason": reason}]
+    (failure,) = errors_of(tmp_path / "both")
+    reason = failure["reason"]
+    assert failure == {"key": "a.png", "variant": "fog/1", "reason": reason}
+    assert reason.startswith("image is 28 x 28 pixels; each side needs at least 32; ")
     make_c(tmp_path / "photos", tmp_path / "none", *flags, "--corruptions", "fog", status=1)
     assert errors_of(tmp_path / "none") == [{"key": "a.png", "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    "command", ["make-c --corruptions fog --severities 1", "make-p --perturbations tilt"]
+)
+@pytest.mark.parametrize("edition", ["folder", "cifar-10"])
+def test_an_edition_that_is_named_for_small_images_works(tmp_path, command, edition):
+    put_photo(tmp_path / "photos" / "a.png", 40, 24)
+    flags = (*command.split(), "--source", tmp_path / "photos", "--format", "png", "--jobs", 1)
+    told = cli(*flags, "--edition", edition, "--output", tmp_path / "out", status=1).stderr
+    assert re.search(r"editions imagenet-64 and imagenet\b", told)
+    for each in ("imagenet-64", "imagenet"):
+        cli(*flags, "--edition", each, "--output", tmp_path / each)
+
+
+def test_laion_c_resizes_small_images(tmp_path):
+    put_photo(tmp_path / "photos" / "a.png", 40, 24)
+    flags = ("--dataset", "laion-c", "--corruptions", "laion-c:glitched", "--severities", 3)
+    make_c(tmp_path / "photos", tmp_path / "out", *flags, "--format", "png", "--jobs", 1)
+    assert Image.open(tmp_path / "out" / "glitched" / "intensity_level_3" / "a.png").size == (224, 224)
 
 
 # --- MedMNIST ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,11 +13,13 @@ import pytest
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage.local import LocalStore
 from robustgen.sets.dataset.opening import open_set
+from robustgen.sets.formats.encoders import encode_lossless
+from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.places import Place
 from robustgen.sets.sources.shards import Parquet, WebDataset
-from tests.helpers import cli, cli_error, tree
+from tests.helpers import cli, cli_error, photo, tree
 from tests.sets.sources.test_trees import NAMES, UNSAFE, assert_alike, files_of, put_photos, put_tar, put_zip
 
 CLASSES = ("n01", "n02", "n10")
@@ -425,3 +427,64 @@ def test_packed_pages_of_every_kind_are_read(tmp_path: Path, png: bytes, codec: 
             assert len(source.keys()) == 60 and source.refused() == {}
             assert source.size("cat/59.png") == len(png) + 50
             assert source.load("cat/41.png") is not None
+
+
+# --- labels and images in columns of Parquet ------------------------------------------------------
+
+
+def put_columns(path: Path, features: dict[str, object] | None = None, **columns: list[Any] | None) -> Path:
+    """Write a Parquet file of columns: ten images each, or the given cells."""
+    images = [{"bytes": encode_lossless(photo(32, 32, n), ".png"), "path": f"{n}.png"} for n in range(10)]
+    table = pa.table({name: images if cells is None else cells for name, cells in columns.items()})
+    if features:
+        note = json.dumps({"info": {"features": features}}).encode()
+        table = table.replace_schema_metadata({b"huggingface": note})
+    pq.write_table(table, path)
+    return path
+
+
+NUMBERS = [number * 5 % 7 for number in range(10)]
+
+
+def numbers_of(source: Source) -> list[int]:
+    """The labels in the order of the names."""
+    return [source.label(key) for key in sorted(source.keys(), key=lambda key: key.rpartition("/")[2])]
+
+
+def test_floats_of_pandas_are_whole_numbers(tmp_path: Path) -> None:
+    floats = [*map(float, NUMBERS[:-1]), None]
+    source = open_source(put_columns(tmp_path / "x.parquet", image=None, label=floats))
+    assert numbers_of(source) == NUMBERS[:-1] and source.class_count is None
+    assert "has no label" in source.refused()["row 9"]
+
+
+def test_a_column_of_labels_may_have_any_name(tmp_path: Path) -> None:
+    path = put_columns(tmp_path / "x.parquet", image=None, kind=NUMBERS)
+    assert open_source(path).classes == ("",)
+    assert numbers_of(open_source(path, options=SourceOptions(label_column="kind"))) == NUMBERS
+    with pytest.raises(SourceError, match=r"no column 'knd' \(columns: image, kind\)"):
+        open_source(path, options=SourceOptions(label_column="knd")).keys()
+
+
+def test_columns_of_labels_that_disagree_are_refused(tmp_path: Path) -> None:
+    words = ["gfedcba"[number] for number in NUMBERS]
+    columns: dict[str, list[Any] | None] = {"image": None, "class": words, "class_id": NUMBERS}
+    path = put_columns(tmp_path / "x.parquet", **columns)
+    with pytest.raises(SourceError, match=r"'class' and 'class_id' disagree.*label_column"):
+        open_source(path).keys()
+    assert numbers_of(open_source(path, options=SourceOptions(label_column="class_id"))) == NUMBERS
+    features = {"label": {"_type": "ClassLabel", "names": [*"gfedcba"]}}
+    agreeing = put_columns(tmp_path / "y.parquet", features, image=None, label=NUMBERS, class_name=words)
+    assert open_source(agreeing).classes == tuple("gfedcba")
+
+
+def test_two_columns_of_images_in_parquet(tmp_path: Path) -> None:
+    features = {name: {"_type": "Image"} for name in ("mask", "image")}
+    source = open_source(put_columns(tmp_path / "x.parquet", features, mask=None, image=None, label=NUMBERS))
+    (remark,) = source.remarks()
+    assert "'image'" in remark and "'mask'" in remark and "image_columns" in remark
+    path = put_columns(tmp_path / "y.parquet", left=None, right=None, label=NUMBERS)
+    with pytest.raises(SourceError, match=r"left, right.*image_columns"):
+        open_source(path).keys()
+    chosen = open_source(path, options=SourceOptions(columns=("right",)))
+    assert [chosen.label(key) for key in chosen.keys()] == NUMBERS  # noqa: SIM118

@@ -37,6 +37,11 @@ def put_photos(root: Path, *names: str) -> Path:
     return root
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
 def files_of(root: Path) -> dict[str, bytes]:
     paths = sorted(path for path in root.rglob("*") if path.is_file())
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
@@ -463,10 +468,28 @@ def test_links_are_followed_to_places_that_are_named(tmp_path: Path) -> None:
     cli("verify", tmp_path / "out", "--deep", "2")
 
 
+def test_videos_are_counted_and_named(tmp_path: Path) -> None:
+    root = put_photos(tmp_path / "photos", "a/x.png")
+    for name in ("a/y.mp4", "a/z.MP4", "clips/w.mkv"):
+        write_bytes(root / name, b"x")
+    for name in ("shards", "alone"):
+        (tmp_path / name).mkdir()
+    shards = put_tar(tmp_path / "shards" / "0.tar", {**files_of(root), "a/x.cls": b"0"})
+    flags = ("--corruptions", "contrast", "--severities", "1", "--dry-run")
+    line = "skipped, videos: 1 .mkv, 2 .mp4 ('a/y.mp4', ...)"
+    for source in (root, put_tar(tmp_path / "photos.tar", files_of(root)), shards.parent):
+        assert line in cli("make-c", "--source", source, *flags).stdout
+    (root / "a/x.png").unlink()
+    shards = put_tar(tmp_path / "alone" / "0.tar", {**files_of(root), "a/y.cls": b"0"})
+    for source in (root, put_zip(tmp_path / "photos.zip", files_of(root)), shards.parent):
+        assert f"{line}; make-c --dataset clips" in cli_error("make-c", "--source", source, *flags)
+    assert "skipped, videos: 1 .mp4 ('y.mp4'" in cli_error("make-c", "--source", root / "a/y.mp4", *flags)
+
+
 def test_images_in_formats_that_are_not_read_are_counted_and_named(tmp_path: Path) -> None:
     root = put_photos(tmp_path / "photos", "a/x.png")
     for name in ("a/y.heic", "a/z.HEIC", "a/w.avif"):
-        (root / name).write_bytes(b"x")
+        write_bytes(root / name, b"x")
     packed = put_tar(tmp_path / "photos.tar", files_of(root))
     for source in (root, packed):
         flags = ("--corruptions", "contrast", "--severities", "1", "--output", tmp_path / f"{source.name}-c")

@@ -47,6 +47,7 @@ LATER = {
     "3dcc": "three_d_cc",
     "robodepth": "robodepth",
     "ccc": "ccc",
+    "video-c": "video_c",
 }
 """Family to its module, which is imported when one of its corruptions is used, or when all are listed."""
 

@@ -1,5 +1,6 @@
 """Weather: snow, frost, fog, brightness, and the extra corruption spatter."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +44,17 @@ class Snow:
     engine: MotionEngine = "exact"
 
 
+def _let_fall(
+    frames: Iterable[tuple[Rgb, npt.NDArray[np.float32]]], parameters: Snow, rng: Rng
+) -> Iterator[Rgb]:
+    """Yield frames, given with their luma, with new flakes in each and the wind of the first."""
+    p, wind = parameters, None
+    for frame, luma in frames:
+        flakes = draw_flakes(frame.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
+        wind = rng.uniform(-135, -45) if wind is None else wind
+        yield add_snow(frame, luma, p.mix, blur_along_line(flakes, p.radius, p.sigma, wind, p.engine))
+
+
 @corruption(
     "weather",
     Snow,
@@ -73,13 +85,11 @@ class Snow:
     shares=luma_of,
     # From single-pixel flakes to enlarged ones.
     breaks={64: (2,), 32: (2,)},
+    over_time=lambda frames, *rest: _let_fall(((frame, luma_of(frame)) for frame in frames), *rest),
 )
 def snow(image: Rgb, parameters: Snow, rng: Rng, luma: npt.NDArray[np.float32]) -> Rgb:
     """Let wind-blown snow fall on a whitened image."""
-    p = parameters
-    flakes = draw_flakes(image.shape[:2], p.loc, p.scale, p.zoom, p.threshold, rng)
-    blown = blur_along_line(flakes, p.radius, p.sigma, rng.uniform(-135, -45), p.engine)
-    return add_snow(image, luma, p.mix, blown)
+    return next(_let_fall([(image, luma)], parameters, rng))
 
 
 class FrostPhotographs(InstalledFiles):

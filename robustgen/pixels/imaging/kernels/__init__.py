@@ -10,17 +10,23 @@ The first call of a loop imports its module and numba.
 
 import hashlib
 import os
-import sys
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from robustgen.files.storage.host import cache_folder, pause_collection, private_folder
+from robustgen.files.storage.host import (
+    cache_folder,
+    check_address_space,
+    find_error_stream,
+    pause_collection,
+    private_folder,
+)
 
 
 class _Loops:
@@ -30,6 +36,7 @@ class _Loops:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        check_address_space()
         with pause_collection():
             value = getattr(import_module(self._name), attribute)
         # Later look-ups find it here.
@@ -47,6 +54,14 @@ def __getattr__(name: str) -> Any:
 # --- cache of compiled loops, and a notice before compilation --------------------------------------
 
 VARIABLE = "NUMBA_CACHE_DIR"
+# Loops that `make wheel` compiles are for processors with these features of x86-64-v3, since 2013.
+SHIPPED_PROCESSOR: Final = "x86-64-v3"
+SHIPPED_FEATURES: Final = (
+    "+avx,+avx2,+bmi,+bmi2,+cmov,+cx16,+cx8,+f16c,+fma,+fxsr,+lzcnt,+mmx,+movbe,+popcnt,+sahf,+sse,+sse2,+sse3,"
+    "+sse4.1,+sse4.2,+ssse3,+xsave"
+)
+# Folder of these loops in the wheel.
+SHIPPED: Final = "compiled"
 
 _tell: ContextVar[Callable[[], None]] = ContextVar("tell", default=lambda: None)
 
@@ -73,15 +88,33 @@ def loop_folder() -> Path:
     OSError
         No folder can be written.
     """
+    try:
+        parent = Path(os.environ.get(VARIABLE) or cache_folder("robustgen"))
+        return _make_writable(parent / name_loops())
+    except OSError:
+        # Read-only site-packages and home, as in many containers.
+        return _make_writable(_use_temporary_cache() / name_loops())
+
+
+@cache
+def name_loops() -> str:
+    """Return the name of the folder of the loops, after the digest of these sources and numba's release."""
     digest = hashlib.sha256(version("numba").encode())
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    try:
-        parent = Path(os.environ.get(VARIABLE) or cache_folder("robustgen"))
-        return _make_writable(parent / f"loops-{digest.hexdigest()[:16]}")
-    except OSError:
-        # Read-only site-packages and home, as in many containers.
-        return _make_writable(_use_temporary_cache() / f"loops-{digest.hexdigest()[:16]}")
+    return f"loops-{digest.hexdigest()[:16]}"
+
+
+@cache
+def tell_of_other_loops() -> None:
+    """Say, once for each folder of loops, that those in the wheel are for another machine or numba."""
+    with suppress(OSError):
+        (loop_folder() / "told").touch(exist_ok=False)
+        if stream := find_error_stream():
+            stream.write(
+                f"robustgen: the compiled loops of this wheel are for {SHIPPED_PROCESSOR} processors and the "
+                "numba of its constraints file; compiling loops for this machine, once\n"
+            )
 
 
 def _make_writable(folder: Path) -> Path:
@@ -95,8 +128,9 @@ def _use_temporary_cache() -> Path:
     """Create a temporary cache folder, set it for worker processes too, log it, and return it."""
     folder = private_folder("robustgen-numba")
     os.environ[VARIABLE] = str(folder)
-    sys.stderr.write(
-        f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
-        f"{VARIABLE} names one that lasts\n"
-    )
+    if stream := find_error_stream():
+        stream.write(
+            f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
+            f"{VARIABLE} names one that lasts\n"
+        )
     return folder

@@ -1,14 +1,27 @@
 """Compilation of loops by numba on first use, cached on disk."""
 
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
-from numba import njit
+from numba import config, njit
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 from numba.np import linalg
 
+from robustgen.errors import MissingDependencyError
 from robustgen.files.storage.host import lock, pause_collection
-from robustgen.pixels.imaging.kernels import loop_folder, tell_of_compiling
+from robustgen.pixels.imaging.kernels import (
+    SHIPPED,
+    SHIPPED_FEATURES,
+    SHIPPED_PROCESSOR,
+    loop_folder,
+    name_loops,
+    tell_of_compiling,
+    tell_of_other_loops,
+)
+
+if config.DISABLE_JIT:
+    raise MissingDependencyError("NUMBA_DISABLE_JIT is set, but robustgen's loops must be compiled; unset it")
 
 
 class _Listener(event.Listener):  # type: ignore[misc,unused-ignore]
@@ -74,10 +87,15 @@ class _LoopFiles(CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
 
+# Loops that came with the wheel; a checkout has none.
+_SHIPPED = Path(__file__).parent / SHIPPED
+
+
 class _LoopCache(FunctionCache):
     """Compiled loops on disk, each compiled by one process, for which the others wait.
 
-    Without a lock, numba could also store two loops of one function under one name.
+    Without a lock, numba could also store two loops of one function under one name. Loops that came with the
+    wheel are read before those that were compiled here.
     """
 
     _impl_class = _LoopFiles
@@ -85,14 +103,28 @@ class _LoopCache(FunctionCache):
     def __init__(self, function):
         super().__init__(function)
         self._lock = ExitStack()
+        self._shipped = IndexDataCacheFile(str(_SHIPPED / name_loops()), self._impl.filename_base, None)
+
+    def _load_overload(self, signature, target):
+        return self._load_shipped(signature, target) or super()._load_overload(signature, target)
+
+    def _load_shipped(self, signature, target):
+        """Return the loop that came with the wheel; None if there is none for this processor."""
+        (_, (triple, _, features), digests) = self._index_key(signature, target.codegen())
+        if config.CPU_NAME or not {*SHIPPED_FEATURES.split(",")} <= {*features.split(",")}:
+            return None
+        data = self._shipped.load((signature, (triple, SHIPPED_PROCESSOR, SHIPPED_FEATURES), digests))
+        return data and self._impl.rebuild(target, data)
 
     def load_overload(self, signature, target):
-        """Return the loop from the cache; None if this process has to compile it, and then save it."""
+        """Return the loop from a cache; None if this process has to compile it, and then save it."""
         # A compilation that failed has saved nothing.
         self._lock.close()
         loop = super().load_overload(signature, target)
         if loop is None:
             tell_of_compiling()
+            if _SHIPPED.is_dir():
+                tell_of_other_loops()
             self._lock.enter_context(lock(f"{self.cache_path}/{self._impl.filename_base}.lock"))
             loop = super().load_overload(signature, target)
         if loop is not None:
@@ -100,9 +132,9 @@ class _LoopCache(FunctionCache):
         return loop
 
     def save_overload(self, signature, loop):
-        """Save the loop that this process compiled, for all that wait."""
+        """Save the loop that this process compiled, for all that wait, without the paths of its sources."""
         with self._lock:
-            super().save_overload(signature, loop)
+            super().save_overload(signature, loop._replace(type_annotation=None))
 
 
 # No loop is called from C, so no wrappers are compiled for it.

@@ -1,0 +1,251 @@
+"""Clips: frames of one size at a constant rate, and what changes several of them at once."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, name_error
+from robustgen.pixels.imaging.arrays import Rgb, to_uint8
+from robustgen.pixels.imaging.rng import Rng, integers
+from robustgen.pixels.imaging.third_party import cv2
+
+USUAL_RATE: Final = Fraction(25)
+"""Frames per second of numbered images, as in FFmpeg."""
+
+MOST_HELD: Final = 1 << 28
+"""Bytes of the largest clip that is kept in memory; others are decoded again for each variant."""
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """Frames of one size at a constant rate.
+
+    Attributes
+    ----------
+    frames : iterable of uint8 ndarray of shape (H, W, 3), or uint8 ndarray of shape (T, H, W, 3)
+        Of a result, the frames may be computed on demand, once.
+    rate : Fraction
+        Frames per second.
+    data : bytes
+        The video file that decodes to these frames; empty if there is none.
+    names : tuple of str
+        Names of the files of the frames in their folder; () if they have none.
+    """
+
+    frames: Iterable[Rgb]
+    rate: Fraction = USUAL_RATE
+    data: bytes = b""
+    names: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Rgb]:
+        try:
+            yield from self.frames
+        except OSError as error:
+            # Frames are computed while they are written, which must not look like a failure of the output.
+            raise ImageError(name_error(error)) from error
+
+    def hold(self) -> "Clip":
+        """Return the clip with its frames in memory if they need at most `MOST_HELD` bytes."""
+        kept, size = list[Rgb](), 0
+        for frame in self:
+            kept.append(frame)
+            size += frame.nbytes
+            if size > MOST_HELD:
+                return self
+        return replace(self, frames=np.stack(kept))
+
+    def take(self, most: int) -> tuple["Clip", int]:
+        """Return the clip of at most the first `most` frames, and the number of all frames."""
+        first, count = list[Rgb](), 0
+        for frame in self:
+            first += [frame] if count < most else []
+            count += 1
+        whole = count <= most
+        return Clip(np.stack(first), self.rate, self.data if whole else b"", self.names[:most]), count
+
+    def stack(self) -> Rgb:
+        """Return all frames, uint8 (T, H, W, 3)."""
+        return self.frames if isinstance(self.frames, np.ndarray) else np.stack([*self])
+
+
+@dataclass(frozen=True)
+class Repeatable:
+    """Frames that are computed anew each time they are read."""
+
+    compute: Callable[[], Iterable[Rgb]]
+
+    def __iter__(self) -> Iterator[Rgb]:
+        return iter(self.compute())
+
+
+def peek(frames: Iterable[Rgb]) -> tuple[Rgb, Iterator[Rgb]]:
+    """Return the first frame, and an iterator over all frames that keeps none.
+
+    Raises
+    ------
+    ImageError
+        There are no frames.
+    """
+    ahead = iter(frames)
+    if (first := next(ahead, None)) is None:
+        raise ImageError("contains no frames")
+    kept = [first]
+
+    def go_on() -> Iterator[Rgb]:
+        yield kept.pop()
+        yield from ahead
+
+    return first, go_on()
+
+
+def as_clip(frames: Any, fps: Any = None) -> Clip:
+    """Return the frames that a user gave as a clip of `fps` frames per second, by default 25.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentError
+        `frames` is not uint8 (T, H, W, 3), or `fps` is not a positive number.
+    """
+    array = np.asarray(frames)
+    if array.dtype != np.uint8:
+        raise ArgumentTypeError(f"frames must be uint8, not {array.dtype}")
+    if array.ndim != 4 or array.shape[3] != 3 or not array.size:
+        raise ArgumentError(f"frames must have the shape (T, H, W, 3), not {array.shape}")
+    return Clip(np.ascontiguousarray(array), parse_rate(fps))
+
+
+def parse_rate(fps: Any) -> Fraction:
+    """Return frames per second as a fraction, 25 for None; raise an ArgumentError outside 0.1 to 1000."""
+    try:
+        # The number 29.97 is 30000/1001, and not a fraction with a large denominator.
+        rate = USUAL_RATE if fps is None else Fraction(fps).limit_denominator(1001)
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
+        raise ArgumentError(f"fps must be a number such as 25 or 30000/1001, not {fps!r}") from error
+    if not Fraction(1, 10) <= rate <= 1000:
+        raise ArgumentError(f"fps must be from 0.1 to 1000, not {fps}")
+    return rate
+
+
+def sample_frames(count: int, wanted: int, offset: int = 0) -> list[int]:
+    """Return which of `count` frames a model gets, as in the evaluation of Mini Kinetics-C.
+
+    Of a longer clip it gets every s-th frame from `offset` on, s = `frame_stride`, which leaves out the last
+    ones; of a shorter one it gets frames repeatedly.
+    """
+    if count <= wanted:
+        return [place * count // wanted for place in range(wanted)]
+    return [offset + place * frame_stride(count, wanted) for place in range(wanted)]
+
+
+def frame_stride(count: int, wanted: int) -> int:
+    """Return the distance between the frames that a model gets of a clip of `count` frames."""
+    return max(1, (count - 1) // wanted)
+
+
+# --- frames of other rates, and means of frames ---------------------------------------------------
+
+
+def choose_frames(count: int, rate: Fraction, wanted: Fraction) -> list[int]:
+    """Return which of `count` frames at a `rate` stand for each frame at the `wanted` rate.
+
+    Equals FFmpeg's filter ``fps``: a frame has the nearest place, halves up, and the last frame at or before
+    each place is taken.
+    """
+    half, ratio = Fraction(1, 2), wanted / rate
+    places = [int(index * ratio + half) for index in range(count)]
+    chosen, source = list[int](), 0
+    for place in range(int(count * ratio + half)):
+        while source + 1 < count and places[source + 1] <= place:
+            source += 1
+        chosen.append(source)
+    return chosen
+
+
+def change_rate(clip: Clip, wanted: Fraction) -> Clip:
+    """Return the clip at the `wanted` rate: frames are left out or repeated as by FFmpeg's ``fps``."""
+    chosen = choose_frames(sum(1 for _ in clip), clip.rate, wanted)
+    repeats = Counter(chosen)
+    return Clip((frame for place, frame in enumerate(clip) for _ in range(repeats[place])), wanted)
+
+
+def average_frames(frames: Iterable[Rgb], reach: int) -> Iterator[Rgb]:
+    """Yield the means of 2 `reach` frames, `reach` before and the rest from each frame on, rounded down.
+
+    Raises
+    ------
+    ImageError
+        There are at most 2 `reach` frames, so that nothing is left.
+    """
+    recent, total = deque[Rgb](), np.zeros((), np.uint32)
+    count = -1
+    for count, frame in enumerate(frames):
+        # The last of the means has no frame, as in the published code.
+        if count >= 2 * reach:
+            yield (total // np.uint32(2 * reach)).astype(np.uint8)
+            total = total - recent.popleft()
+        total = total + frame
+        recent.append(frame)
+    if count < 2 * reach:
+        raise ImageError(f"motion blur needs more than {2 * reach} frames, not {count + 1}")
+
+
+# --- rain -----------------------------------------------------------------------------------------
+
+_SLANT: Final = 10
+_DROP: Final = 220.0
+
+
+def draw_rain(shape: tuple[int, int], area: int, length: int, rng: Rng) -> npt.NDArray[np.float64]:
+    """Return lines of one pixel's width, 220 on 0, float64 (H, W), as OpenCV's ``line`` draws them.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width.
+    area : int
+        Pixels for each drop.
+    length : int
+        Length of a drop in rows; even.
+    rng : Generator or RandomState
+
+    Raises
+    ------
+    ImageError
+        A drop is as long as the frame is high.
+    """
+    height, width = shape
+    if height <= length:
+        raise ImageError(f"rain with drops of {length} pixels needs more than {length} rows, not {height}")
+    slant, count = int(integers(rng, -_SLANT, _SLANT)), height * width // area
+    low, high = (slant, width) if slant < 0 else (0, width - slant)
+    if high <= low:
+        raise ImageError(f"rain needs more than {_SLANT} columns, not {width}")
+    if isinstance(rng, np.random.RandomState):
+        # The published code draws the numbers one by one.
+        places = [(rng.randint(low, high), rng.randint(0, height - length)) for _ in range(count)]
+    else:
+        places = [*zip(rng.integers(low, high, count), rng.integers(0, height - length, count), strict=True)]
+    mask, half = np.zeros(shape), length // 2
+    for column, row in places:
+        if column > 0:
+            mask[row : row + half, column] = _DROP
+            mask[row + half : row + length + 1, column - 1] = _DROP
+        elif column == 0:
+            # OpenCV clips the line at the edge first.
+            mask[row, 0] = _DROP
+    return mask
+
+
+def add_rain(frame: Rgb, mask: npt.NDArray[np.float64], factor: float) -> Rgb:
+    """Brighten and blur the drops of a `mask` (H, W), and multiply the contrast by `factor`."""
+    drops, mean = mask[..., None], frame.mean()
+    added = drops * (1 - frame / 255) * (1 - mean / 255)
+    blurred = cv2.blur(frame + added.astype(np.uint8), (3, 3))
+    values = (blurred * drops / 255 + frame * (1 - drops / 255)) / 255
+    means = values.mean(axis=(0, 1))
+    return to_uint8((values - means) * factor + means)

@@ -1,0 +1,308 @@
+"""Video encoders and lossy links: constant quality, little bandwidth, wrong bits, lost packets.
+
+Each function returns a `Clip` with the video file that was written, whose decoder's frames are its frames.
+Encoders and decoders run on one thread, because their results depend on the number of threads.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import count
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from robustgen.errors import ImageError, MissingDependencyError
+from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import Clip
+from robustgen.pixels.imaging.rng import Rng
+from robustgen.pixels.imaging.video import (
+    CONTAINERS,
+    convert_picture,
+    digest_frames,
+    force_instructions,
+    import_av,
+    open_converter,
+    read_header,
+    read_pictures,
+    read_pixels,
+)
+
+Codec = Literal["libx264", "libx265"]
+
+_USUAL_FACTOR: Final = 23
+_DATAGRAM: Final = 1472
+_GOOD_FACTOR: Final = 18
+
+
+def _list_options(codec: Codec) -> dict[str, str]:
+    """Return options for one thread, silence and the same bytes on each run."""
+    if codec == "libx264":
+        return {"x264-params": f"threads=1{force_instructions()}"}
+    return {"x265-params": "log-level=none:pools=1:frame-threads=1"}
+
+
+@cache
+def check_encoder(codec: Codec) -> None:
+    """Raise a MissingDependencyError if PyAV was built without the encoder `codec`."""
+    if codec not in import_av().codecs_available:
+        raise MissingDependencyError(
+            f"PyAV was built without {codec}: pip install --force-reinstall --only-binary av av"
+        )
+
+
+@dataclass(frozen=True)
+class DamagedVideo:
+    """The frames of a damaged video file, as many as its decoder gives; decoded each time anew."""
+
+    data: bytes
+
+    def __iter__(self) -> Iterator[Rgb]:
+        converter, given = open_converter(), 0
+        for picture in _decode_damaged(self.data):
+            given += 1
+            yield read_pixels(picture, converter)
+        if not given:
+            raise ImageError("no frame of the damaged video can be decoded")
+
+
+def _decode_damaged(data: bytes) -> Iterator[Any]:
+    """Yield the pictures (av.VideoFrame) that the decoder conceals, and skip packets that it refuses."""
+    av = import_av()
+    with av.open(io.BytesIO(data), options={"format_whitelist": CONTAINERS}) as container:
+        stream = container.streams.video[0]
+        # With threads, four runs gave four different clips.
+        stream.thread_type, stream.codec_context.thread_count = "NONE", 1
+        size = None
+        for packet in container.demux(stream):
+            try:
+                pictures = packet.decode()
+            except av.error.FFmpegError:
+                continue
+            for picture in pictures:
+                size = size or (picture.width, picture.height)
+                # Damaged headers may change the size.
+                if (picture.width, picture.height) == size:
+                    yield picture
+
+
+def _list_pictures(clip: Clip) -> Iterator[Any]:
+    """Yield the pictures of a clip with even sides: its decoder's own, or in yuv420p."""
+    av = import_av()
+    if not clip.data:
+        converter = open_converter()
+        for frame in clip:
+            even = np.ascontiguousarray(frame[: len(frame) // 2 * 2, : frame.shape[1] // 2 * 2])
+            picture = av.VideoFrame.from_ndarray(even, format="rgb24")
+            yield convert_picture(converter, picture, "yuv420p")
+        return
+    graph = None
+    for picture in read_pictures(clip.data, "video"):
+        if picture.width % 2 or picture.height % 2:
+            graph = graph or _open_crop(picture)
+            graph.push(picture)
+            picture = graph.pull()
+        picture.pict_type = 0
+        yield picture
+
+
+def _open_crop(picture: Any) -> Any:
+    """Return a filter that cuts off an odd last row and column."""
+    graph = import_av().filter.Graph()
+    source = graph.add_buffer(
+        width=picture.width, height=picture.height, format=picture.format, time_base=Fraction(1, 25)
+    )
+    crop = graph.add("crop", r"iw-mod(iw\,2):ih-mod(ih\,2)")
+    sink = graph.add("buffersink")
+    source.link_to(crop)
+    crop.link_to(sink)
+    graph.configure()
+    return graph
+
+
+def _encode(
+    pictures: Iterable[Any], rate: Fraction, codec: Codec, options: Mapping[str, str], form: str = "mp4"
+) -> tuple[bytes, list[bytes]]:
+    """Return the file of the container `form` and its packets."""
+    av = import_av()
+    check_encoder(codec)
+    file, packets, numbers, stream = io.BytesIO(), list[Any](), count(), None
+    flags = {"fflags": "+bitexact"} if form == "mp4" else {}
+    with av.open(file, "w", format=form, options=flags) as container:
+        for picture in pictures:
+            if stream is None:
+                stream = container.add_stream(codec, rate=rate, options={**options, **_list_options(codec)})
+                stream.width, stream.height = picture.width, picture.height
+                formats = {each.name for each in stream.codec_context.codec.video_formats}
+                stream.pix_fmt = picture.format.name if picture.format.name in formats else "yuv420p"
+                # Otherwise, older PyAV sets a bit rate that replaces the rate factor.
+                stream.bit_rate = int(options.get("b", 0))
+            picture.pts, picture.time_base = next(numbers), 1 / rate
+            same = picture.format.name == stream.pix_fmt
+            packets += stream.encode(picture if same else picture.reformat(format=stream.pix_fmt))
+        if stream is None:
+            raise ImageError("contains no frames")
+        packets += stream.encode(None)
+        # For fewer than four frames, x265 leaves these times undefined.
+        late = max(number - packet.pts for number, packet in enumerate(packets))
+        for number, packet in enumerate(packets):
+            packet.dts = number - late
+        contents = [bytes(packet) for packet in packets]
+        for packet in packets:
+            container.mux(packet)
+    return file.getvalue(), contents
+
+
+def _open_whole(data: bytes, rate: Fraction, names: tuple[str, ...] = ()) -> Clip:
+    return Clip(DamagedVideo(data), rate, data, names)
+
+
+def open_damaged(data: bytes) -> Clip:
+    """Return the clip in a video file, with as many frames as can be decoded."""
+    *_, rate, _ = read_header(data, "video")
+    return _open_whole(data, rate)
+
+
+@cache
+def build() -> str:
+    """Return the versions that determine the results, as the encoders write them into their files."""
+    encoders = [video.build()]
+    if "libx265" in import_av().codecs_available:
+        black = Clip(np.zeros((1, 64, 64, 3), np.uint8))
+        found = re.search(rb"x265 \(build \d+\) - ([\w.+-]+)", compress(black, "libx265", 51).data)
+        encoders.append(f"x265 {found[1].decode() if found else 'unknown'}")
+    return ", ".join(encoders)
+
+
+def digest_clip(clip: Clip) -> str:
+    """Return the digest of the frames of a clip with a file, as `frames_digest` of the stacked frames."""
+    return digest_frames(clip, sum(1 for _ in clip))
+
+
+# --- the corruptions ------------------------------------------------------------------------------
+
+
+def compress(clip: Clip, codec: Codec, factor: int) -> Clip:
+    """Return the clip after encoding at a constant rate `factor`."""
+    data, _ = _encode(_list_pictures(clip), clip.rate, codec, {"crf": str(factor)})
+    return _open_whole(data, clip.rate, clip.names)
+
+
+def squeeze(clip: Clip, codec: Codec, divisor: int) -> Clip:
+    """Return the clip after encoding at its own average bit rate divided by `divisor`.
+
+    The rate of a clip without a file is that of libx264 at a rate factor of 18.
+    """
+    bits = str(int(_measure_rate(clip) / divisor))
+    options = {"b": bits, "maxrate": bits, "bufsize": bits}
+    data, _ = _encode(_list_pictures(clip), clip.rate, codec, options)
+    return _open_whole(data, clip.rate, clip.names)
+
+
+def _measure_rate(clip: Clip) -> float:
+    """Return the bits per second of the file of a clip."""
+    if clip.data:
+        with import_av().open(io.BytesIO(clip.data)) as container:
+            if container.bit_rate:
+                return float(container.bit_rate)
+    good, packets = _encode(_list_pictures(clip), clip.rate, "libx264", {"crf": str(_GOOD_FACTOR)})
+    return float(len(good) * 8 * clip.rate / len(packets))
+
+
+def flip_bytes(data: bytes, every: int, state: int = 0) -> tuple[bytes, int]:
+    """Replace about one byte in `every` of `data` like FFmpeg's filter ``noise``; also return its state.
+
+    Parameters
+    ----------
+    data : bytes
+        One packet.
+    every : int
+    state : int
+        State after the packets before it, 0 to 2 ** 32 - 1.
+    """
+    values = np.frombuffer(data, np.uint8).astype(np.uint64)
+    states = (np.cumsum(values + np.uint64(1)) + np.uint64(state)) & np.uint64(0xFFFFFFFF)
+    hits = states % np.uint64(every) == 0
+    values[hits] = states[hits] & np.uint64(255)
+    return values.astype(np.uint8).tobytes(), int(states[-1]) if len(states) else state
+
+
+def damage_bytes(clip: Clip, every: int) -> Clip:
+    """Return the clip with about one byte in `every` of its bit stream replaced.
+
+    A clip without a file, or whose codec MP4 cannot store, is first encoded by libx264.
+    """
+    if clip.data:
+        try:
+            return _open_whole(_copy_damaged(clip.data, every), clip.rate)
+        except (ValueError, import_av().FFmpegError):
+            pass
+    data, _ = _encode(_list_pictures(clip), clip.rate, "libx264", {"crf": str(_USUAL_FACTOR)})
+    return _open_whole(_copy_damaged(data, every), clip.rate)
+
+
+def _copy_damaged(data: bytes, every: int) -> bytes:
+    av, file, state = import_av(), io.BytesIO(), 0
+    with (
+        av.open(io.BytesIO(data)) as source,
+        av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as target,
+    ):
+        stream = source.streams.video[0]
+        copy = target.add_stream_from_template(stream)
+        for packet in source.demux(stream):
+            if packet.dts is None and packet.size == 0:
+                continue
+            damaged, state = flip_bytes(bytes(packet), every, state)
+            target.mux(_replace_packet(packet, damaged, copy))
+    return file.getvalue()
+
+
+def _replace_packet(packet: Any, data: bytes, stream: Any) -> Any:
+    """Return a packet of `stream` with other bytes, and the times of `packet`."""
+    made = import_av().Packet(data)
+    made.pts, made.dts, made.time_base = packet.pts, packet.dts, packet.time_base
+    made.duration, made.is_keyframe, made.stream = packet.duration, packet.is_keyframe, stream
+    return made
+
+
+def drop_datagrams(packets: Iterable[bytes], share: float, rng: Rng) -> bytes:
+    """Return the Annex B stream of H.264 `packets` that arrives if each datagram is lost with chance `share`.
+
+    The first datagram always arrives, because nothing can be decoded without it.
+    """
+    pieces = [
+        packet[start : start + _DATAGRAM] for packet in packets for start in range(0, len(packet), _DATAGRAM)
+    ]
+    kept = [rng.uniform(0, 1) >= share for _ in pieces]
+    return b"".join(piece for number, piece in enumerate(pieces) if kept[number] or not number)
+
+
+def lose_packets(clip: Clip, percent: float, rng: Rng) -> Clip:
+    """Return the clip after two encodings by libx264 and a link that loses `percent` of its datagrams."""
+    usual = {"crf": str(_USUAL_FACTOR)}
+    once, _ = _encode(_list_pictures(clip), clip.rate, "libx264", usual)
+    first = Clip((), clip.rate, once)
+    _, packets = _encode(_list_pictures(first), clip.rate, "libx264", usual, "h264")
+    return _open_whole(_wrap(drop_datagrams(packets, percent / 100, rng), clip.rate), clip.rate)
+
+
+def _wrap(stream: bytes, rate: Fraction) -> bytes:
+    """Return an MP4 file with the packets of an Annex B stream."""
+    av, file = import_av(), io.BytesIO()
+    with (
+        av.open(io.BytesIO(stream), format="h264", options={"framerate": str(rate)}) as source,
+        av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as target,
+    ):
+        copy = target.add_stream_from_template(source.streams.video[0])
+        number = 0
+        for packet in source.demux(video=0):
+            if packet.size:
+                packet.pts = packet.dts = number
+                packet.duration, packet.time_base, packet.stream = 1, 1 / rate, copy
+                target.mux(packet)
+                number += 1
+    return file.getvalue()

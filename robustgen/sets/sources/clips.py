@@ -1,0 +1,264 @@
+"""Clips: video files and folders of frames, in a folder or an archive.
+
+The key of a video is the name of its file, and that of frames the name of their folder.
+"""
+
+import hashlib
+import io
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+from robustgen.display.text import format_count
+from robustgen.errors import ImageError
+from robustgen.pixels.benchmarks.kinds import CLIP
+from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import USUAL_RATE, Clip, parse_rate
+from robustgen.pixels.imaging.decode import Levels, Location, decode, name_image_in_errors, read_dimensions
+from robustgen.pixels.imaging.jpeg import Libjpeg
+from robustgen.pixels.imaging.video import MOST_FRAMES, open_clip, read_clip_size
+from robustgen.sets.sources import SourceKind
+from robustgen.sets.sources.base import DEFAULTS, SourceOptions
+from robustgen.sets.sources.folder import Named, TreeItems, put_into_classes
+from robustgen.sets.sources.labels import Labels, read_labels
+from robustgen.sets.sources.places import VIDEOS, Place, find_place
+from robustgen.sets.sources.trees import FileTree, Finder, FolderTree, Found, check_name, is_image, is_video
+
+_SOUND: Final = "the sound of videos, if any, is not kept"
+
+
+def find_in_clips(name: str, refusal: str | None) -> Iterator[Found]:
+    """Yield the file `name` if it is named like a video or like a frame, with the reason for refusing it."""
+    if is_image(name) or is_video(name):
+        yield check_name(name, refusal)
+
+
+def order_naturally(name: str) -> list[str | int]:
+    """Return a sort key that compares the numbers in names as numbers: ``frame9`` before ``frame10``."""
+    # Texts and numbers alternate, beginning with a text.
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+
+
+def without_video_suffix(key: str) -> str:
+    """Return the key of a clip without the suffix of a video."""
+    return key.rpartition(".")[0] if is_video(key) else key
+
+
+@dataclass(frozen=True)
+class FrameFiles:
+    """The frames of a clip, uint8 (H, W, 3), from image files that are read each time anew."""
+
+    tree: FileTree
+    names: tuple[str, ...]
+    libjpeg: Libjpeg
+    levels: Levels | None
+
+    def __iter__(self) -> Iterator[Rgb]:
+        shape = None
+        for name in self.names:
+            with name_image_in_errors(name):
+                data = self.tree.read(name)
+            frame = decode(io.BytesIO(data), name, self.libjpeg, self.levels)
+            if frame.shape != (shape := shape or frame.shape):
+                sizes = " and ".join(f"{width} x {height}" for height, width, _ in (shape, frame.shape))
+                raise ImageError(f"{name}: frames differ in size: {sizes}")
+            yield frame
+
+
+class ClipFolder(TreeItems[Clip]):
+    """A folder or an archive of videos, folders of frames, or both.
+
+    A folder is a clip if it contains images, and neither a video nor another clip. The class of a clip is the
+    first folder below the root, or that in the labels. Other parameters are those of `FileSource`.
+
+    Parameters
+    ----------
+    root : path or URL
+        Also a single video, or the folder of the frames of a single clip.
+    options : SourceOptions
+        `labels` as for `LabelledFolder`; `rate` is that of folders of frames.
+    """
+
+    noun = CLIP
+    formats = f"no folders of frames, and no videos ({', '.join(VIDEOS)})"
+
+    def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
+        place = find_place(root)
+        # A single video is the only clip in its folder.
+        self._only = place.name if is_video(place.name) and not place.is_folder else ""
+        super().__init__(Place(place.store.location) if self._only else place, options)
+        self.location, self._rate = place.location, options.rate
+        self._file = find_place(options.labels) if options.labels else None
+        self._column, self._are_classes = options.label_column, options.labels_are_classes
+        self._stem = place.name.partition(".")[0]
+
+    @property
+    def finder(self) -> Finder:
+        """Return what recognises videos and frames."""
+        return find_in_clips
+
+    def _find_folder(self) -> str:
+        if isinstance(self._tree, FolderTree):
+            return ""
+        found, _ = group_files(dict(self._tree.find()))
+        folders = {posixpath.dirname(name) for name in found}
+        folder = posixpath.commonpath(folders or [""])
+        # A single class keeps its folder in the keys.
+        return posixpath.dirname(folder) if folder in folders else folder
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, str | None], int]:
+        """Return all clips with the reasons for refusing some, and the number of other images."""
+        if self._only:
+            return {self._only: None}, 0
+        return group_files(dict(self._tree.find(self._prefix)))
+
+    def _scan(self) -> Iterator[Named]:
+        found, _ = self._found
+        if self._file is None:
+            return ((name or self._stem, name, reason) for name, reason in found.items())
+        return put_into_classes(found, self._labels, self._file.location)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        clips, folder = sorted(self._found[0]), f"{self.location}/{self._prefix}".rstrip("/")
+        if self._file is None or not clips:
+            return Labels({}, are_numbers=False)
+        return read_labels(self._file, clips, folder, self._column, self._are_classes)
+
+    def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
+        return (), self._labels.are_numbers
+
+    def remarks(self) -> Sequence[str]:
+        """Return remarks about sound and skipped images, one line each."""
+        found, others = self._found
+        sound = [_SOUND] if any(map(is_video, found)) else []
+        beside = [f"skipped, beside clips: {format_count(others, 'image')}"] if others else []
+        return [*super().remarks(), *beside, *sound]
+
+    def _name(self, key: str) -> str:
+        """Return the name of a video, or of a folder of frames, below the prefix."""
+        if self._file is not None:
+            return key.partition("/")[2]
+        # The frames of a single clip lie in the root.
+        return "" if key == self._stem and not is_video(key) and self._has_frames("") else key
+
+    def _list_frames(self, name: str) -> tuple[str, ...]:
+        folder = f"{self._prefix}{name}/" if name else self._prefix
+        found = [folder + own for own, reason in self._tree.find(folder, deep=False) if not reason]
+        return tuple(sorted(filter(is_image, found), key=order_naturally))
+
+    def _has_frames(self, name: str) -> bool:
+        return bool(self._list_frames(name))
+
+    def list_files(self, key: str) -> tuple[str, ...]:
+        """Return the names of the files of a clip: a video, or its frames in the order of their numbers."""
+        name = self._name(key)
+        return (self._prefix + name,) if is_video(key) else self._list_frames(name)
+
+    def size(self, key: str) -> int:
+        """Return the bytes of the video or of all frames; raise an ImageError if there is none."""
+        with name_image_in_errors(key):
+            return sum(map(self._tree.size, self._list_existing(key)))
+
+    def _list_existing(self, key: str) -> tuple[str, ...]:
+        if files := self.list_files(key):
+            return files
+        raise ImageError(f"no such clip in {self.location}", key)
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of the frames; raise an ImageError if the clip cannot be read."""
+        with name_image_in_errors(key):
+            data = self._tree.read(self._list_existing(key)[0])
+            return read_clip_size(data, key) if is_video(key) else read_dimensions(io.BytesIO(data), key)
+
+    def load(self, key: str) -> Clip:
+        """Return one clip, whose frames are decoded on demand."""
+        return self.read(key)[0]
+
+    def read(self, key: str) -> tuple[Clip, str]:
+        """Return one clip, whose frames are decoded on demand, and the identity of its files.
+
+        Raises
+        ------
+        ImageError
+            The clip does not exist, cannot be read, or is larger than `video.MOST_FRAMES` and
+            `video.MOST_PIXELS`.
+        """
+        files, digest = self._list_existing(key), hashlib.sha256()
+        if is_video(key):
+            with name_image_in_errors(key):
+                data = self._tree.read(files[0])
+            return self.open_video(data, key), hashlib.sha256(data).hexdigest()[:16]
+        if len(files) > MOST_FRAMES:
+            raise ImageError(f"has {len(files)} frames, more than {MOST_FRAMES}; cut it into clips", key)
+        for name in files:
+            with name_image_in_errors(name):
+                digest.update(hashlib.sha256(self._tree.read(name)).digest())
+        frames = FrameFiles(self._tree, files, self.libjpeg, self.levels)
+        names = tuple(name.rpartition("/")[2] for name in files)
+        return Clip(frames, self._find_rate(files[0]), names=names), digest.hexdigest()[:16]
+
+    def _find_rate(self, frame: str) -> Fraction:
+        """Return the frame rate that was given, or that of MOT's ``seqinfo.ini`` above the folder, or 25."""
+        above = posixpath.dirname(posixpath.dirname(frame))
+        name = posixpath.join(above, "seqinfo.ini")
+        if self._rate is None and self._tree.has(name):
+            with name_image_in_errors(name):
+                found = re.search(rb"^frameRate *= *([\d.]+)", self._tree.read(name), re.MULTILINE)
+                return parse_rate(found[1].decode() if found else None)
+        return self._rate or USUAL_RATE
+
+    def open_video(self, data: bytes, key: str) -> Clip:
+        """Return the clip of a video file; raise an ImageError at damage."""
+        return open_clip(data, key)
+
+
+def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], int]:
+    """Return the clips that files belong to, and the number of images that are in no clip.
+
+    Parameters
+    ----------
+    found : dict
+        Names of videos and images, with the reasons for refusing some.
+
+    Returns
+    -------
+    dict
+        Name of a video, or of a folder of frames, with the reason for refusing it.
+    int
+    """
+    clips = {name: reason for name, reason in found.items() if is_video(name)}
+    frames = dict[str, list[str]]()
+    for name in found:
+        if not is_video(name):
+            frames.setdefault(posixpath.dirname(name), []).append(name)
+    # Folders with clips in them, at any depth, or beside their images.
+    above = {folder for name in (*clips, *frames) for folder in _list_folders(name)}
+    others = 0
+    for folder, names in frames.items():
+        if folder in above:
+            others += len(names)
+            continue
+        refused = next((f"{name}: {found[name]}" for name in sorted(names) if found[name]), None)
+        clips[folder] = refused
+    return clips, others
+
+
+def _list_folders(name: str) -> Iterator[str]:
+    """Yield all folders that contain `name`."""
+    while name:
+        name = posixpath.dirname(name)
+        yield name
+
+
+def _open_clips(place: Place, options: SourceOptions) -> Any:
+    return ClipFolder(place, options)
+
+
+# Few callers differ between images and clips: they ask for the `noun` of the source.
+CLIPS: Final = SourceKind(lambda _: False, _open_clips, has_split_folders=True)

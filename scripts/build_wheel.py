@@ -1,0 +1,44 @@
+"""Build a wheel with compiled loops for the running Python and numba, and a file of the constraints it needs.
+
+Usage: build_wheel.py [FOLDER], by default dist. Processors with the features of x86-64-v3 read the loops;
+others, and other releases of Python and numba, compile their own.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+from robustgen.pixels.imaging.kernels import SHIPPED_FEATURES, SHIPPED_PROCESSOR, VARIABLE, name_loops
+
+ROOT = Path(__file__).parents[1]
+# The releases that decide whether the loops can be read.
+PINNED = ("numba", "llvmlite")
+
+
+def main(folder: str = "dist") -> None:
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        sys.exit("wheels with compiled loops are for Linux on x86-64; for others: pip wheel --no-deps .")
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
+    with tempfile.TemporaryDirectory() as cache:
+        processor = {"NUMBA_CPU_NAME": SHIPPED_PROCESSOR, "NUMBA_CPU_FEATURES": SHIPPED_FEATURES}
+        run("robustgen", "warm", **processor, **{VARIABLE: cache})
+        loops = Path(cache, name_loops())
+        for lock in loops.glob("*.lock"):
+            lock.unlink()
+        wheel = ("wheel", "--quiet", "--no-deps", "--wheel-dir", str(Path(folder).absolute()), str(ROOT))
+        named = {"ROBUSTGEN_LOOPS": str(loops), "ROBUSTGEN_TAG": f"{tag}-{tag}-manylinux_2_17_x86_64"}
+        run("pip", "--disable-pip-version-check", *wheel, **named)
+    constraints = "".join(f"{name}=={version(name)}\n" for name in PINNED)
+    Path(folder, f"constraints-{tag}.txt").write_text(constraints)
+
+
+def run(*words: str, **environment: str) -> None:
+    subprocess.run([sys.executable, "-m", *words], cwd=ROOT, env={**os.environ, **environment}, check=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,132 @@
+"""What encoders and lossy links do to clips."""
+
+import io
+
+import numpy as np
+import pytest
+
+from robustgen.errors import ImageError
+from robustgen.pixels.imaging import codecs, video
+from robustgen.pixels.imaging.clips import Clip
+from tests.helpers import photo
+
+av = pytest.importorskip("av")
+
+
+@pytest.fixture(scope="module")
+def frames():
+    picture = photo(120, 160)
+    return np.stack([picture[t : t + 64, 2 * t : 2 * t + 96] for t in range(24)])
+
+
+@pytest.fixture(scope="module")
+def clip(frames):
+    data = video.encode(frames, video.Encoding(preset="fast", crf=12, pixel_format="yuv420p", fps=25))
+    return video.open_clip(data, "clip.mp4").hold()
+
+
+def quality(first, second):
+    return -10 * np.log10(np.mean((first.astype(float) - second) ** 2))
+
+
+def packets_of(data):
+    with av.open(io.BytesIO(data)) as container:
+        return [bytes(packet) for packet in container.demux(video=0) if packet.size]
+
+
+def codec_of(data):
+    with av.open(io.BytesIO(data)) as container:
+        return container.streams.video[0].codec_context.name
+
+
+@pytest.mark.parametrize(("codec", "name"), [("libx264", "h264"), ("libx265", "hevc")])
+def test_a_higher_rate_factor_lowers_quality_and_size(clip, codec, name):
+    made = [codecs.compress(clip, codec, factor) for factor in (20, 35, 50)]
+    found = [quality(each.stack(), clip.stack()) for each in made]
+    assert found == sorted(found, reverse=True)
+    assert len(made[0].data) > len(made[1].data) > len(made[2].data)
+    assert {codec_of(each.data) for each in made} == {name}
+    assert {each.stack().shape for each in made} == {clip.stack().shape}
+    assert codecs.compress(clip, codec, 35).data == made[1].data
+
+
+def test_the_decoder_s_own_pictures_are_encoded(clip, frames):
+    # Pictures that were converted to RGB and back differ.
+    assert (
+        codecs.compress(clip, "libx264", 10).data != codecs.compress(Clip(clip.stack()), "libx264", 10).data
+    )
+
+
+@pytest.mark.parametrize("with_file", [True, False])
+def test_less_bandwidth_lowers_the_size(clip, with_file):
+    given = clip if with_file else Clip(clip.stack(), clip.rate)
+    sizes = [len(codecs.squeeze(given, "libx264", divisor).data) for divisor in (1, 4)]
+    assert sizes[0] > sizes[1]
+
+
+def test_odd_sides_lose_a_row_and_a_column(frames):
+    odd = frames[:, :63, :95]
+    assert codecs.compress(Clip(odd), "libx264", 30).stack().shape == (24, 62, 94, 3)
+    whole = video.encode(odd, video.Encoding(preset="fast", crf=12, fps=25))
+    made = codecs.compress(video.open_clip(whole, "odd.mp4"), "libx264", 30)
+    assert made.stack().shape == (24, 62, 94, 3)
+
+
+def test_wrong_bytes_are_those_of_the_filter_noise(clip):
+    every = 300
+    with av.open(io.BytesIO(clip.data)) as container:
+        stream = container.streams.video[0]
+        target = av.open(io.BytesIO(), "w", format="mp4")
+        noise = av.BitStreamFilterContext(f"noise={every}", stream, target.add_stream_from_template(stream))
+        packets = [packet for packet in container.demux(stream) if packet.size]
+        expected = [bytes(made) for packet in [*packets, None] for made in noise.filter(packet)]
+    damaged = codecs.damage_bytes(clip, every)
+    assert packets_of(damaged.data) == expected
+    whole = b"".join(packets_of(clip.data))
+    changed = sum(a != b for a, b in zip(whole, b"".join(expected), strict=True))
+    assert 0 < changed < 4 * len(whole) / every
+    assert np.array_equal(damaged.stack(), damaged.stack())
+
+
+def test_the_state_of_the_filter_goes_on_from_packet_to_packet():
+    data = bytes(range(256)) * 40
+    whole, state = codecs.flip_bytes(data, 97)
+    first, between = codecs.flip_bytes(data[:1000], 97)
+    second, end = codecs.flip_bytes(data[1000:], 97, between)
+    assert (first + second, end) == (whole, state)
+    expected, total = bytearray(data), 0
+    for place, value in enumerate(data):
+        total = (total + value + 1) % 2**32
+        if total % 97 == 0:
+            expected[place] = total & 255
+    assert whole == bytes(expected)
+    assert codecs.flip_bytes(b"", 97, 5) == (b"", 5)
+
+
+def test_datagrams_are_lost_by_their_own_draws_but_not_the_first():
+    packets = [bytes([number]) * size for number, size in enumerate((3000, 10, 1472, 1473))]
+    pieces = [1472, 1472, 56, 10, 1472, 1472, 1]
+    draws = np.random.RandomState(3).uniform(size=7)
+    kept = codecs.drop_datagrams(packets, 0.5, np.random.RandomState(3))
+    assert len(kept) == sum(size for number, size in enumerate(pieces) if draws[number] >= 0.5 or number == 0)
+    assert len(codecs.drop_datagrams(packets, 1.0, np.random.RandomState(3))) == 1472
+
+
+def test_a_lossy_link_loses_frames_or_parts_of_them_and_repeats(clip):
+    made = codecs.lose_packets(clip, 20, np.random.default_rng(1))
+    again = codecs.lose_packets(clip, 20, np.random.default_rng(1))
+    assert made.data == again.data and np.array_equal(made.stack(), again.stack())
+    assert len(made.stack()) <= 24
+    whole = codecs.lose_packets(clip, 0, np.random.default_rng(1)).stack()
+    assert whole.shape == clip.stack().shape
+    assert len(made.data) < len(codecs.lose_packets(clip, 0, np.random.default_rng(1)).data)
+
+
+def test_a_stream_without_any_frame_is_an_error():
+    data = codecs.compress(Clip(np.zeros((2, 64, 64, 3), np.uint8)), "libx264", 30).data
+    with pytest.raises(ImageError):
+        [*codecs.DamagedVideo(codecs._copy_damaged(data, 1))]
+
+
+def test_versions_of_the_encoders_are_known():
+    assert "PyAV" in codecs.build() and "x264" in codecs.build()
