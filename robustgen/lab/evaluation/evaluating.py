@@ -146,18 +146,11 @@ def evaluate(
     for remark in plan.source.remarks():
         print_note(remark)
     keys = _list_keys(plan)
-<<<<<<< HEAD
-    first = _render_first(plan, keys, classifiers)
-    checked = [_try_out(plan, kind, keys, each, first, options) for each in classifiers]
-    looked = {key: look_up(plan.source, key) for key in plan.keys}
-    sizes = {key: size for key, (size, _) in looked.items()}
-    described = _describe(plan, kind, keys, sizes)
-=======
     first = _render_first(plan, keys, classifiers, sampling)
     checked = [_try_out(plan, kind, keys, each, first, options, batch) for each in classifiers]
-    sizes = {key: _size(plan, key) for key in plan.keys}
+    looked = {key: look_up(plan.source, key) for key in plan.keys}
+    sizes = {key: size for key, (size, _) in looked.items()}
     described = _describe(plan, kind, keys, sizes) | ({"frames": vars(sampling)} if sampling else {})
->>>>>>> main
     with ExitStack() as stack:
         candidates = []
         for folder, (predictor, labels) in zip(folders, checked, strict=True):
@@ -168,11 +161,7 @@ def evaluate(
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
         for predictor, _ in checked:
             predictor.print_notes()
-<<<<<<< HEAD
-        run = _EvaluationRun(plan, kind, keys, candidates, options.batch_size, looked)
-=======
-        run = _EvaluationRun(plan, kind, keys, candidates, batch, sampling)
->>>>>>> main
+        run = _EvaluationRun(plan, kind, keys, candidates, batch, looked, sampling)
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     lost = describe_losses(run.losses, len(plan.keys))
@@ -292,11 +281,8 @@ class _EvaluationRun:
         keys: dict[str, str],
         candidates: Sequence[Candidate],
         batch: int,
-<<<<<<< HEAD
         looked: Mapping[str, tuple[int, str]],
-=======
         sampling: FrameSampling | None,
->>>>>>> main
     ) -> None:
         self._sampling = sampling
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0

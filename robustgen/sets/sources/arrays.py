@@ -36,13 +36,8 @@ from robustgen.sets.sources.base import (
 )
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, name_folders, sort_classes
 from robustgen.sets.sources.files import Copies
-<<<<<<< HEAD
-from robustgen.sets.sources.labels import parse_labels
-from robustgen.sets.sources.places import ARRAYS, Place, SourceFile, find_place
-=======
 from robustgen.sets.sources.labels import ImageNames, parse_labels
-from robustgen.sets.sources.places import ARRAYS, Place, find_place
->>>>>>> main
+from robustgen.sets.sources.places import ARRAYS, Place, SourceFile, find_place
 from robustgen.sets.sources.trees import is_image
 
 _FEWEST_DIGITS = 5

@@ -294,17 +294,12 @@ def _digest(body: bytes) -> bytes:
 # --- sources -------------------------------------------------------------------------------------
 
 
-<<<<<<< HEAD
 def _identify(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-class EncodedSource(Source):
-    """A source of encoded images with a listing; keys begin with the class.
-=======
 class ListedItems(Items[Loaded]):
     """Items with a listing; keys begin with the class."""
->>>>>>> main
 
     formats: ClassVar[str] = f"no images in the formats {', '.join(PILLOW_FORMATS)}"
     """Sentence about the formats, for a source without any item."""

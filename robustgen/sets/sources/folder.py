@@ -123,20 +123,9 @@ class TreeItems(ListedItems[Loaded]):
         """Return the names of the files of one item, in order."""
         return (key,)
 
-<<<<<<< HEAD
-    def size(self, key: str) -> int:
-        """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
-        return self.stat(key)[0]
-
-    def stat(self, key: str) -> tuple[int, str]:
-        """Return size and stamp of one image's file; raise an ImageError if it does not exist."""
-        with name_image_in_errors(key):
-            return self._tree.stat(self._place(key))
-=======
     def read_file(self, name: str) -> bytes:
         """Read one of the files in `list_files`; raise any exception if it cannot be read."""
         return self._tree.read(name)
->>>>>>> main
 
     def make_ready(self) -> None:
         """Cache the listing of an archive for worker processes."""
@@ -156,8 +145,12 @@ class FileSource(TreeItems[Rgb], EncodedSource):
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
+        return self.stat(key)[0]
+
+    def stat(self, key: str) -> tuple[int, str]:
+        """Return size and stamp of one image's file; raise an ImageError if it does not exist."""
         with name_image_in_errors(key):
-            return self._tree.size(self._place(key))
+            return self._tree.stat(self._place(key))
 
 
 class ImageFolder(FileSource):
