@@ -19,7 +19,7 @@ from robustgen.display.sheets import SheetRow, draw_sheet, encode_picture, fit_p
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_charts import plot
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
@@ -199,7 +199,7 @@ def simulate_models(count):
                 own = 0.7 * draws[0] + 0.3 * rng.permutation(draws[1])
                 mistakes[f"{name}/{level}"] = own < np.quantile(own, min(0.97, chance))
         models.append(ModelScores(f"model {chr(ord('A') + place)}", "c", 400, (), mistakes=mistakes))
-    return Report(models, ALEXNET, 1, [])
+    return Scoreboard(models, ALEXNET, 1, [])
 
 
 def draw_charts(folder):

@@ -3,6 +3,7 @@
 Usage: .venv/bin/python scripts/docs_reference.py [--check]
 """
 
+import ast
 import dataclasses
 import inspect
 import json
@@ -317,6 +318,59 @@ def _write_installations() -> Iterator[tuple[str, str]]:
             yield page.relative_to(ROOT).as_posix(), pattern.sub(lambda found: INSTALL.format(found[1]), text)
 
 
+# --- wings ---------------------------------------------------------------------------------------
+
+ARCHITECTURE = ROOT / "docs" / "background" / "architecture.md"
+WINGS_HEAD = "wing may_import lines tests,_s"
+# Written by TEST_SECONDS=build/test_seconds.txt make test
+TEST_SECONDS = ROOT / "build" / "test_seconds.txt"
+
+
+def write_wings(page: str) -> str:
+    """Return the text of `page` with its table of wings written anew.
+
+    Without a measurement of the tests, their seconds stay as they are. Sizes change with every commit, so
+    `--check` does not look at them.
+    """
+    before, found, after = page.partition(_table(WINGS_HEAD, ()).replace("_", " "))
+    assert found
+    old, _, after = after.partition("\n\n")
+    cells = [row.strip("| ").split(" | ") for row in old.splitlines()]
+    seconds = {name.strip("`"): each[-1] for name, *each in cells if len(each) == 3} | _sum_seconds()
+    tests = ast.parse((ROOT / "tests" / "test_structure.py").read_text(encoding="utf-8"))
+    assigned = {
+        ast.unparse(each.targets[0]): each.value for each in tests.body if isinstance(each, ast.Assign)
+    }
+    rows = [
+        (f"`{name}`", _list_wings(below), f"{_count_lines(name):,}", seconds.get(name, ""))
+        for name, below in ast.literal_eval(assigned["WINGS"]).items()
+    ]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return f"{before}{found}{table}\n{after}"
+
+
+def _list_wings(names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names.split()) or "nothing"
+
+
+def _count_lines(wing: str) -> int:
+    """Return the lines of a wing, in hundreds."""
+    place = ROOT / "robustgen" / wing
+    files = [*place.rglob("*.py"), *place.parent.glob(f"{wing}.py")]
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+    return round(lines, -2) or lines
+
+
+def _sum_seconds() -> dict[str, str]:
+    """Return the processor seconds of the tests of each wing, if they were measured."""
+    found = dict[str, float]()
+    for line in TEST_SECONDS.read_text(encoding="utf-8").splitlines() if TEST_SECONDS.exists() else ():
+        taken, _, test = line.partition("\t")
+        wing = test.split("/")[1].partition(".py")[0].removeprefix("test_")
+        found[wing] = found.get(wing, 0) + float(taken)
+    return {wing: f"{taken:.0f}" for wing, taken in found.items()}
+
+
 # --- configs -------------------------------------------------------------------------------------
 
 
@@ -497,3 +551,5 @@ if __name__ == "__main__":
             page.write_text(text, encoding="utf-8")
         elif page.read_text(encoding="utf-8") != text:
             sys.exit(f"{page} is not current")
+    if "--check" not in sys.argv:
+        ARCHITECTURE.write_text(write_wings(ARCHITECTURE.read_text(encoding="utf-8")), encoding="utf-8")

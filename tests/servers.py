@@ -82,7 +82,7 @@ def describe_s3(endpoint: str) -> dict[str, str]:
 def s3(s3_server: tuple[str, Weather], monkeypatch: pytest.MonkeyPatch) -> Iterator[Weather]:
     """S3 in the environment, with an empty bucket."""
     from robustgen.files.storage import remote
-    from robustgen.sets.executors.jobs import end_idle_workers
+    from robustgen.sets.executors.workers import end_idle_workers
 
     endpoint, weather = s3_server
     # Workers that an earlier test has left know another server.

@@ -37,10 +37,15 @@ def make_c(source, *flags):
 
 def test_functions_of_images(folder):
     put_photo(folder / "photo.jpg", 300, 400)
-    made = run("docs/use/python.md", 6)
+    made = run("docs/use/python.md", 7)
     assert made["image"].shape == made["foggy"].shape == (224, 224, 3)
     assert made["frames"].shape == (31, 224, 224, 3)
     assert made["snowy"].shape == (300, 400, 3) and not np.array_equal(made["snowy"], made["large"])
+
+
+def test_the_callers_backend_of_joblib(folder):
+    put_photo(folder / "photos" / "a" / "b.png", 64, 64)
+    assert run("docs/use/python.md", 3)["made"].made == 6
 
 
 def test_the_stream_of_an_image_gives_what_make_c_writes(folder):
@@ -119,13 +124,13 @@ def test_a_module_and_a_function_are_scored_and_compared(wrn):
     for name in ("wrn", "mine"):
         keys = {"corruptions": "fog", "jobs": 1, "name": name, "output": "preds"}
         robustgen.evaluate(answers["answer"], "cifar-10", source="cifar-10-python.tar.gz", **keys)
-    made = run("docs/use/python.md", 3)
+    made = run("docs/use/python.md", 4)
     assert [*made["frame"].model] == ["wrn", "mine"] and Path("scores.html").stat().st_size > 10_000
 
 
 def test_the_tests_of_a_model_pass(wrn, monkeypatch):
     monkeypatch.setattr(pytest, "fixture", lambda scope: lambda function: function)
-    made = run("docs/use/python.md", 4)
+    made = run("docs/use/python.md", 5)
     tests = [name for name in made if name.startswith("test_")]
     assert len(tests) == 2
     scores = made["scores"]()
@@ -134,7 +139,7 @@ def test_the_tests_of_a_model_pass(wrn, monkeypatch):
 
 
 def test_a_set_is_made_and_verified(wrn):
-    made = run("docs/use/python.md", 5)
+    made = run("docs/use/python.md", 6)
     assert made["made"].made == 20 and made["found"].remade == 10
 
 

@@ -1,4 +1,4 @@
-"""The guides of CONTRIBUTING.md and docs/background/architecture.md, followed in a copy of the checkout."""
+"""The guides of CONTRIBUTING.md and docs/background/architecture.md, followed in copies of the checkout."""
 
 import json
 import os
@@ -17,30 +17,49 @@ from tests.helpers import install, put_photo
 pytestmark = pytest.mark.slow("copies the package and tests each example of the guide")
 
 ROOT = Path(__file__).parent.parent
+GUIDES = "docs/background/architecture.md"
+FAMILIES = "robustgen/pixels/benchmarks/corruptions"
 FOLDERS = ("stamps.stamped/5", "clean")
 
 
-def run(copy, *words):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(copy), str(ROOT)])}
+def run(folder, *words):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
     done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=copy, env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=1200
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def read_examples(page, heading):
-    """The blocks of Python of the section under `heading`: a module, a row, and perhaps a test."""
+def robustgen(folder, *words):
+    return run(folder, "-m", "robustgen", *words)
+
+
+def check(copy, *tests):
+    """Write the reference as `make docs` does, and run tests, and those of the shape of the package."""
+    run(copy, "scripts/docs_reference.py")
+    shape = ("tests/test_structure.py", "--deselect", "tests/test_structure.py::test_a_break_is_noticed")
+    quiet = ("-q", "-n", "0", "-p", "no:cacheprovider")
+    assert " passed" in run(copy, "-m", "pytest", *quiet, "-m", "not slow", *shape, *tests)
+
+
+def read_examples(heading, page=GUIDES):
+    """The blocks of code of the section under `heading`: a module, a row, and perhaps a test."""
     text = (ROOT / page).read_text(encoding="utf-8")
     section = re.split(r"^## ", text.partition(f"\n## {heading}\n")[2], flags=re.MULTILINE)[0]
-    return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```(?:python|text)\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
 
 
-def insert(path, after, text):
-    """Put `text` after the first line that is `after`."""
-    before, line, rest = path.read_text(encoding="utf-8").partition(f"{after}\n")
-    assert line
-    path.write_text(f"{before}{line}{text}{rest}", encoding="utf-8")
+def insert(path, table, row):
+    """Put a row before all others of a table, which is a dict or a tuple."""
+    before, name, after = path.read_text(encoding="utf-8").partition(f"\n{table}")
+    head, opened, rows = re.split(r"(\{\n|= \(\n)(?=    )", after, maxsplit=1)
+    assert name
+    path.write_text(f"{before}{name}{head}{opened}{row}{rows}", encoding="utf-8")
+
+
+def append(path, text):
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n\n{text}", encoding="utf-8")
 
 
 @pytest.fixture
@@ -48,20 +67,55 @@ def copy(tmp_path):
     """A copy of the checkout with a photograph in it."""
     for folder in ("robustgen", "tests", "configs", "docs", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)  # how pytest imports
+    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml"):
+        shutil.copy(ROOT / name, tmp_path)
     put_photo(tmp_path / "photos" / "a" / "b.png")
     return tmp_path
 
 
 def make(folder, *words):
     few = ("--corruptions", "contrast", "--severities", "1", "--output", "out")
-    run(folder, "robustgen", "make-c", *few, *words)
-    assert ", 0 findings" in run(folder, "robustgen", "verify", "out", "--deep", "all")
+    robustgen(folder, "make-c", *few, *words)
+    robustgen(folder, "verify", "out", "--deep", "all")
     shutil.rmtree(folder / "out")
 
 
+# --- corruptions -----------------------------------------------------------------------------------
+
+
+def test_a_family_added_by_the_guide_passes_the_tests(copy):
+    module, row = read_examples("How to add a corruption", "CONTRIBUTING.md")
+    (copy / FAMILIES / "shades.py").write_text(module, encoding="utf-8")
+    insert(copy / FAMILIES / "__init__.py", "LATER", row)
+    assert "shades:posterise" in robustgen(copy, "list", "shades:posterise")
+    words = ("--source", "photos", "--corruptions", "shades", "--severities", "1", "--output", "out")
+    robustgen(copy, "make-c", *words, "--jobs", "1")
+    assert (copy / "out" / "shades.posterise" / "1" / "a" / "b.JPEG").is_file()
+    check(copy, "tests/pixels/benchmarks/test_families.py", "tests/test_docs.py")
+
+
+def test_an_ingredient_added_by_the_guide_is_part_of_the_settings(copy):
+    module, row = read_examples("How to add an ingredient")
+    (copy / FAMILIES / "stamps.py").write_text(module, encoding="utf-8")
+    insert(copy / FAMILIES / "__init__.py", "LATER", row)
+    words = ("--source", "photos", "--corruptions", "stamps", "--severities", "5", "--format", "png")
+    stamp = put_photo(copy / "stamp.png", 8, 50, seed=1)
+    robustgen(copy, "make-c", *words, "--with", "stamp=stamp.png", "--output", "out", "--jobs", "2")
+    made, image = (np.asarray(Image.open(copy / "out" / name / "a" / "b.png")) for name in FOLDERS)
+    assert np.array_equal(made[:8], np.asarray(Image.open(stamp))[:, :40])
+    assert np.array_equal(made[8:], image[8:])
+    robustgen(copy, "verify", "out", "--deep", "all")
+    held = json.loads((copy / "out" / "dataset.json").read_text())
+    assert len(held["settings"]["parameters"]["stamps.stamped/5"]["224"]["stamp"]) == 16
+    assert held["licence"].endswith("The stamp remains under its own terms.")
+    check(copy, "tests/sets/test_ingredients.py", "tests/test_docs.py")
+
+
+# --- sources, formats, executors -------------------------------------------------------------------
+
+
 def use_what_is_added(folder, heading):
-    """Use the example of a guide on the command line, and run the test that the guide ends with."""
+    """Use the example of a guide on the command line."""
     if heading == "How to add a source":
         images = np.random.default_rng(0).integers(0, 256, (3, 40, 40, 3), np.uint8)
         np.save(folder / "x.stack.npy", images)
@@ -71,11 +125,8 @@ def use_what_is_added(folder, heading):
         make(folder, "--source", "photos", "--format", "webdataset:bmp")
     else:
         make(folder, "--source", "photos", "--on", "threads")
-    (folder / "test_added.py").write_text(read_examples(GUIDES, heading)[2], encoding="utf-8")
-    assert "1 passed" in run(folder, "pytest", "-q", "-p", "no:cacheprovider", "test_added.py")
 
 
-GUIDES = "docs/background/architecture.md"
 # Heading of a guide to its module in this package, its group of entry points, and its table.
 ADDED = {
     "How to add a source": ("sets/sources/stack.py", "robustgen.sources", "files/registry.py", "SOURCE_ROWS"),
@@ -89,60 +140,63 @@ ADDED = {
 }
 
 
-def test_a_family_added_by_the_guide_passes_the_tests(copy):
-    module, row = read_examples("CONTRIBUTING.md", "How to add a corruption")
-    (copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "shades.py").write_text(
-        module, encoding="utf-8"
-    )
-    insert(copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
-    assert "Leave few shades" in run(copy, "robustgen", "list", "shades:posterise")
-    words = ("--source", "photos", "--corruptions", "shades", "--severities", "1", "--output", "out")
-    run(copy, "robustgen", "make-c", *words, "--jobs", "1")
-    assert (copy / "out" / "shades.posterise" / "1" / "a" / "b.JPEG").is_file()
-    chosen = "posterise or each_family or number_of"
-    assert " passed" in run(copy, "pytest", "-q", "-k", chosen, "tests/pixels/benchmarks/test_families.py")
-
-
-def test_an_ingredient_added_by_the_guide_is_part_of_the_settings(copy):
-    module, row = read_examples("docs/background/architecture.md", "How to add an ingredient")
-    (copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "stamps.py").write_text(
-        module, encoding="utf-8"
-    )
-    insert(copy / "robustgen" / "pixels" / "benchmarks" / "corruptions" / "__init__.py", "LATER = {", row)
-    words = ("--source", "photos", "--corruptions", "stamps", "--severities", "5", "--format", "png")
-    stamp = put_photo(copy / "stamp.png", 8, 50, seed=1)
-    run(copy, "robustgen", "make-c", *words, "--with", "stamp=stamp.png", "--output", "out", "--jobs", "2")
-    made, image = (np.asarray(Image.open(copy / "out" / name / "a" / "b.png")) for name in FOLDERS)
-    assert np.array_equal(made[:8], np.asarray(Image.open(stamp))[:, :40])
-    assert np.array_equal(made[8:], image[8:])
-    assert ", 0 findings" in run(copy, "robustgen", "verify", "out", "--deep", "all")
-    held = json.loads((copy / "out" / "dataset.json").read_text())
-    assert len(held["settings"]["parameters"]["stamps.stamped/5"]["224"]["stamp"]) == 16
-    assert held["licence"].endswith("The stamp remains under its own terms.")
-
-
 @pytest.mark.parametrize("heading", ADDED)
-def test_a_row_added_by_the_guide_is_used(copy, heading):
-    (path, _, file, table), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
+def test_a_row_added_by_the_guide_is_used_and_passes_the_tests(copy, heading):
+    (path, _, file, table), (module, row, test, *more) = ADDED[heading], read_examples(heading)
     (copy / "robustgen" / path).write_text(module, encoding="utf-8")
-    file = copy / "robustgen" / file
-    before, name, after = file.read_text(encoding="utf-8").partition(f"{table}: ")
-    head, brace, rows = after.partition("    {\n")
-    assert brace
-    file.write_text(f"{before}{name}{head}{brace}{row}{rows}", encoding="utf-8")
+    insert(copy / "robustgen" / file, table, row)
+    room = f"tests/{Path(path).parent}"
+    if heading == "How to add a source":
+        writer = test.partition("\n\n\n")[2].partition("def test")[0]
+        insert(copy / "tests" / "source_writers.py", "WRITERS", more[0])
+        before, line, after = (copy / "tests/source_writers.py").read_text().partition("# Kind of source to")
+        (copy / "tests" / "source_writers.py").write_text(f"{before}{writer}{line}{after}", encoding="utf-8")
+        tests = [f"{room}/test_opening.py", "tests/test_docs.py"]
+    elif heading == "How to add a format":
+        append(copy / "docs" / "use" / "formats.md", "`bmp` writes BMP files.\n")
+        tests = [f"{room}/test_formats.py", "tests/test_docs.py"]
+    else:
+        (copy / room / "test_threads.py").write_text(test, encoding="utf-8")
+        tests = [f"{room}/test_threads.py"]
     use_what_is_added(copy, heading)
+    check(copy, *tests)
 
 
 @pytest.mark.parametrize("heading", ADDED)
 def test_a_row_of_another_package_is_used(tmp_path, heading):
-    (_, group, *_), (module, row, _) = ADDED[heading], read_examples(GUIDES, heading)
+    (_, group, *_), (module, row, test, *_) = ADDED[heading], read_examples(heading)
     name, attribute = re.fullmatch(r' *"(\w+)": "[\w.]+:(\w+)",\n', row).groups()
+    module = re.sub(r"from robustgen\.sets[\w.]* import", "from robustgen.plugins import", module)
     entries = [(name, f"robustgen_{name}:{attribute}")]
     install(tmp_path, "example", entries, {f"robustgen_{name}": module}, group)
     put_photo(tmp_path / "photos" / "a" / "b.png")
     use_what_is_added(tmp_path, heading)
+    (tmp_path / "test_added.py").write_text(test, encoding="utf-8")
+    assert "1 passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_added.py")
 
 
 def test_the_entry_point_of_the_guide_is_that_of_its_format():
     text = (ROOT / GUIDES).read_text(encoding="utf-8")
     assert '[project.entry-points."robustgen.formats"]\nbmp = "robustgen_bmp:BMP"\n' in text
+
+
+# --- metrics and commands --------------------------------------------------------------------------
+
+
+def test_a_metric_added_by_the_guide_passes_the_tests(copy):
+    function, line, test, row = read_examples("How to add a metric")
+    metrics, name = copy / "robustgen" / "metrics", re.match(r"def (\w+)", function)[1]
+    append(metrics / "corruption_errors.py", function)
+    insert(metrics / "corruption_errors.py", "FORMULAS", row)
+    append(metrics / "__init__.py", line)
+    append(copy / "docs" / "api" / "robustgen.metrics.md", f"::: robustgen.metrics.{name}\n")
+    append(copy / "tests" / "metrics" / "test_metrics.py", test)
+    check(copy, "tests/metrics", "tests/lab/scores", "tests/test_docs.py")
+
+
+def test_a_command_added_by_the_guide_is_listed_and_described(copy):
+    module, row = read_examples("How to add a command")
+    (copy / "robustgen" / "cli" / "count.py").write_text(module, encoding="utf-8")
+    insert(copy / "robustgen" / "cli" / "rows.py", "COMMANDS", row)
+    assert robustgen(copy, "count", "--source", "photos") == "1\n"
+    check(copy, "tests/cli/test_help.py", "tests/cli/test_completion.py", "tests/test_docs.py")

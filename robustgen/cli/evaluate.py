@@ -83,6 +83,7 @@ def _detect(
     """Run detectors, and print their scores."""
     from robustgen.lab.evaluation.detection import detecting
     from robustgen.lab.scores.detection import score_detections
+    from robustgen.lab.scores.table_page import render_report
 
     given = options.flagged | config.flagged
     for name in sorted((given & _OF_CLASSIFIERS) | taken.flagged):
@@ -107,7 +108,7 @@ def _detect(
             jobs=1,
         )
         report = score_detections(scored)
-        echo_report(report.render("table", table_width()), report.notes)
+        echo_report(render_report(report, "table", table_width()), report.notes)
 
 
 def _show(done: "EvaluateResult", baseline: str | None) -> None:

@@ -95,16 +95,15 @@ def _find(name: str) -> list[dict[str, Any]]:
 
 
 def _groups(each: dict[str, Any]) -> tuple[str, ...]:
-    """Return the names of the groups of an entry: of its kind, and those that ``--corruptions`` takes."""
-    kind = f"{each['kind']}s".replace(" ", "-")
-    if each["kind"] not in ("corruption", "perturbation"):
-        return (kind,)
-    group = each.get("group", "common")
-    if group != "common":
-        return kind, group, f"{group}:all"
-    benchmark = "imagenet-c" if each["kind"] == "corruption" else "imagenet-p"
-    common = ("common", each["category"]) if each["common"] else ("extra",)
-    return kind, "all", *common, benchmark
+    """Return the names of the groups of an entry, such as formats, and those that ``--corruptions`` takes."""
+    plural = f"{each['kind']}s".replace(" ", "-")
+    if each["kind"] == "corruption" and each["group"] != "common":
+        return plural, each["group"], f"{each['group']}:all"
+    if each["kind"] in ("corruption", "perturbation"):
+        benchmark = "imagenet-c" if each["kind"] == "corruption" else "imagenet-p"
+        within = ("common", each["category"]) if each["common"] else ("extra",)
+        return plural, "all", *within, benchmark
+    return (plural,)
 
 
 def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:

@@ -1,12 +1,23 @@
 """score, score-ood, score-detection and score-segmentation: the tables of the papers."""
 
 import sys
+from typing import TYPE_CHECKING
 
-from robustgen.cli.app import command, echo, echo_report, echo_text, table_width
+from robustgen.cli.app import command, echo, echo_report, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
-from robustgen.settings.scoring import DetectionScoring, Scoring, SegmentationScoring, UnknownClassScoring
+from robustgen.settings.scoring import (
+    DetectionScoring,
+    Drop,
+    Gated,
+    Scoring,
+    SegmentationScoring,
+    UnknownClassScoring,
+)
+
+if TYPE_CHECKING:
+    from robustgen.lab.scores.table_page import TableReport
 
 _PAGES = (".html", ".htm")
 
@@ -25,7 +36,7 @@ def score(options: Scoring) -> None:
     robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
     from robustgen.lab.scores import scoring, text_forms
-    from robustgen.lab.scores.scoreboard import find_failures
+    from robustgen.lab.scores.gates import find_failures
 
     if options.columns and options.format not in ("table", "markdown", "latex"):
         raise ConfigError(f"--columns: the content of {options.format} is fixed")
@@ -54,7 +65,9 @@ def score(options: Scoring) -> None:
         from robustgen.lab.scores import score_charts
 
         score_charts.choose_chart(report, options)
-    failures = find_failures(report, options.fail_if)
+    folders = [each.folder for each in options.fail_if if isinstance(each, Drop)]
+    others = {folder: scoring.read_other(folder, report) for folder in folders}
+    failures = find_failures(report, options.fail_if, others)
     if options.plan:
         text = "\n".join(text_forms.describe_plan(report, options.plan))
     else:
@@ -91,8 +104,8 @@ def score_ood(options: UnknownClassScoring) -> None:
     """
     from robustgen.lab.scores.unknown_classes import score_unknown_classes
 
-    report = score_unknown_classes(options)
-    echo_text(report.render(options.format, table_width()))
+    _check_page(options)
+    _tell(score_unknown_classes(options), options, options.format)
 
 
 @command("score-detection")
@@ -112,9 +125,9 @@ def score_detection(options: DetectionScoring) -> None:
     from robustgen.lab.scores import detection
     from robustgen.sets.executors import count_cores
 
+    _check_page(options)
     options = options.model_copy(update={"jobs": options.jobs or count_cores()})
-    report = detection.score_detections(options)
-    echo_report(report.render(options.format, table_width()), report.notes)
+    _tell(detection.score_detections(options), options, options.format)
 
 
 @command("score-segmentation")
@@ -133,6 +146,34 @@ def score_segmentation(options: SegmentationScoring) -> None:
     from robustgen.lab.scores import segmentation
     from robustgen.sets.executors import count_cores
 
+    _check_page(options)
     options = options.model_copy(update={"jobs": options.jobs or count_cores()})
-    report = segmentation.score_segmentation(options)
-    echo_report(report.render(options.format, table_width()), report.notes)
+    _tell(segmentation.score_segmentation(options), options, options.format)
+
+
+def _check_page(options: Gated) -> None:
+    """Check before the work that a page can be written."""
+    if path := options.output:
+        from robustgen.display.html import check_page_path
+
+        if path.suffix.lower() not in _PAGES:
+            raise ConfigError(f"--output {path}: must end in .html")
+        check_page_path(path)
+
+
+def _tell(report: "TableReport", options: Gated, layout: str) -> None:
+    """Print a report of one model, write its page, and end with status 1 if a condition holds."""
+    from robustgen.lab.scores.gates import find_beyond
+    from robustgen.lab.scores.table_page import render_report, write_table_page
+
+    failures = find_beyond(report.model, report.list_scores(), options.fail_if)
+    text = render_report(report, layout, table_width())
+    if failures and layout == "markdown":
+        text += "\n" + "".join(f"\n- {each}" for each in failures)
+    echo_report(text, report.notes)
+    if path := options.output:
+        size = write_table_page(report, path)
+        echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
+    for failure in failures:
+        echo(failure, err=True)
+    sys.exit(1 if failures else 0)

@@ -13,7 +13,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from PIL import Image
 
-from robustgen.display.text import escape, format_signed
+from robustgen.display.text import escape, format_signed, replace_nan
 from robustgen.errors import OutputError
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.jpeg import encode_jpeg
@@ -36,6 +36,7 @@ def _environment() -> Environment:
     environment.filters["picture"] = embed_picture
     environment.filters["plain"] = escape
     environment.filters["data"] = embed_data
+    environment.filters["finite"] = replace_nan
     environment.filters["breakable"] = _make_breakable
     environment.filters["signed"] = format_signed
     environment.filters["shorten"] = _shorten

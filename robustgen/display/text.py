@@ -49,14 +49,15 @@ def escape(text: object) -> str:
 
 def format_json(content: Any) -> str:
     """Return `content` as JSON; NaN and infinity become null, because JSON has neither."""
-    return json.dumps(_replace_nan(content), indent=1)
+    return json.dumps(replace_nan(content), indent=1)
 
 
-def _replace_nan(value: Any) -> Any:
+def replace_nan(value: Any) -> Any:
+    """Return JSON content with None in place of NaN and infinity."""
     if isinstance(value, Mapping):
-        return {key: _replace_nan(each) for key, each in value.items()}
+        return {key: replace_nan(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_replace_nan(each) for each in value]
+        return [replace_nan(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -83,6 +84,8 @@ def format_name(name: str) -> str:
 _PAGE, _GAP, _CHARACTER = 340, 6, 5
 # Names and headings are not shortened below this number of characters.
 _SHORTEST: Final = 12
+# Intervals whose shorter side is less than this share of the longer one are printed with both ends.
+_LOPSIDED: Final = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ class Cell:
     value : float or None
         None if it is missing.
     interval : tuple of (float, float), optional
-        Ends of its 95 % interval, which is printed as plus or minus half of its width.
+        Ends of its 95 % interval, which is printed as plus or minus half of its width, or with both ends if
+        one is much nearer.
     form : str
         Format in print.
     factor : float
@@ -111,13 +115,29 @@ class Cell:
 
     def format(self, missing: str, between: str) -> str:
         """Return the number as text, with `between` before half of the interval."""
-        if self.value is None:
-            return missing
-        number = f"{self.factor * self.value:{self.form}}"
-        if self.interval is None:
+        number = self.format_value(missing)
+        if self.value is None or self.interval is None:
             return number
         low, high = self.interval
+        if self.is_lopsided:
+            return f"{number} [{', '.join(self.format_ends())}]"
         return f"{number}{between}{self.factor * (high - low) / 2:{self.form.lstrip('+')}}"
+
+    def format_value(self, missing: str) -> str:
+        """Return the number as text, without its interval."""
+        return missing if self.value is None else f"{self.factor * self.value:{self.form}}"
+
+    def format_ends(self) -> list[str]:
+        """Return the ends of the interval as text."""
+        return [f"{self.factor * end:{self.form}}" for end in self.interval or ()]
+
+    @property
+    def is_lopsided(self) -> bool:
+        """Return whether the interval goes much further to one side, so that half of it says too little."""
+        if self.value is None or self.interval is None:
+            return False
+        sides = sorted((self.value - self.interval[0], self.interval[1] - self.value))
+        return sides[0] < _LOPSIDED * sides[1]
 
 
 @dataclass(frozen=True)
@@ -147,8 +167,10 @@ class Table:
     @property
     def full_title(self) -> str:
         """Return the title, which explains the intervals if there are any."""
-        told = any(isinstance(cell, Cell) and cell.interval for row in self.rows for cell in row)
-        return f"{self.title}{', ± half a 95 % interval' * told}"
+        cells = [cell for row in self.rows for cell in row if isinstance(cell, Cell) and cell.interval]
+        half = ", ± half a 95 % interval" * any(not cell.is_lopsided for cell in cells)
+        ends = ", [95 % interval]" * any(cell.is_lopsided for cell in cells)
+        return f"{self.title}{half}{ends}"
 
     def format(self, missing: str = "-", between: str = " ±") -> list[list[str]]:
         """Return the headings and the rows as text; `between` stands before half of an interval."""
@@ -164,12 +186,11 @@ class Table:
         heads, *rows = self.format()
         columns = []
         for column in zip(*rows, strict=True):
-            pieces = [text.partition(" ±") for text in column]
-            room = max(len(half) for _, _, half in pieces)
-            gap = 2 * any(mark for _, mark, _ in pieces)
-            columns.append(
-                [number + (mark + half.rjust(room)).ljust(room + gap) for number, mark, half in pieces]
-            )
+            pieces = [_split_interval(text) for text in column]
+            room = max((len(half) for _, mark, half in pieces if mark == " ±"), default=0)
+            ends = [mark + (half.rjust(room) if mark == " ±" else half) for _, mark, half in pieces]
+            widest = max(map(len, ends))
+            columns.append([piece[0] + end.ljust(widest) for piece, end in zip(pieces, ends, strict=True)])
         return [heads, *map(list, zip(*columns, strict=True))]
 
     @property
@@ -218,6 +239,11 @@ class Table:
             parts.append(Table("" if parts else self.title, heads, rows, groups, self.names))
             start = end
         return parts
+
+
+def _split_interval(text: str) -> tuple[str, str, str]:
+    """Return a number, the mark of its interval, and the interval."""
+    return text.partition(" ±") if " ±" in text else text.partition(" [")
 
 
 def _cut(text: str, room: int) -> str:

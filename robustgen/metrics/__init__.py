@@ -32,23 +32,12 @@ shapes, errors that are not fractions and baselines without a positive value rai
 A score divided by a baseline and a raw one never share a name: raw scores are called `unnormalised_...`, or
 flip *probability* as opposed to flip *rate*.
 
-names               the operations of the benchmarks, in the order of the tables
-classification      from logits to predictions, probabilities and errors
-formulas            all scores of the benchmarks as weighted sums, in one table
-corruption_errors   ImageNet-C
-flips               ImageNet-P: changes of the prediction
-ranking_distances   ImageNet-P: changes of the ranking of the classes
-calibration         RMS calibration error, Brier score
-anomalies           ImageNet-A, ImageNet-O, OpenOOD
-segmentation        counts of pixels, mIoU
-divergence          Jensen-Shannon
-superclasses        LAION-C
-balanced_errors     MedMNIST-C
-depth_errors        RoboDepth
+classification      from logits to predictions, probabilities and errors; mIoU; Jensen-Shannon
+corruption_errors   ImageNet-C: all scores as weighted sums, in one table; published values; errors of
+                    LAION-C, MedMNIST-C and RoboDepth
+flips               ImageNet-P: changes of the prediction, and of the ranking of the classes
+calibration         RMS calibration error, Brier score, ImageNet-A, ImageNet-O, OpenOOD; running means
 bootstrap           intervals of means over images
-baselines           AlexNet's values and other published ones
-running             means of values that arrive in chunks
-checks              validation of arguments
 """
 
 from robustgen.metrics.bootstrap import bootstrap_means as bootstrap_means

@@ -1,6 +1,7 @@
 """Uncertainty of a mean over images: the bootstrap, and the number of images for a given precision."""
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -105,6 +106,15 @@ def border_width(images: int) -> float:
     Where no image differs from the others, bootstrap samples do not differ either.
     """
     return NORMAL_QUANTILE**2 / (images + NORMAL_QUANTILE**2)
+
+
+def correct_holm(p: Sequence[float]) -> list[float]:
+    """Return `p` of several tests, corrected by Holm's step-down method for their number; Holm 1979."""
+    order = np.argsort(p, kind="stable")
+    scaled = np.asarray(p, np.float64)[order] * np.arange(len(p), 0, -1)
+    corrected = np.empty(len(p))
+    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1)
+    return corrected.tolist()
 
 
 def images_needed(values: ArrayLike, half_width: float) -> int:

@@ -204,7 +204,7 @@ FORMULAS: Final = (
 """All scores, in the order of the tables."""
 
 
-# --- alexNet's published values, which normalise scores --------------------------------------------
+# --- AlexNet's published values, which normalise scores --------------------------------------------
 
 
 def read_published(name: str) -> dict[str, Any]:
@@ -382,7 +382,7 @@ def _baseline_clean(baseline: Mapping[str, ArrayLike], given: float | None) -> f
     return ALEXNET_CLEAN_ERROR
 
 
-# --- medMNIST-C: balanced errors of a model, raw and relative to AlexNet's -------------------------
+# --- MedMNIST-C: balanced errors of a model, raw and relative to AlexNet's -------------------------
 
 # Di Salvo, Doerrich and Ledig, "MedMNIST-C" (2024), and its code.
 
@@ -606,7 +606,7 @@ def superclass_accuracy(probabilities: ArrayLike, labels: ArrayLike) -> float:
     return float(np.mean(predictions == labels_of(labels, len(predictions), len(list_superclasses()))))
 
 
-# --- roboDepth: errors of depth estimation over severities, and the resilience of a model ----------
+# --- RoboDepth: errors of depth estimation over severities, and the resilience of a model ----------
 
 # Kong et al., "RoboDepth" (NeurIPS 2023). All values are fractions.
 

@@ -28,7 +28,7 @@ def read_classes(value: Any) -> Any:
     if not isinstance(names, (list, tuple)):
         raise ArgumentError(f"must be imagenet, a file, or a list of class folders, not {quote(value)}")
     if not names:
-        raise ArgumentError("lists no class")
+        raise ArgumentError("must list at least one class")
     repeated = next((name for name, count in Counter(map(str, names)).items() if count > 1), None)
     if repeated is not None:
         raise ArgumentError(f"{quote(repeated)} is listed twice")

@@ -39,6 +39,25 @@ class Threshold(NamedTuple):
         return bool(_COMPARISONS[self.sign](value, self.limit))
 
 
+class Drop(NamedTuple):
+    """A score that is worse than in the predictions of another model, in the unit of the tables.
+
+    ``mCE worse than preds/main``, or ``mCE worse than preds/main by 1``.
+    """
+
+    name: str
+    folder: str
+    least: float
+
+    def __str__(self) -> str:
+        return f"{self.name} worse than {self.folder}" + f" by {self.least:g}" * bool(self.least)
+
+
+def _read_condition(text: str) -> Threshold | Drop:
+    found = re.fullmatch(r"\s*(.*?\S)\s+worse\s+than\s+(.*?\S)(?:\s+by\s+(\d+(?:\.\d+)?)\s*%?)?\s*", text)
+    return Drop(found[1], found[2], float(found[3] or 0)) if found else _read_threshold(text)
+
+
 def _read_threshold(text: str) -> Threshold:
     found = re.fullmatch(r"\s*(.*?\S)\s*([<>]=?)\s*(\d+(?:\.\d+)?)\s*%?\s*", text)
     if not found:
@@ -46,7 +65,8 @@ def _read_threshold(text: str) -> Threshold:
     return Threshold(found[1], found[2], float(found[3]))
 
 
-Condition = Annotated[Threshold, BeforeValidator(_read_threshold)]
+Condition = Annotated[Threshold | Drop, BeforeValidator(_read_condition)]
+Limit = Annotated[Threshold, BeforeValidator(_read_threshold)]
 
 
 class TableForm(Options):
@@ -54,6 +74,15 @@ class TableForm(Options):
 
     format: Annotated[TextForm, Flag(OUTPUT, usual=True)] = "table"
     """form of the tables"""
+
+
+class Gated(Options):
+    """Conditions and pages of scores of one model."""
+
+    fail_if: Annotated[tuple[Limit, ...], Flag(OUTPUT, "CONDITION", usual=True)] = ()
+    """condition that ends the command with status 1, in the unit of the tables; repeatable"""
+    output: Annotated[NewFile | None, Flag(OUTPUT, "FILE", usual=True)] = None
+    """also write a page (.html)"""
 
 
 class ChartForm(Options):
@@ -100,12 +129,12 @@ class Scoring(CellScoring, ChartForm):
     columns: Annotated[tuple[ColumnGroup, ...], BeforeValidator(split_list), Flag(OUTPUT, "GROUPS")] = ()
     """columns of a single table: means, noise, blur, weather, digital, extra"""
     fail_if: Annotated[tuple[Condition, ...], Flag(OUTPUT, "CONDITION", usual=True)] = ()
-    """condition that ends the command with status 1, such as 'mCE > 70'; repeatable"""
+    """condition that ends the command with status 1: 'mCE > 70', 'mCE worse than DIR by 1'; repeatable"""
     output: Annotated[tuple[NewFile, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
     """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
 
 
-class UnknownClassScoring(TableForm):
+class UnknownClassScoring(TableForm, Gated):
     """Scores of the detection of unknown classes."""
 
     known: Annotated[tuple[Path, ...], Flag(SOURCE, "FILE", usual=True, name="id")]
@@ -116,7 +145,7 @@ class UnknownClassScoring(TableForm):
     """confidence; msp is the maximum softmax probability"""
 
 
-class DetectionScoring(CellScoring, TableForm):
+class DetectionScoring(CellScoring, TableForm, Gated):
     """Scores of detectors."""
 
     annotations: Annotated[Path, Flag(SOURCE, "FILE", usual=True)]
@@ -135,7 +164,7 @@ class DetectionScoring(CellScoring, TableForm):
     """processes; default all: one per core"""
 
 
-class SegmentationScoring(CellScoring, TableForm):
+class SegmentationScoring(CellScoring, TableForm, Gated):
     """Scores of segmentation models."""
 
     truth: Annotated[Path, Flag(SOURCE, "DIR", usual=True)]

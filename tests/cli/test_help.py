@@ -114,6 +114,7 @@ SPEAKERS = {
     "lab/scores/segmentation": "score-segmentation",
     "lab/scores/scoreboard": "score",
     "lab/scores/text_forms": "score",
+    "lab/scores/gates": "score",
     "lab/scores/score_charts": "score",
     "lab/scores/score_page": "score",
     "settings": _OF_SOURCES,

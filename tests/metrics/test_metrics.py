@@ -14,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 from robustgen import metrics
 from robustgen.errors import ArgumentError
 from robustgen.metrics import ALEXNET_ERROR, COMMON_CORRUPTIONS, COMMON_PERTURBATIONS
+from robustgen.metrics.bootstrap import correct_holm
 
 # [C] Table 1: mCE, CE per corruption.
 PUBLISHED_C = {
@@ -461,3 +462,8 @@ def test_errors_of_a_corruption_are_means_over_images():
     ]
     for images, whole in pairs:
         assert images.shape == (200,) and images.mean() == pytest.approx(whole)
+
+
+def test_holm_is_the_textbook_example():
+    assert correct_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert correct_holm([]) == []

@@ -24,7 +24,7 @@ from robustgen.errors import SourceError
 from robustgen.lab.evaluation.detection.reading import Annotations, keep_best, read_annotations, read_results
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.models.masks import import_pycocotools
-from robustgen.lab.scores.intervals import Interval
+from robustgen.lab.scores.intervals import Interval, widen_border
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -233,6 +233,7 @@ class DetectionScores:
         The same for each corruption and severity.
     averaged : list of (str, int)
         The cells in the mean mPC.
+    images : int
     samples : dict of (str, int) or None to ndarray of shape (samples, 6)
         `PRECISIONS` of bootstrap samples; the key None stands for the clean images. Empty without intervals.
     """
@@ -241,6 +242,7 @@ class DetectionScores:
     clean: Stats
     cells: Mapping[GridCell, Stats]
     averaged: Sequence[GridCell]
+    images: int
     samples: Mapping[GridCell | None, Floats] = field(default_factory=dict, repr=False)
 
     def summary(self, metric: str) -> dict[str, float | None]:
@@ -264,8 +266,12 @@ class DetectionScores:
         rows = rows[np.isfinite(rows).all(axis=1)]
         if not len(rows):
             return dict.fromkeys(_SUMMARY)
-        pairs = zip(*(end.tolist() for end in percentile_interval(rows)), strict=True)
-        return dict(zip(_SUMMARY, (Interval(*pair) for pair in pairs), strict=True))
+        largest = 1 / (self.clean[metric] or 1)
+        ends = [
+            widen_border(*percentile_interval(column), self.images, most)
+            for column, most in zip(rows.T, (1.0, 1.0, largest), strict=True)
+        ]
+        return dict(zip(_SUMMARY, ends, strict=True))
 
 
 @dataclass(frozen=True)
@@ -288,11 +294,25 @@ class DetectionReport:
     notes: list[str]
     published: Mapping[str, Any] | None = None
 
-    def render(self, layout: str, width: int = 0) -> str:
-        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
-        return text.format_as(layout, self._list_tables, self._list_records, self.as_dict, width)
+    title = "detection"
 
-    def _list_tables(self) -> list[text.Table]:
+    @property
+    def lead(self) -> str:
+        """Return the number of images."""
+        return format_count(self.images, "image")
+
+    def list_scores(self) -> dict[str, float]:
+        """Return P, mPC and rPC of AP, then those of all types and metrics, in %."""
+        found: dict[str, float] = {}
+        for each in self.scores:
+            for metric in AP_METRICS:
+                values = {name: 100 * v for name, v in each.summary(metric).items() if v is not None}
+                found = (values if metric == "AP" and each is self.scores[0] else {}) | found
+                found |= {f"{each.iou_type}.{metric}.{name}": value for name, value in values.items()}
+        return found
+
+    def list_tables(self) -> list[text.Table]:
+        """Return P, mPC and rPC of all metrics, AP by corruption and severity, and published detectors."""
         found = [table for each in self.scores for table in _tabulate(each)]
         return found + [self._rank(each, self.published) for each in self.scores if self.published]
 
@@ -308,7 +328,7 @@ class DetectionReport:
         title = f"{IOU_TITLES[scores.iou_type]} AP in % among published detectors (yours is marked with >)"
         return text.Table(title, ["Model", *_SUMMARY], rows)
 
-    def _list_records(self) -> list[dict[str, object]]:
+    def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: each file's metrics, then P, mPC and rPC."""
         records: list[dict[str, object]] = []
         for each in self.scores:
@@ -394,7 +414,9 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     if not averaged:
         raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
     scores = [
-        DetectionScores(iou_type, own.pop(None), {cell: own[cell] for cell in cells}, averaged, drawn)
+        DetectionScores(
+            iou_type, own.pop(None), {cell: own[cell] for cell in cells}, averaged, len(truth.sizes), drawn
+        )
         for iou_type, own, drawn in zip(chosen, stats, samples, strict=True)
     ]
     for each in scores:

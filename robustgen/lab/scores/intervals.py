@@ -9,6 +9,7 @@ not differ, and say nothing about other images. Then the interval is Wilson's fo
 the range of the value.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -19,7 +20,12 @@ from numpy.typing import NDArray
 from robustgen.lab.scores.measures import Measure
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import bootstrap_means, images_needed, percentile_interval
-from robustgen.metrics.bootstrap import border_width, images_needed_at_border
+from robustgen.metrics.bootstrap import (
+    NORMAL_QUANTILE,
+    border_width,
+    correct_holm,
+    images_needed_at_border,
+)
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import LARGEST
 from robustgen.pixels.benchmarks.kinds import CLEAN
@@ -46,13 +52,24 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """Paired difference of the means of a measure between two models, on the same images."""
+    """Paired difference of the means of a measure between two models, on the same images.
+
+    Attributes
+    ----------
+    model, other : str
+    measure : str
+    value : float
+    interval : Interval
+    p : float
+        Probability of so large a difference by chance, corrected by Holm's method for the number of models.
+    """
 
     model: str
     other: str
     measure: str
     value: float
     interval: Interval
+    p: float = 1.0
 
 
 def _resample(columns: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
@@ -99,23 +116,38 @@ class Resampling:
         self._replicates = [
             self._columns(index, model.reduce(_resample)) for index, model in enumerate(models)
         ]
-        bounds: dict[Column, tuple[float, float]] = {}
-        for index, model in enumerate(models):
-            columns = self._columns(index, _take_extremes(model))
-            bounds |= {column: (float(each.min()), float(each.max())) for column, each in columns.items()}
+        bounds = self._find_bounds()
         self._ranges = {column: highest - lowest for column, (lowest, highest) in bounds.items()}
         self._border = border_width(models[0].count)
-        self._intervals: list[dict[Column, Interval]] = []
-        for columns in self._replicates:
-            ranges = np.array([self._ranges[column] for column in columns])
-            low, high = self._find_ends(np.stack([*columns.values()], axis=1), ranges)
-            lowest, highest = np.transpose([bounds[column] for column in columns])
-            ends = zip(
-                columns, np.maximum(low, lowest).tolist(), np.minimum(high, highest).tolist(), strict=True
-            )
-            self._intervals.append({column: Interval(*pair) for column, *pair in ends})
-        shown = [(column, rows) for columns in self._replicates for column, rows in columns.items()]
-        self.at_border = any(c.name in (CLEAN, MEAN) and np.ptp(rows) < _CONSTANT for c, rows in shown)
+        self._intervals = [self._find_intervals(columns, bounds) for columns in self._replicates]
+        averages = [
+            rows
+            for columns in self._replicates
+            for column, rows in columns.items()
+            if column.name in (CLEAN, MEAN)
+        ]
+        self.at_border = any(np.ptp(rows) < _CONSTANT for rows in averages)
+
+    def _find_bounds(self) -> dict[Column, tuple[float, float]]:
+        """Return the smallest and the largest possible value of every column."""
+        bounds: dict[Column, tuple[float, float]] = {}
+        for index, model in enumerate(self._models):
+            columns = self._columns(index, _take_extremes(model))
+            bounds |= {column: (float(each.min()), float(each.max())) for column, each in columns.items()}
+        return bounds
+
+    def _find_intervals(
+        self, columns: dict[Column, Floats], bounds: dict[Column, tuple[float, float]]
+    ) -> dict[Column, Interval]:
+        """Return the interval of every column of a model, within its bounds."""
+        ranges = np.array([self._ranges[column] for column in columns])
+        low, high = self._find_ends(np.stack([*columns.values()], axis=1), ranges)
+        lowest, highest = np.transpose([bounds[column] for column in columns])
+        low, high = np.maximum(low, lowest), np.minimum(high, highest)
+        return {
+            column: Interval(*ends)
+            for column, *ends in zip(columns, low.tolist(), high.tolist(), strict=True)
+        }
 
     def _find_ends(self, replicates: Floats, ranges: float | Floats) -> tuple[Floats, Floats]:
         """Return the ends of the intervals of values or differences from their replicates (replicates, ...).
@@ -166,6 +198,43 @@ class Resampling:
             found[index, index] = 0
         return found
 
+    def chances(self, measure: Measure) -> list[list[float]]:
+        """Return for each model the probabilities of the differences of all models from it by chance.
+
+        They are those of the normal distribution, corrected by Holm's method for the number of other models.
+        """
+        column, count = Column(measure.key, MEAN), len(self._models)
+        means = [measure.average(model, self._measures[measure]) for model in self._models]
+        found = []
+        for reference in range(count):
+            others = [index for index in range(count) if index != reference]
+            raw = [
+                self._chance(
+                    column, self._replicates[i], self._replicates[reference], means[i] - means[reference]
+                )
+                for i in others
+            ]
+            own = dict(zip(others, correct_holm(raw), strict=True))
+            found.append([own.get(index, 1.0) for index in range(count)])
+        return found
+
+    def _chance(self, column: Column, own: Mapping[Column, Floats], other: Any, value: float) -> float:
+        """Return the probability that chance explains a difference between the values of two models."""
+        rows = own[column] - other[column]
+        spread = float(rows.std(ddof=1))
+        if np.ptp(rows) < _CONSTANT:
+            spread = self._border * self._ranges[column] / NORMAL_QUANTILE
+        return math.erfc(abs(value) / spread / math.sqrt(2)) if spread else float(value == 0)
+
+    def drop(
+        self, index: int, other: int, column: Column, value: float, least: float
+    ) -> tuple[Interval, float]:
+        """Return the interval of a paired difference, and the chance of one so far above `least`."""
+        own, base = self._replicates[index], self._replicates[other]
+        low, high = self._find_ends(own[column] - base[column], self._ranges[column])
+        chance = self._chance(column, own, base, value - least) if value > least else 1.0
+        return Interval(float(low), float(high)), chance
+
     def operation_difference(self, measure: Measure, name: str) -> Interval | None:
         """Return the interval of the second model's value minus the first's; None if one is missing."""
         column = Column(measure.key, name)
@@ -179,14 +248,23 @@ class Resampling:
         """Return the differences of the means of all other models from those of the first."""
         first, found = self._models[0], []
         for measure, averaged in self._measures.items():
+            chances = self.chances(measure)[0] if averaged else []
             for index, own in enumerate(self._models[1:] if averaged else [], 1):
                 column = Column(measure.key, MEAN)
                 rows = self._replicates[index][column] - self._replicates[0][column]
                 low, high = self._find_ends(rows, self._ranges[column])
                 value = measure.average(own, averaged) - measure.average(first, averaged)
                 interval = Interval(float(low), float(high))
-                found.append(Difference(own.model, first.model, measure.key, value, interval))
+                found.append(Difference(own.model, first.model, measure.key, value, interval, chances[index]))
         return found
+
+
+def widen_border(low: Any, high: Any, images: int, most: float = 1.0) -> Interval:
+    """Return the interval of a value from 0 to `most`; Wilson's width if no bootstrap sample differs."""
+    if high - low >= _CONSTANT:
+        return Interval(float(low), float(high))
+    half = border_width(images) * most
+    return Interval(max(0.0, float(low) - half), min(most, float(high) + half))
 
 
 def plan_images(model: ModelScores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:

@@ -15,7 +15,7 @@ from robustgen.lab.evaluation.predictions import EvaluateResult
 from robustgen.lab.scores.intervals import MEAN, Interval
 from robustgen.lab.scores.measures import Measure
 from robustgen.lab.scores.score_page import write_page
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.text_forms import format_report, list_tables
 from robustgen.settings.scoring import ColumnGroup
@@ -68,7 +68,7 @@ class Scores:
 
     def __init__(
         self,
-        report: Report,
+        report: Scoreboard,
         predictions: Sequence[str | Path],
         dataset: PictureSet | None = None,
         run: EvaluateResult | None = None,

@@ -23,7 +23,7 @@ from robustgen.display.text import format_count, format_name
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.lab.scores.intervals import MEAN
 from robustgen.lab.scores.results import ModelScores
-from robustgen.lab.scores.scoreboard import Report, name_mean
+from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.settings.scoring import ChartForm
 
@@ -50,7 +50,7 @@ class ChartContent(NamedTuple):
     sentence: str
 
 
-def choose_chart(report: Report, form: ChartForm) -> ChartContent:
+def choose_chart(report: Scoreboard, form: ChartForm) -> ChartContent:
     """Return what a chart of a report shows.
 
     Raises
@@ -67,7 +67,7 @@ def choose_chart(report: Report, form: ChartForm) -> ChartContent:
     return ChartContent(chosen, *_choose_models(report, form.chart_models, most))
 
 
-def plot(report: Report, path: Path, form: ChartForm) -> list[str]:
+def plot(report: Scoreboard, path: Path, form: ChartForm) -> list[str]:
     """Draw a report into a PNG, SVG or PDF file, and return sentences on what the chart leaves out.
 
     Raises
@@ -83,7 +83,7 @@ def plot(report: Report, path: Path, form: ChartForm) -> list[str]:
     return [f"{path}: {chart.sentence}{more}"] * bool(chart.sentence)
 
 
-def rank_models(report: Report) -> list[int]:
+def rank_models(report: Scoreboard) -> list[int]:
     """Return the indices of the models from the lowest mean up, which decides their looks in all charts."""
     averaged = [measure for measure in report.measures if report.averaged(measure)]
 
@@ -95,7 +95,7 @@ def rank_models(report: Report) -> list[int]:
     return sorted(range(len(report.models)), key=mean)
 
 
-def _choose_models(report: Report, names: Sequence[str], most: int) -> tuple[list[int], str]:
+def _choose_models(report: Scoreboard, names: Sequence[str], most: int) -> tuple[list[int], str]:
     """Return the indices of the models to draw, the best first, and a sentence on those that are left out."""
     ranked, known = rank_models(report), [model.model for model in report.models]
     for name in names:
@@ -124,7 +124,7 @@ class _Group(NamedTuple):
     levels: tuple[float, ...]
 
 
-def _list_groups(report: Report, models: Sequence[ModelScores]) -> list[_Group]:
+def _list_groups(report: Scoreboard, models: Sequence[ModelScores]) -> list[_Group]:
     """Return the categories and other families, with the corruptions and severities that all models have."""
     groups = []
     for title, names in report.benchmark.categories.items():
@@ -136,7 +136,9 @@ def _list_groups(report: Report, models: Sequence[ModelScores]) -> list[_Group]:
     return [group for group in groups if group.names and group.levels]
 
 
-def _measure_curve(report: Report, index: int, names: Sequence[str], levels: Sequence[float]) -> list[Point]:
+def _measure_curve(
+    report: Scoreboard, index: int, names: Sequence[str], levels: Sequence[float]
+) -> list[Point]:
     """Return the mean error of some corruptions in %, clean and at each severity."""
     model = report.models[index]
     points = (
@@ -149,7 +151,7 @@ def _measure_curve(report: Report, index: int, names: Sequence[str], levels: Seq
     return [point.scale(100) for point in points]
 
 
-def _plot_curves(report: Report, path: Path, width: float, chart: ChartContent) -> None:
+def _plot_curves(report: Scoreboard, path: Path, width: float, chart: ChartContent) -> None:
     indices = chart.indices
     models = [report.models[index] for index in indices]
     groups, names = _list_groups(report, models), [model.model for model in models]
@@ -204,7 +206,7 @@ class _Section(NamedTuple):
     border: float | None
 
 
-def _list_sections(report: Report, indices: Sequence[int]) -> list[_Section]:
+def _list_sections(report: Scoreboard, indices: Sequence[int]) -> list[_Section]:
     measures = [measure for measure in report.measures if report.averaged(measure)]
     return [
         *(_list_rows(report, measure, indices) for measure in measures[:1]),
@@ -212,7 +214,7 @@ def _list_sections(report: Report, indices: Sequence[int]) -> list[_Section]:
     ]
 
 
-def _list_rows(report: Report, measure: Any, indices: Sequence[int]) -> _Section:
+def _list_rows(report: Scoreboard, measure: Any, indices: Sequence[int]) -> _Section:
     """Return the mean of a measure and its values of the benchmark's operations."""
     factor = measure.formula.factor
     means = [
@@ -233,7 +235,7 @@ def _list_rows(report: Report, measure: Any, indices: Sequence[int]) -> _Section
     return _Section(measure.title, rows, factor if measure.formula.normalised else None)
 
 
-def _list_family(report: Report, place: int, indices: Sequence[int]) -> _Section:
+def _list_family(report: Scoreboard, place: int, indices: Sequence[int]) -> _Section:
     """Return the mean error and the errors of another family."""
     family = report.families[place]
     rows = [
@@ -247,7 +249,7 @@ def _list_family(report: Report, place: int, indices: Sequence[int]) -> _Section
     return _Section(f"{family.title}: top-1 error in %", rows, None)
 
 
-def _plot_dots(report: Report, path: Path, width: float, chart: ChartContent) -> None:
+def _plot_dots(report: Scoreboard, path: Path, width: float, chart: ChartContent) -> None:
     indices = chart.indices
     sections = _list_sections(report, indices)
     names = [report.models[index].model for index in indices]

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.display.charts import COLOURS, DASHES
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.sheets import fit_picture
 from robustgen.display.text import format_count
@@ -16,7 +17,7 @@ from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, op
 from robustgen.lab.scores.intervals import MEAN
 from robustgen.lab.scores.measures import Measure, PublishedModel, describe_differences, read_models
 from robustgen.lab.scores.results import ModelScores, flip_curves
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.text_forms import head_of, list_family_tables
 from robustgen.metrics import brier_scores, rms_calibration_error, softmax
@@ -228,13 +229,13 @@ _FEWEST_FOR_LINE: Final = 4
 
 
 def write_page(
-    report: Report, path: Path, folders: Sequence[str | Path], dataset: PictureSet | None = None
+    report: Scoreboard, path: Path, folders: Sequence[str | Path], dataset: PictureSet | None = None
 ) -> int:
     """Write the page about a report.
 
     Parameters
     ----------
-    report : Report
+    report : Scoreboard
     path : Path
     folders : sequence of path or URL
         The predictions of its models, in the same order, for calibration and flip curves.
@@ -265,9 +266,14 @@ def write_page(
     gallery = None
     if dataset and report.kind == "c":
         gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
+    notes = _name_models(report, folders)
     context = {
         "lead": _lead(report),
-        "notes": _name_models(report, folders),
+        "warnings": [note for note in notes if note.startswith("warning")],
+        "notes": [note for note in notes if not note.startswith("warning")],
+        "colours": COLOURS,
+        # In widths of the line, which is two pixels wide.
+        "dashes": [" ".join(f"{2 * length:g}" for length in dashes) for dashes in DASHES],
         "families": [*list_family_tables(report)],
     }
     page = render_page("scores.html", data=data, gallery=gallery, **context)
@@ -275,7 +281,7 @@ def write_page(
     return len(page)
 
 
-def _name_models(report: Report, folders: Sequence[str | Path]) -> list[str]:
+def _name_models(report: Scoreboard, folders: Sequence[str | Path]) -> list[str]:
     """Return the notes with the names of models in place of their folders, which a published page hides."""
     notes = [*report.inputs, *report.all_notes]
     for folder, model in zip(folders, report.models, strict=False):
@@ -284,7 +290,7 @@ def _name_models(report: Report, folders: Sequence[str | Path]) -> list[str]:
     return notes
 
 
-def _lead(report: Report) -> str:
+def _lead(report: Scoreboard) -> str:
     count = format_count(report.models[0].count, report.benchmark.noun)
     base = f", normalised by {report.baseline.name}" if report.baseline else ""
     models = format_count(len(report.models), "model")
@@ -295,7 +301,7 @@ def _lead(report: Report) -> str:
     return f"{models} on {', '.join(titles)}, {count}{base if measured else ''}"
 
 
-def _choose_gallery(report: Report, dataset: PictureSet, keys: Sequence[str]) -> Gallery:
+def _choose_gallery(report: Scoreboard, dataset: PictureSet, keys: Sequence[str]) -> Gallery:
     averaged = [measure for measure in report.measures if report.averaged(measure)]
     ranked = sorted(report.models, key=lambda model: (averaged and report.mean(averaged[0], model)) or 0)
     return choose_images(ranked, dataset, keys)
@@ -304,7 +310,7 @@ def _choose_gallery(report: Report, dataset: PictureSet, keys: Sequence[str]) ->
 # --- data ----------------------------------------------------------------------------------------
 
 
-def collect_data(report: Report) -> dict[str, Any]:
+def collect_data(report: Scoreboard) -> dict[str, Any]:
     """Return all scores on the page, for JSON."""
     names = list(dict.fromkeys(name for measure in report.measures for name in report.names(measure)))
     there = {name for measure in report.measures for row in measure.values for name in row}
@@ -325,12 +331,13 @@ def collect_data(report: Report) -> dict[str, Any]:
         "models": models + [_describe_published(report, each, names) for each in report.published],
         "sources": describe_differences(report.published, report.kind, report.models[0].count, report.origin),
         "pairs": _describe_pairs(report),
+        "chances": _describe_chances(report),
         "gain": _describe_gain(report, names),
         "line": _fit_line(report),
     }
 
 
-def _describe_measure(report: Report, measure: Measure) -> dict[str, Any]:
+def _describe_measure(report: Scoreboard, measure: Measure) -> dict[str, Any]:
     formula = measure.formula
     return {
         "key": measure.key,
@@ -343,7 +350,7 @@ def _describe_measure(report: Report, measure: Measure) -> dict[str, Any]:
     }
 
 
-def _describe_model(report: Report, index: int, names: Sequence[str]) -> dict[str, Any]:
+def _describe_model(report: Scoreboard, index: int, names: Sequence[str]) -> dict[str, Any]:
     model = report.models[index]
     measures = {}
     for measure in report.measures:
@@ -363,7 +370,7 @@ def _describe_model(report: Report, index: int, names: Sequence[str]) -> dict[st
     }
 
 
-def _describe_published(report: Report, model: PublishedModel, names: Sequence[str]) -> dict[str, Any]:
+def _describe_published(report: Scoreboard, model: PublishedModel, names: Sequence[str]) -> dict[str, Any]:
     measures = {}
     for measure in report.measures:
         values = model.values(measure, report.baseline)
@@ -386,7 +393,7 @@ def _describe_published(report: Report, model: PublishedModel, names: Sequence[s
     }
 
 
-def _describe_pairs(report: Report) -> dict[str, Any]:
+def _describe_pairs(report: Scoreboard) -> dict[str, Any]:
     """Return for each measure the intervals of the differences of all pairs of means."""
     if not report.resampling or len(report.models) < 2:
         return {}
@@ -394,7 +401,15 @@ def _describe_pairs(report: Report) -> dict[str, Any]:
     return {key: _shorten(each.tolist()) for key, each in found.items() if each is not None}
 
 
-def _describe_gain(report: Report, names: Sequence[str]) -> dict[str, Any]:
+def _describe_chances(report: Scoreboard) -> dict[str, Any]:
+    """Return for each measure the corrected chances of the differences of all models from each."""
+    if not report.resampling or len(report.models) < 2:
+        return {}
+    measures = [measure for measure in report.measures if report.averaged(measure)]
+    return {measure.key: _shorten(report.resampling.chances(measure)) for measure in measures}
+
+
+def _describe_gain(report: Scoreboard, names: Sequence[str]) -> dict[str, Any]:
     """Return for two models the intervals of their differences by operation."""
     if not report.resampling or len(report.models) != 2:
         return {}
@@ -404,7 +419,7 @@ def _describe_gain(report: Report, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _fit_line(report: Report) -> dict[str, Any] | None:
+def _fit_line(report: Scoreboard) -> dict[str, Any] | None:
     """Return the line of mean error against clean error, fitted to these models, or to published ones."""
     measure = next((each for each in report.measures if each.formula == ERROR), None)
     if measure is None or report.kind == "p":

@@ -34,7 +34,7 @@ from robustgen.lab.scores.measures import (
     take_baseline,
 )
 from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIPS_C, IMAGENET_C, Benchmark, Kind, Variant
 from robustgen.pixels.imaging.arrays import Rgb
@@ -80,7 +80,7 @@ def score(
     dataset: PictureSet | None = None,
     intervals: bool = True,
     compare_with: str | None = None,
-) -> Report:
+) -> Scoreboard:
     """Score the predictions in `folders`, on the same images.
 
     Parameters
@@ -135,7 +135,7 @@ def score(
         published = []
     if published and any(list_treatments(each.settings) for each in opened):
         notes.append("published values are of one crop of each image, without any cleaning")
-    report = Report(
+    report = Scoreboard(
         models,
         chosen,
         difficulty,
@@ -208,7 +208,7 @@ def _tell_compression(names: Sequence[str], opened: Sequence[Predictions], notes
         notes.append("warning: the models' images differ in compression, and so may their scores")
 
 
-def _take_measures(report: Report, baseline: str | None) -> list[Measure]:
+def _take_measures(report: Scoreboard, baseline: str | None) -> list[Measure]:
     try:
         return report.measures
     except ArgumentError as error:
@@ -314,6 +314,21 @@ def _open_baseline(text: str) -> Predictions | None:
     if len(folders) > 1:
         raise ConfigError(f"--baseline {text}: a baseline is one model; name one of {', '.join(folders)}")
     return open_predictions(folders[0])
+
+
+def read_other(folder: str, report: Scoreboard) -> ModelScores:
+    """Return the scores of another model's predictions, on the images of a report.
+
+    Raises
+    ------
+    RobustgenError
+        The folder has no predictions of one model on these images.
+    """
+    opened = _open_baseline(folder)
+    if not opened:
+        raise ConfigError(f"{folder}: no such folder of predictions")
+    _check_mixture([open_predictions(report.folders[0]), opened])
+    return replace(read_scores(opened, folder, report.difficulty), levels=report.models[0].levels)
 
 
 def check_baseline(text: str | None) -> None:

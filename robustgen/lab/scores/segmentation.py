@@ -16,7 +16,7 @@ from robustgen.display import text
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.processes import map_files
-from robustgen.lab.scores.intervals import Interval
+from robustgen.lab.scores.intervals import Interval, widen_border
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -217,8 +217,11 @@ class SegmentationReport:
         """Return the 95 % intervals of `summary`."""
         if not self.samples:
             return {}
-        ends = {name: percentile_interval(rows) for name, rows in self.summary(samples=True).items()}
-        return {name: Interval(float(low), float(high)) for name, (low, high) in ends.items()}
+        found = {}
+        for name, rows in self.summary(samples=True).items():
+            most = 1.0 if name in ("clean", "mean") else float(np.max(rows, initial=1.0))
+            found[name] = widen_border(*percentile_interval(rows), self.images, most)
+        return found
 
     def by_corruption(self) -> dict[str, dict[int, float]]:
         """Return the mIoU of each corruption and severity."""
@@ -228,11 +231,21 @@ class SegmentationReport:
                 found.setdefault(cell[0], {})[cell[1]] = self.miou(cell)
         return found
 
-    def render(self, layout: str, width: int = 0) -> str:
-        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
-        return text.format_as(layout, self._list_tables, self._list_records, self.as_dict, width)
+    title = "segmentation"
 
-    def _list_tables(self) -> list[text.Table]:
+    @property
+    def lead(self) -> str:
+        """Return the number of images."""
+        return text.format_count(self.images, "image")
+
+    def list_scores(self) -> dict[str, float]:
+        """Return clean and mean mIoU, mCD and rCD, then the mean mIoU of each corruption, in %."""
+        means = {name: 100 * float(value) for name, value in self.summary().items()}
+        found = {name: list(levels.values()) for name, levels in self.by_corruption().items()}
+        return means | {name: 100 * sum(each) / len(each) for name, each in found.items()}
+
+    def list_tables(self) -> list[text.Table]:
+        """Return the summary, and mIoU by corruption and severity."""
         ends = self.intervals()
         heads = {"clean": "mIoU, clean", "mean": "mIoU, corrupted", "mCD": "mCD", "rCD": "rCD"}
         rows = [
@@ -246,7 +259,7 @@ class SegmentationReport:
             tabulate_severities("mIoU in % by severity", cells),
         ]
 
-    def _list_records(self) -> list[dict[str, object]]:
+    def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: each corruption and severity, then the summary."""
         records: list[dict[str, object]] = [
             {"model": self.model, "corruption": name, "severity": level, "value": value}

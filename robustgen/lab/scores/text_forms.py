@@ -1,4 +1,4 @@
-"""A `Report` as tables for people, as CSV and as JSON.
+"""A `Scoreboard` as tables for people, as CSV and as JSON.
 
 Normalised and raw scores are in separate tables, each of which says so. Tables for people use per cent; CSV
 and JSON contain fractions.
@@ -9,10 +9,9 @@ from typing import Any, Final
 
 from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.errors import ArgumentError, ConfigError
-from robustgen.lab.scores.family_means import FamilyMean
 from robustgen.lab.scores.intervals import MEAN, Interval, plan_images
 from robustgen.lab.scores.measures import Measure, PublishedModel
-from robustgen.lab.scores.scoreboard import Report, name_mean
+from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.yaml_files import format_yaml
 
@@ -37,13 +36,13 @@ def head_of(operation: str) -> str:
 
 
 def format_report(
-    report: Report, layout: str, width: int = 0, *, verbose: bool = False, columns: Sequence[str] = ()
+    report: Scoreboard, layout: str, width: int = 0, *, verbose: bool = False, columns: Sequence[str] = ()
 ) -> str:
     """Return a report in a layout.
 
     Parameters
     ----------
-    report : Report
+    report : Scoreboard
     layout : str
     width : int
         Width of the terminal; 0 for any.
@@ -70,7 +69,7 @@ def format_report(
 # --- tables --------------------------------------------------------------------------------------
 
 
-def list_tables(report: Report, summary: bool = False, columns: Sequence[str] = ()) -> Iterator[Table]:
+def list_tables(report: Scoreboard, summary: bool = False, columns: Sequence[str] = ()) -> Iterator[Table]:
     """Yield the tables of the papers, or a summary: all means, then a row for each operation.
 
     With `columns`, yield one table with these columns.
@@ -101,7 +100,11 @@ def _cell(measure: Measure, value: float | None, interval: Interval | None = Non
 
 
 def _tabulate_models(
-    report: Report, title: str, measure: Measure, means: Sequence[Measure] = (), groups: Sequence[str] = ()
+    report: Scoreboard,
+    title: str,
+    measure: Measure,
+    means: Sequence[Measure] = (),
+    groups: Sequence[str] = (),
 ) -> Table:
     """Return a row for each model: clean error and `means`, if any, and a measure's values of `groups`."""
     has_clean = report.benchmark.has_clean and len(means) > 0
@@ -117,19 +120,19 @@ def _tabulate_models(
     return Table(title, [*lead, *map(head_of, names)], rows, [*[""] * len(lead), *labels] if labels else ())
 
 
-def _list_group(report: Report, measure: Measure, group: str) -> Sequence[str]:
+def _list_group(report: Scoreboard, measure: Measure, group: str) -> Sequence[str]:
     """Return the operations of a category, or those in no mean."""
     categories, common = report.benchmark.categories, report.benchmark.common
     return categories.get(group) or [name for name in report.names(measure) if name not in common]
 
 
-def _tabulate_means(report: Report, measures: Sequence[Measure]) -> Table:
+def _tabulate_means(report: Scoreboard, measures: Sequence[Measure]) -> Table:
     unit = "in %" if report.benchmark.has_clean else "in %, muT5D from 0 to 15"
     bases = dict.fromkeys(f", normalised by {each.baseline}" for each in measures if each.baseline)
     return _tabulate_models(report, f"Means {unit}{''.join(bases)}", report.measures[0], measures)
 
 
-def _tabulate_columns(report: Report, measures: Sequence[Measure], columns: Sequence[str]) -> Table:
+def _tabulate_columns(report: Scoreboard, measures: Sequence[Measure], columns: Sequence[str]) -> Table:
     """Return a table of some columns: all means, or the mean and the values of the first measure."""
     order = [*report.benchmark.categories, "extra"]
     groups = sorted({*columns} - {"means"}, key=order.index)
@@ -139,7 +142,7 @@ def _tabulate_columns(report: Report, measures: Sequence[Measure], columns: Sequ
     return _tabulate_models(report, first.title, first, measures[: "means" in columns], groups)
 
 
-def _tabulate_measure(report: Report, measure: Measure) -> Table:
+def _tabulate_measure(report: Scoreboard, measure: Measure) -> Table:
     """Return the values of a measure, in the layout of the papers."""
     used, common = report.averaged(measure), report.benchmark.common
     part = f" (incomplete: mean over {len(used)} of {format_count(len(common), report.benchmark.operation)})"
@@ -147,7 +150,7 @@ def _tabulate_measure(report: Report, measure: Measure) -> Table:
     return _tabulate_models(report, title, measure, [measure], [*report.benchmark.categories, "extra"])
 
 
-def _tabulate_operations(report: Report) -> Table:
+def _tabulate_operations(report: Scoreboard) -> Table:
     """Return a row for each operation: all measures of one model, or the first of several models."""
     first = report.measures[0]
     alone = len(report.models) == 1
@@ -163,7 +166,7 @@ def _tabulate_operations(report: Report) -> Table:
     return Table(title, ["", *(head for _, head, _ in columns)], rows)
 
 
-def _tabulate_differences(report: Report) -> Table:
+def _tabulate_differences(report: Scoreboard) -> Table:
     """Return the differences of the means of all models from those of the first."""
     measures = {measure.key: measure for measure in report.measures}
     kept = [measure for measure in report.measures if report.averaged(measure)]
@@ -176,13 +179,13 @@ def _tabulate_differences(report: Report) -> Table:
     return Table(title, ["Model", *(name_mean(report, measure) for measure in kept)], [*rows.values()])
 
 
-def list_family_tables(report: Report, summary: bool = False) -> Iterator[Table]:
+def list_family_tables(report: Scoreboard, summary: bool = False) -> Iterator[Table]:
     """Yield the errors and scores of all models on other families, then these scores among published ones.
 
     A `summary` omits the errors of single corruptions.
     """
-    for family in report.families:
-        yield _tabulate_family(report, family, () if summary else family.names)
+    for place, family in enumerate(report.families):
+        yield _tabulate_family(report, place, () if summary else family.names)
     for family in report.families:
         for score in (s for s in family.scores if s.published and (report.compares or not s.on_demand)):
             own = {f"> {m.model}": value for m, value in zip(report.models, score.values, strict=True)}
@@ -192,9 +195,13 @@ def list_family_tables(report: Report, summary: bool = False) -> Iterator[Table]
             yield Table(title, ["Model", score.head], rows)
 
 
-def _tabulate_family(report: Report, family: FamilyMean, names: tuple[str, ...]) -> Table:
-    indices = range(len(report.models))
-    columns = {"Mean": [Cell(family.mean(i), sense=-1) for i in indices]}
+def _tabulate_family(report: Scoreboard, place: int, names: tuple[str, ...]) -> Table:
+    indices, family = range(len(report.models)), report.families[place]
+    columns = {}
+    if any(model.clean_error is not None for model in report.models):
+        cleans = [(model.clean_error, report.interval(i, "", CLEAN)) for i, model in enumerate(report.models)]
+        columns["Clean"] = [Cell(value, ends, sense=-1) for value, ends in cleans]
+    columns["Mean"] = [Cell(family.mean(i), report.family_interval(i, place), sense=-1) for i in indices]
     if family.normalised_mean(0) is not None:
         columns[f"/ {family.reference}"] = [Cell(family.normalised_mean(i), sense=-1) for i in indices]
     columns |= {each.head: [Cell(v, sense=each.sense) for v in each.values] for each in family.scores}
@@ -206,7 +213,7 @@ def _tabulate_family(report: Report, family: FamilyMean, names: tuple[str, ...])
     return Table(title, ["Model", *columns], rows, groups)
 
 
-def _tabulate_published(report: Report) -> Table:
+def _tabulate_published(report: Scoreboard) -> Table:
     """Return the means of the models together with published ones, from the best down."""
     measures = [measure for measure in report.measures if report.averaged(measure)]
     rows = [(f"> {each.model}", [report.mean(m, each) for m in measures]) for each in report.models]
@@ -221,7 +228,7 @@ def _tabulate_published(report: Report) -> Table:
     )
 
 
-def describe_plan(report: Report, half_width: float) -> Iterator[str]:
+def describe_plan(report: Scoreboard, half_width: float) -> Iterator[str]:
     """Yield for each model how many images determine its mean to plus or minus `half_width`.
 
     The mean is that of the first measure, in the unit of its table. Raises an ArgumentError if it has no
@@ -247,7 +254,7 @@ def describe_plan(report: Report, half_width: float) -> Iterator[str]:
 # --- model card ----------------------------------------------------------------------------------
 
 
-def format_model_index(report: Report) -> str:
+def format_model_index(report: Scoreboard) -> str:
     """Return the `model-index` of a Hugging Face model card, in YAML; errors are in per cent.
 
     Raises
@@ -291,7 +298,7 @@ def format_model_index(report: Report) -> str:
 # --- CSV -----------------------------------------------------------------------------------------
 
 
-def _list_records(report: Report) -> Iterator[dict[str, object]]:
+def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
     """Yield the rows of the CSV: values and the ends of their intervals, published values, other families."""
     columns = [*dict.fromkeys(name for measure in report.measures for name in report.names(measure))]
 
@@ -337,7 +344,7 @@ def _list_records(report: Report) -> Iterator[dict[str, object]]:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _describe_report(report: Report) -> dict[str, Any]:
+def _describe_report(report: Scoreboard) -> dict[str, Any]:
     """Return all values, for JSON; those of one model can serve as a baseline."""
     content: dict[str, Any] = {
         "kind": report.benchmark.title,
@@ -355,13 +362,16 @@ def _describe_report(report: Report) -> dict[str, Any]:
     return content
 
 
-def _describe_model(report: Report, index: int) -> dict[str, Any]:
+def _describe_model(report: Scoreboard, index: int) -> dict[str, Any]:
     model = report.models[index]
     own: dict[str, Any] = {"model": model.model, "count": model.count, "missing": model.missing}
     if report.benchmark.has_clean:
         own |= {"clean_error": model.clean_error, "errors": model.errors}
         if report.families:
-            own["families"] = {each.family: _describe_family(each, index) for each in report.families}
+            own["families"] = {
+                each.family: _describe_family(report, place, index)
+                for place, each in enumerate(report.families)
+            }
     else:
         own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
     if report.resampling and model.mistakes:
@@ -370,8 +380,11 @@ def _describe_model(report: Report, index: int) -> dict[str, Any]:
     return own
 
 
-def _describe_family(family: FamilyMean, index: int) -> dict[str, Any]:
+def _describe_family(report: Scoreboard, place: int, index: int) -> dict[str, Any]:
+    family = report.families[place]
     found: dict[str, Any] = {"mean_error": family.mean(index), "mean_over": family.names}
+    if report.resampling:
+        found["mean_error_interval"] = report.family_interval(index, place)
     normalised = family.normalised_mean(index)
     if normalised is not None:
         found |= {"normalised_by": family.reference, "normalised_mean": normalised}
@@ -381,7 +394,7 @@ def _describe_family(family: FamilyMean, index: int) -> dict[str, Any]:
     return found
 
 
-def _describe_measure(report: Report, measure: Measure, index: int) -> dict[str, Any]:
+def _describe_measure(report: Scoreboard, measure: Measure, index: int) -> dict[str, Any]:
     values = measure.values[index]
     described: dict[str, Any] = {
         "normalised_by": measure.baseline,
@@ -396,7 +409,7 @@ def _describe_measure(report: Report, measure: Measure, index: int) -> dict[str,
     return described
 
 
-def _describe_published(report: Report, model: PublishedModel) -> dict[str, Any]:
+def _describe_published(report: Scoreboard, model: PublishedModel) -> dict[str, Any]:
     measures = {
         measure.key: {
             "mean": model.mean(measure, report.baseline, report.averaged(measure)),

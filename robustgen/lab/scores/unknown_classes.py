@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from robustgen.display.text import Cell, Table, format_as
+from robustgen.display.text import Cell, Table
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate
 from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors
@@ -36,6 +36,8 @@ class UnknownClassesReport:
 
     Attributes
     ----------
+    model : str
+        The folder of its predictions.
     accuracy : float
         Top-1 accuracy on the ID images.
     images : int
@@ -44,6 +46,7 @@ class UnknownClassesReport:
         Rates for each OOD set.
     """
 
+    model: str
     accuracy: float
     images: int
     rates: dict[str, DetectionRates]
@@ -53,20 +56,38 @@ class UnknownClassesReport:
         """Return the mean over the OOD sets."""
         return DetectionRates(*(fmean(each) for each in zip(*self.rates.values(), strict=True)))
 
-    def render(self, layout: str, width: int = 0) -> str:
-        """Return the report in a layout; text fits a terminal of that width, 0 for any."""
-        rows = {**self.rates, "mean": self.mean} if len(self.rates) > 1 else self.rates
-        sets = {name: each._asdict() for name, each in rows.items()}
-        accuracy = f"accuracy on {self.images:,} ID images {100 * self.accuracy:.2f}"
-        cells = [[name, *(Cell(value, form=".2f") for value in each)] for name, each in rows.items()]
-        table = Table(f"Images of unknown classes in %; {accuracy}", ("OOD set", *_HEADS), cells)
-        return format_as(
-            layout,
-            lambda: [table],
-            lambda: [{"ood": name, **each} for name, each in sets.items()],
-            lambda: {"accuracy": self.accuracy, "images": self.images, "sets": sets},
-            width,
-        )
+    title, notes = "images of unknown classes", ()
+
+    @property
+    def lead(self) -> str:
+        """Return the number of ID images and the accuracy on them."""
+        return f"accuracy on {self.images:,} ID images {100 * self.accuracy:.2f}"
+
+    @property
+    def _rows(self) -> dict[str, DetectionRates]:
+        return {**self.rates, "mean": self.mean} if len(self.rates) > 1 else self.rates
+
+    def list_scores(self) -> dict[str, float]:
+        """Return the accuracy, the mean rates, and those of each OOD set, in %."""
+        found = {"accuracy": 100 * self.accuracy}
+        found |= {head: 100 * value for head, value in zip(_HEADS, self.mean, strict=True)}
+        for name, rates in self.rates.items():
+            found |= {f"{name}.{head}": 100 * value for head, value in zip(_HEADS, rates, strict=True)}
+        return found
+
+    def list_tables(self) -> list[Table]:
+        """Return the rates of each OOD set and their mean."""
+        cells = [[name, *(Cell(value, form=".2f") for value in each)] for name, each in self._rows.items()]
+        return [Table(f"Images of unknown classes in %; {self.lead}", ("OOD set", *_HEADS), cells)]
+
+    def list_records(self) -> list[dict[str, object]]:
+        """Return the rows of the CSV."""
+        return [{"ood": name, **each._asdict()} for name, each in self._rows.items()]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all values, for JSON."""
+        sets = {name: each._asdict() for name, each in self._rows.items()}
+        return {"accuracy": self.accuracy, "images": self.images, "sets": sets}
 
 
 def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
@@ -91,7 +112,8 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
     values = np.concatenate([_confidence(file, confidence) for file in files])
     wrong = np.concatenate([_mistakes(file) for file in files])
     rates = {name: detection_rates(values, _confidence(file, confidence)) for name, file in others.items()}
-    return UnknownClassesReport(1 - float(wrong.mean()), len(values), rates)
+    model = options.known[0].absolute().parent.name
+    return UnknownClassesReport(model, 1 - float(wrong.mean()), len(values), rates)
 
 
 def _open(path: Path) -> PredictionFile:

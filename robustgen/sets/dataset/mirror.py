@@ -166,15 +166,18 @@ class _Judge:
 
 def _find_owners(candidates: Iterable[str], pictures: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the picture that each candidate may belong to, and the common start of their names."""
-    by_name = defaultdict[str, list[str]](list)
+    by_start = defaultdict[str, list[str]](list)
     for picture in pictures:
-        by_name[identify(picture)].append(picture)
+        by_start[identify(picture)].append(picture)
     found = {}
     for key in candidates:
-        start = find_owner(key, by_name) or find_owner(f"{identify(key)}.", by_name)
-        parts = {*key.split("/")}
-        if known := [picture for picture in by_name.get(start, ()) if picture != key]:
-            found[key] = max(known, key=lambda picture: len(parts.intersection(picture.split("/")))), start
+        # The name of a map begins with that of its picture, or is the same.
+        start = find_owner(key, by_start) or find_owner(f"{identify(key)}.", by_start)
+        owners = [picture for picture in by_start.get(start, ()) if picture != key]
+        if owners:
+            folders = {*key.split("/")}
+            nearest = max(owners, key=lambda picture: len(folders.intersection(picture.split("/"))))
+            found[key] = nearest, start
     return found
 
 
@@ -206,23 +209,33 @@ def _judge_named(
 
 
 def _judge_pairs(judge: _Judge, keys: Sequence[str]) -> tuple[frozenset[str], dict[str, str]]:
-    """Return those of the `keys` without telling names that are maps of others of the same name."""
-    same = defaultdict[str, list[str]](list)
+    """Return those of the `keys` without telling names that are maps of others of the same name.
+
+    Also returns the first key of each uncertain role, with a picture.
+    """
+    roles = _group_by_role(keys)
+    looks = {role: {look for _, look in judge.sample(members)} for role, members in roles.items()}
+    pictures = [key for role, found in looks.items() if "map" not in found for key in roles[role]]
+    if not pictures:
+        return frozenset(), {}
+    maps = frozenset(key for role, found in looks.items() if found == {"map"} for key in roles[role])
+    uncertain = [roles[role][0] for role, found in looks.items() if "map" in found and len(found) > 1]
+    return maps, dict.fromkeys(uncertain, pictures[0])
+
+
+def _group_by_role(keys: Sequence[str]) -> dict[tuple[str, ...], list[str]]:
+    """Return the `keys` with equal names, by what tells these apart: folders that others lack, and suffix."""
+    equal = defaultdict[str, list[str]](list)
     for key in keys:
-        same[identify(key)].append(key)
-    groups = defaultdict[tuple[str, ...], list[str]](list)
-    for members in same.values():
+        equal[identify(key)].append(key)
+    roles = defaultdict[tuple[str, ...], list[str]](list)
+    for members in equal.values():
+        # A map is never a JPEG file.
         if len(members) > 1 and not all(key.lower().endswith(_JPEG) for key in members):
             shared = set[str].intersection(*({*key.split("/")[:-1]} for key in members))
             for key in members:
-                groups[_differ(key, shared)].append(key)
-    looks = {role: {look for _, look in judge.sample(members)} for role, members in groups.items()}
-    pictures = [key for role, found in looks.items() if "map" not in found for key in groups[role]]
-    if not pictures:
-        return frozenset(), {}
-    maps = frozenset(key for role, found in looks.items() if found == {"map"} for key in groups[role])
-    mixed = [groups[role][0] for role, found in looks.items() if "map" in found and len(found) > 1]
-    return maps, dict.fromkeys(mixed, pictures[0])
+                roles[_differ(key, shared)].append(key)
+    return roles
 
 
 def _differ(key: str, shared: Collection[str]) -> tuple[str, ...]:

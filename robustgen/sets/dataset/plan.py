@@ -55,6 +55,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
+from robustgen.sets.sources.classes import find_unlabelled
 from robustgen.sets.sources.folder import TreeItems
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
@@ -206,6 +207,10 @@ def plan_benchmark(
     usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
+    # Other formats have no place for rows of a table without a label.
+    is_converted = isinstance(source, TableSource) and name != "table"
+    unlabelled = find_unlabelled(source, keys, needed=False) if is_converted else {}
+    keys = tuple(key for key in keys if key not in unlabelled)
     file_per = FORMATS[name].file_per
     if file_per == "operation":
         _check_rows(recipe, source, keys)
@@ -242,7 +247,8 @@ def plan_benchmark(
     plan = assemble_plan(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
-    return dataclasses.replace(plan, mirror=mirror, remarks=(*remarks, *_name_unused(config, name, writer)))
+    remarks = (*remarks, *_name_unused(config, name, writer))
+    return dataclasses.replace(plan, refused=plan.refused | unlabelled, mirror=mirror, remarks=remarks)
 
 
 def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
@@ -279,8 +285,8 @@ def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> B
         for variant in variants:
             if variant.name in ("motion_blur", "snow"):
                 check_imagemagick()
-                levels = overrides.setdefault(variant.name, {})
-                levels.setdefault(variant.level, {})["engine"] = config.motion_blur
+                severities = overrides.setdefault(variant.name, {})
+                severities.setdefault(variant.level, {})["engine"] = config.motion_blur
     if config.libjpeg == "ijg":
         load_ijg()
     recipe = RECIPES[kind](config.edition, config.seed, config.constants_for, overrides)
@@ -351,16 +357,16 @@ def _try_out(config: Config) -> None:
     image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
     edition = config.edition if row.implementation or row.data_set else "folder"
     recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
-    for name, levels in config.parameters.items():
-        for level in levels:
-            variant = Variant(name, level, f"{name}/{level}")
+    for name, severities in config.parameters.items():
+        for severity in severities:
+            variant = Variant(name, severity, f"{name}/{severity}")
             operation = recipe.bind(variant).operation
             if operation.requires or (operation.needs and operation.needs.default != "installed"):
                 continue
             try:
                 recipe.make(variant, "trial", image)
             except Exception as error:
-                raise ConfigError(f"parameters: {name}.{level}: cannot be used: {error}") from error
+                raise ConfigError(f"parameters: {name}.{severity}: cannot be used: {error}") from error
 
 
 def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
@@ -514,12 +520,12 @@ def _add_existing(
     found = {*variants, *filter(None, map(benchmark.variant_in, existing))}
     known = (variant for variant in found if variant.name in ranks)
     wanted = sorted(known, key=lambda variant: (ranks[variant.name], variant.level))
-    # Only arrays of a C set contain several levels.
+    # Only arrays of a C set contain several severities.
     if file_per == "shard" or benchmark is IMAGENET_P:
         return tuple(wanted)
     names = dict.fromkeys(variant.name for variant in wanted if variant != CLEAN_VARIANT)
-    levels = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
-    return benchmark.variants(names, levels, clean=CLEAN_VARIANT in wanted)
+    severities = sorted({variant.level for variant in wanted if variant != CLEAN_VARIANT})
+    return benchmark.variants(names, severities, clean=CLEAN_VARIANT in wanted)
 
 
 def _check_output(store: Store, source: Items[Any]) -> None:

@@ -140,19 +140,23 @@ class Progress:
         return "; ".join(lines) or "no worker has reported yet"
 
     def _listen(self) -> None:
+        """Wait half a second for a report; note what its worker has done, or that it compiles loops."""
         with suppress(OSError, ValueError):
             token, worker, done = self._socket.recv(512).decode().split(" ")
             if token != self.reporter.token:
                 return
             self._heard[worker] = time.time()
-            if done != _COMPILING:
+            if done == _COMPILING:
+                self._compiling.add(worker)
+                self._tell_of_compiling_once()
+            else:
                 self._compiling.discard(worker)
                 self._done[worker] = int(done)
-                return
-            self._compiling.add(worker)
-            if not self._told_of_compiling:
-                self._told_of_compiling = True
-                print_note(COMPILING)
+
+    def _tell_of_compiling_once(self) -> None:
+        if not self._told_of_compiling:
+            self._told_of_compiling = True
+            print_note(COMPILING)
 
     def forget_workers(self) -> None:
         """Discard the reports of workers before new workers replace them."""

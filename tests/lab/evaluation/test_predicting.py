@@ -603,7 +603,7 @@ def test_wrong_flags(folder_c, model, tmp_path, flags, says):
     [
         ("means: 1", "own.yaml:1: unknown key 'means' (did you mean 'mean'?)"),
         ("mean: [a, b, c]\nstd: 1", "own.yaml:1: mean: must be one number or several"),
-        ("classes: []", "own.yaml:1: classes: lists no class"),
+        ("classes: []", "own.yaml:1: classes: must list at least one class"),
         ("classes: [a, b, a]", "own.yaml:1: classes: 'a' is listed twice"),
         ("classes: [a, b]", "the class list has 2 names"),
         ("classes: 3", "own.yaml:1: classes: must be imagenet, a file, or a list of class folders, not 3"),

@@ -12,7 +12,7 @@ from scipy import stats
 
 from robustgen.lab.inspection.compare import equivalence
 from robustgen.lab.inspection.compare.comparison import compare_sets
-from robustgen.lab.inspection.compare.equivalence import METRICS, correct_holm, measure_effect
+from robustgen.lab.inspection.compare.equivalence import METRICS, measure_effect
 from robustgen.lab.inspection.compare.results import Side, shorten_folders
 from robustgen.metrics import COMMON_CORRUPTIONS
 from robustgen.pixels.imaging.similarity import Alignment
@@ -224,11 +224,6 @@ def test_arrays_are_compared(tmp_path):
 
 
 # --- the statistics ------------------------------------------------------------------------------
-
-
-def test_holm_is_the_textbook_example():
-    assert correct_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert correct_holm([]) == []
 
 
 def test_false_alarms_are_as_rare_as_promised():

@@ -14,7 +14,7 @@ from robustgen.errors import ImageError
 from robustgen.files import registry
 from robustgen.lab.inspection.conformance import check_executor, check_format, check_source, write_folder
 from robustgen.sets.executors.base import Launcher, WorkersLostError, run_job
-from robustgen.sets.executors.jobs import Processes
+from robustgen.sets.executors.processes import Processes
 from robustgen.sets.formats import FORMATS, Format
 from robustgen.sets.formats.arrays import NPY, ArraySet, ArrayWriter
 from robustgen.sets.formats.encoders import LosslessEncoder

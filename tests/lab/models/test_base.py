@@ -366,3 +366,19 @@ def test_graphs_that_take_text_are_no_classifiers(tmp_path):
     onnx.save(model, path)
     with pytest.raises(ConfigError, match=r"input_ids.* classifier .* docs/use/zero-shot\.md"):
         OnnxModel(path, Runtime(device="cpu"))
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize(("channels", "order"), [(1, "rgb"), (3, "rgb"), (3, "bgr")])
+def test_other_devices_get_the_same_input(tmp_path, layout, channels, order):
+    torch = pytest.importorskip("torch")
+    from robustgen.lab.models.pytorch import look_up_there
+
+    path = put_nearest(tmp_path / "m.onnx", np.eye(3)[:, :channels], layout=layout)
+    model = OnnxModel(path, Runtime(device="cpu"))
+    mean = (0.1, 0.2, 0.3) if channels == 3 else (0.1, 0.1, 0.1)
+    own = Preprocessing(mean, (0.5, 0.5, 0.5), channel_order=order)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 40, 40, 3), np.uint8)
+    tables = torch.from_numpy(own.tabulate(model.dtype))
+    found = look_up_there(torch.from_numpy(model.arrange(pixels, own)), tables, layout)
+    assert np.array_equal(found.numpy(), model.normalise(pixels, own))

@@ -228,9 +228,9 @@ def test_tables_and_csv(small):
     text = cli(*flags(small), "--replicates", 10).stdout
     lines = text.splitlines()
     start = "Box: clean (P), mean under corruption (mPC), and rPC = mPC / P, in %"
-    assert lines[0] == f"{start}, ± half a 95 % interval"
+    assert lines[0].startswith(f"{start}, ") and "95 % interval" in lines[0]
     assert lines[1].split() == ["P", "mPC", "rPC"]
-    assert re.fullmatch(r"AP( +\d+\.\d ± ?\d+\.\d){3}", lines[2]) and re.fullmatch(
+    assert re.fullmatch(r"AP( +\d+\.\d (± *\d+\.\d|\[ *[\d.]+, [\d.]+\])){3}", lines[2]) and re.fullmatch(
         r"AR1( +\d+\.\d){3}", lines[8]
     )
     assert [line.split()[0] for line in lines[2:14]] == [*AP_METRICS]
@@ -312,8 +312,8 @@ def test_wrong_results(lone, tmp_path, damage, says):
     ("damage", "says"),
     [
         (lambda truth: truth.pop("images"), "not COCO annotations (KeyError: 'images')"),
-        (lambda truth: truth["images"].clear(), "its image or category is not listed"),
-        (lambda truth: truth["annotations"][0].update(category_id=1), "its image or category is not listed"),
+        (lambda truth: truth["images"].clear(), "image_id"),
+        (lambda truth: truth["annotations"][0].update(category_id=1), "category_id 1"),
         (lambda truth: truth["annotations"][0].update(bbox=[1]), "bbox, area or id is malformed"),
         (lambda truth: truth["images"][0].update(height=10**9), "image 0 is 320 x 1000000000 pixels"),
         (lambda truth: truth["images"][0].update(width=0), "image 0 is 0 x 240 pixels"),

@@ -15,7 +15,7 @@ from robustgen.lab.scores import score_charts
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_charts import plot
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.settings.scoring import ChartForm
 from tests.helpers import cli, cli_error, slow_after
@@ -41,7 +41,7 @@ def simulate(names, images=300, corruptions=IMAGENET_C.common):
 
 @cache
 def report_of(*names, **more):
-    return Report(simulate(names, **more), ALEXNET, 1, [])
+    return Scoreboard(simulate(names, **more), ALEXNET, 1, [])
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_nothing_is_cut(drawn, names, chart, width):
 
 def test_curves_have_intervals_and_equal_ones_stand_apart(drawn):
     models = simulate(["a", "b"])
-    report = Report(
+    report = Scoreboard(
         [*models, ModelScores("equal", "c", 300, (), mistakes=models[1].mistakes)], ALEXNET, 1, []
     )
     figure, _ = drawn(report)

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from robustgen.display.charts import COLOURS
 from robustgen.display.html import embed_data
 from robustgen.lab.evaluation.predictions import write
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_page import find_first_flips, find_lone_successes, write_page
-from robustgen.lab.scores.scoreboard import Report
+from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import choose_published
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
@@ -260,7 +261,7 @@ BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
 @NO_BROWSER
 def test_labels_and_names_can_be_read(browser, tmp_path):
     models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
-    report = Report(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
+    report = Scoreboard(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
@@ -294,7 +295,7 @@ def test_charts_are_legible_on_every_screen(browser, tmp_path):
     worse = models[1].mistakes
     worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
     note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
-    report = Report(models, ALEXNET, 1, [note], intervals=False)
+    report = Scoreboard(models, ALEXNET, 1, [note], intervals=False)
     write_page(report, tmp_path / "page.html", [])
     for width in (1280, 390):
         resize(browser, width, 844)
@@ -308,6 +309,109 @@ def test_charts_are_legible_on_every_screen(browser, tmp_path):
     assert ["effective robustness" in title for title in titles] == [True, True, False]
 
 
+@NO_BROWSER
+def test_twenty_models_are_told_apart(browser, tmp_path):
+    """Bars show intervals, verdicts are corrected, and colours are those of the charts."""
+    models = [replace(each, model=f"model-with-a-rather-long-{each.model}") for each in fake_scores(20, 300)]
+    models[4] = replace(models[4], mistakes=models[3].mistakes)
+    report = Scoreboard(models, ALEXNET, 1, [])
+    write_page(report, tmp_path / "page.html", [])
+    resize(browser, 1280, 900)
+    browser.open(tmp_path / "page.html")
+    bars = "[...document.querySelectorAll('#means tbody .span')]"
+    edges = "each.getBoundingClientRect().left, each.getBoundingClientRect().right"
+    rows = browser.run(f"{bars}.map((bar) => [...bar.children].map((each) => [{edges}]))")
+    assert len(rows) == 20 and all(low < mark[0] < high + 1 for (low, high), mark in rows)
+    assert rows == sorted(rows)
+    words = browser.run(
+        "[...document.querySelectorAll('#means tbody tr')].map((row) => row.lastChild.textContent)"
+    )
+    assert words[0] == "reference" and "worse" in words[-1]
+    browser.run("document.querySelector('#reference').selectedIndex = 3")
+    browser.run("document.querySelector('#reference').dispatchEvent(new Event('change'))")
+    assert "not told apart" in browser.run(
+        "document.querySelectorAll('#means tbody tr')[4].lastChild.textContent"
+    )
+    note = browser.run("document.querySelector('#means-note').textContent")
+    assert "Holm" in note and "19" in note
+    data = page_data(tmp_path / "page.html")
+    chances = np.array(data["chances"]["corruption_error"])
+    assert chances.shape == (20, 20) and chances[3, 4] == 1 and chances[0, 19] < 1e-6
+    assert (chances.diagonal() == 1).all()
+    colours = "[...document.querySelectorAll('#legend .curve')].map((each) => getComputedStyle(each).stroke)"
+    wanted = [tuple(int(colour[at : at + 2], 16) for at in (1, 3, 5)) for colour in COLOURS]
+    assert browser.run(colours) == [f"rgb({red}, {green}, {blue})" for red, green, blue in wanted]
+    # Labels say what differs, and lie on no point.
+    assert browser.run(OVERLAPS).endswith(" 0 overlaps")
+    labels = browser.run(
+        "[...document.querySelectorAll('#scatter text.strong')].map((each) => each.textContent)"
+    )
+    assert len({*labels}) == len(labels) > 3
+    assert not browser.run(COVERED_POINTS)
+    titles = (
+        "[...document.querySelectorAll('#curves svg')].every((each) => each.textContent.includes('Severity'))"
+    )
+    assert browser.run(titles)
+
+
+COVERED_POINTS = """(() => {
+  const all = (kind) => [...document.querySelectorAll(`#scatter ${kind}`)];
+  const boxes = (kind) => all(kind).map((each) => each.getBoundingClientRect());
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+  return boxes("text.strong").filter((text) => boxes("circle").some((point) => meet(text, point))).length;
+})()"""
+
+
+@NO_BROWSER
+def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
+    write_page(Scoreboard(fake_scores(2, 100), ALEXNET, 1, []), tmp_path / "page.html", [])
+    browser.open(tmp_path / "page.html")
+    browser.run("document.querySelector('#heat [data-op=fog]').click()")
+    groups = browser.run("[...document.querySelectorAll('#heat th.group')].map((each) => each.textContent)")
+    assert "fog, raw error" in groups and groups.count("weather") == 2
+    assert browser.run("document.querySelectorAll('#heat td.raw').length") == 10
+    kinds = ("td.raw", ".number:not(.raw)")
+    cells = [f"document.querySelector('#heat {kind}').style.background" for kind in kinds]
+    assert len({browser.run(f"{cell}.match(/--\\w+/)[0]") for cell in cells}) == 2
+
+
+@NO_BROWSER
+def test_a_telephone_shows_the_column_that_sorts_and_own_models_first(browser, tmp_path):
+    models = fake_scores(3, 100)
+    report = Scoreboard(models, ALEXNET, 1, [], published=choose_published(models, 1, []))
+    write_page(report, tmp_path / "page.html", [])
+    resize(browser, 390, 844)
+    browser.open(tmp_path / "page.html")
+    for key in ("corruption_error", "relative_corruption_error", "clean"):
+        browser.run(f"document.querySelector('#means [data-key={key}]').click()")
+        assert browser.run(
+            f"document.querySelector('#means [data-key={key}]').getBoundingClientRect().right <= innerWidth"
+        )
+        first = "[...document.querySelectorAll('#means tbody tr')].slice(0, 3)"
+        assert browser.run(f"{first}.every((row) => row.className === 'own')")
+
+
+@NO_BROWSER
+def test_print_begins_with_the_ranking_and_cuts_no_column(browser, tmp_path):
+    names = [f"model-with-a-rather-long-name-{i:02d}.augmix_in1k_224" for i in range(20)]
+    models = [replace(each, model=name) for each, name in zip(fake_scores(20, 100), names, strict=True)]
+    notes = [f"note {i}" for i in range(30)] + ["warning: labels"]
+    write_page(Scoreboard(models, ALEXNET, 1, notes), tmp_path / "page.html", [])
+    # The width of A4 and of Letter in print, less the margins.
+    for width in (710, 732):
+        resize(browser, width, 1000)
+        browser.open(tmp_path / "page.html")
+        browser.call("Emulation.setEmulatedMedia", media="print")
+        edges = "[...document.querySelectorAll('table')].map((each) => each.getBoundingClientRect().right)"
+        assert browser.run(f"Math.max(...{edges}) <= innerWidth")
+        tops = "['#means', '#h-how'].map((each) => document.querySelector(each).getBoundingClientRect().top)"
+        ranking, how = browser.run(tops)
+        assert ranking < 300 < how
+        lines = browser.run("document.body.innerText")
+        assert lines.index("warning: labels") < lines.index("Ranking") < lines.index("note 7")
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
 def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
     models = [evaluated / "preds" / name for name in ("middle", "good")]
     cli("score", *models, "--partial", "--output", tmp_path / "page.html")
@@ -317,7 +421,7 @@ def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
 @pytest.mark.slow("a page of fifty models")
 @NO_BROWSER
 def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
-    report = Report(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
+    report = Scoreboard(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
     size = write_page(report, tmp_path / "page.html", [])
     assert size == (tmp_path / "page.html").stat().st_size < 5_000_000
     browser.open(tmp_path / "page.html")

@@ -23,12 +23,14 @@ from robustgen.metrics import (
     COMMON_PERTURBATIONS,
     NOISE_PERTURBATIONS,
 )
-from robustgen.metrics.corruption_errors import read_published
+from robustgen.metrics.corruption_errors import FORMULAS, read_published
 from tests.digits import PLAIN, put_folder, put_model
 from tests.helpers import cli, cli_error, pixels_of, slow_after
 
 IMAGES = 1000
 KEYS = [f"n{i % 10:08d}/{i:04d}.JPEG" for i in range(IMAGES)]
+# The columns of C sets.
+OF_ERRORS = [each for each in FORMULAS if each.quantity == "errors"]
 
 
 def put_top5(path, wrong, classes=1000, keys=KEYS):
@@ -160,7 +162,7 @@ def test_a_baseline_can_be_written_by_hand(alexnet, tmp_path):
 
 def test_without_a_baseline_nothing_is_normalised(alexnet):
     report, notes = scored(alexnet, "--baseline", "none")
-    assert list(means(report["models"][0])) == ["error", "area_under_distortion_error"]
+    assert list(means(report["models"][0])) == [each.key for each in OF_ERRORS if not each.normalised]
     assert report["baseline"] is None and not notes
     assert "alexnett: cannot be read" in cli_error("score", alexnet, "--baseline", "alexnett")
 
@@ -349,7 +351,7 @@ def test_perturbations_fit_the_terminal(tmp_path, monkeypatch):
 def test_markdown_is_short_unless_all_tables_are_wanted(alexnet):
     lines = cli("score", alexnet, "--format", "markdown").stdout.splitlines()
     assert lines[0] == "**Means in %, normalised by AlexNet, ± half a 95 % interval**"
-    assert lines[2] == "| Model | Clean | mCE | Mean error | Rel. mCE | mAUDE |"
+    assert lines[2] == f"| Model | Clean | {' | '.join(each.mean for each in OF_ERRORS)} |"
     assert lines[4].startswith("| alexnet | 43.5 ± 3.0 | 100.0 ± 2.7 | 78.9 ± 2.0 |")
     assert "| fog | 100.0 | 81.9 |" in "\n".join(lines)
     lines = cli("score", alexnet, "--format", "markdown", "--verbose").stdout.splitlines()
@@ -486,7 +488,10 @@ def test_conditions_of_perturbations_and_of_partial_means(tmp_path, incomplete):
     [
         ("mCEE > 70", "--fail-if: alexnet: unknown score 'mCEE' (did you mean 'mCE'?)"),
         ("eror.fog > 70", "--fail-if: alexnet: unknown score 'eror.fog' (did you mean 'error.fog'?)"),
-        ("qqq > 70", "--fail-if: alexnet: unknown score 'qqq' (known: clean_error, brightness, contrast, "),
+        (
+            "qqq > 70",
+            "--fail-if: alexnet: unknown score 'qqq' (known: clean_error, mCE, corruption_error.mean, ",
+        ),
         ("fog 70", "--fail-if: must be NAME > NUMBER, or with <, >= or <=, not 'fog 70'"),
         ("fog > high", "--fail-if: must be NAME > NUMBER"),
     ],
@@ -721,7 +726,7 @@ def test_the_ten_that_are_averaged_of_cifar_sequences_are_named(tmp_path):
 def test_clean_predictions_may_be_missing(tmp_path):
     report, (note,) = scored(put_c(tmp_path / "model", clean=None))
     assert "no clean error" in note
-    assert list(means(report["models"][0])) == ["corruption_error", "error"]
+    assert list(means(report["models"][0])) == [each.key for each in OF_ERRORS if each.clean is None]
 
 
 def test_incomplete_perturbations(tmp_path):

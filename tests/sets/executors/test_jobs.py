@@ -22,10 +22,12 @@ from robustgen.errors import WriteError
 from robustgen.files.storage import host
 from robustgen.lab.inspection.conformance import check_executor
 from robustgen.sets.dataset.unit_jobs import ImageWork
-from robustgen.sets.executors import jobs, progress
+from robustgen.sets.executors import progress, workers
 from robustgen.sets.executors.base import WorkersLostError
-from robustgen.sets.executors.jobs import Processes, ThisProcess, end_idle_workers, submit_jobs
+from robustgen.sets.executors.jobs import ThisProcess, submit_jobs
+from robustgen.sets.executors.processes import Processes
 from robustgen.sets.executors.progress import NOBODY
+from robustgen.sets.executors.workers import end_idle_workers
 from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
 
 
@@ -209,9 +211,9 @@ def test_arrays_of_workers_outlive_them_and_leave_nothing_behind(monkeypatch, wa
     if way == "copied":
         monkeypatch.setattr(host, "_MOST_MAPPED", 0)
     if way == "piped":
-        monkeypatch.setattr(jobs, "CAN_HAND_OVER", False)
+        monkeypatch.setattr(workers, "CAN_HAND_OVER", False)
     end_idle_workers()
-    (found,) = Processes(1).map([_Draw()], NOBODY)
+    (found,) = Processes(2).map([_Draw()], NOBODY)
     # Kills the worker.
     end_idle_workers()
     assert count_shared() == (way == "mapped")
@@ -230,7 +232,7 @@ def test_arrays_that_cannot_be_handed_over_are_piped():
     mine, theirs = socket.socketpair()
     theirs.close()
     with mine:
-        packed = io.BytesIO(jobs._pack(_Draw().run(NOBODY), mine))
+        packed = io.BytesIO(workers._pack(_Draw().run(NOBODY), mine))
     assert not pickle.load(packed) and np.array_equal(
         pickle.load(packed)["a"][1], _Draw().run(NOBODY)["a"][1]
     )

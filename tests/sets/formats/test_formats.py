@@ -8,7 +8,7 @@ from robustgen.files.storage.local import LocalStore
 from robustgen.lab.inspection.conformance import check_format
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.sets.dataset.opening import open_set
-from robustgen.sets.formats import FORMATS
+from robustgen.sets.formats import FORMATS, list_encodings, list_formats
 from robustgen.sets.formats.base import cut_by_images
 from tests.helpers import cli, cli_error, make_c, put_photo
 from tests.source_writers import WRITERS
@@ -28,12 +28,11 @@ def test_tables_conform(name, layout):
     check_format(name, TABLES[layout], "table")
 
 
-@pytest.mark.parametrize(
-    ("command", "name", "known"), [("make-c", "mp4", "jpeg, png"), ("make-p", "webp", "png, mp4")]
-)
-def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, name, known):
+@pytest.mark.parametrize(("command", "name"), [("make-c", "mp4"), ("make-p", "webp")])
+def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, name):
     message = cli_error(command, "--source", photos, "--output", tmp_path / "out", "--format", name)
-    assert message.startswith(f"format: {command} writes no {name} (known: {known}")
+    known = ", ".join(list_formats(command[-1]))
+    assert message == f"format: {command} writes no {name} (known: {known})"
     assert not (tmp_path / "out").exists()
 
 
@@ -42,14 +41,16 @@ def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, n
     [
         ("webdatset", "--format: unknown format 'webdatset' (did you mean 'webdataset'?)"),
         ("webdataset:pgn", "unknown encoding of webdataset 'pgn' (did you mean 'png'?)"),
-        ("webdataset:npy", "unknown encoding of webdataset 'npy' (known: jpeg, png, webp, mp4)"),
+        ("webdataset:npy", "unknown encoding of webdataset 'npy' (known: {every})"),
         ("jpeg:png", "jpeg has no encodings; write jpeg, not jpeg:png"),
-        ("webdataset:mp4", "format: make-c shards cannot be mp4 (known: jpeg, png, webp)"),
+        ("webdataset:mp4", "format: make-c shards cannot be mp4 (known: {of_c})"),
     ],
 )
 def test_a_format_that_does_not_exist_is_refused(photos, tmp_path, form, message):
     flags = ("--source", photos, "--output", tmp_path / "out", "--format", form)
-    assert cli_error("make-c", *flags) == message
+    of_c, of_p = list_encodings("c"), list_encodings("p")
+    every = ", ".join(dict.fromkeys([*of_c, *of_p]))
+    assert cli_error("make-c", *flags) == message.format(every=every, of_c=", ".join(of_c))
 
 
 def test_the_documentation_names_every_format():

@@ -112,6 +112,11 @@ def test_rows_without_a_label_are_counted_in_scores_and_kept_in_tables(root: Pat
     result = cli("make-c", "--source", table, *FEW, "--output", root.parent / f"{root.name} out")
     assert not (root.parent / f"{root.name} out/errors.jsonl").exists()
     assert "failure" not in result.stderr and lost == 2
+    # Other formats have no place for a row without a label.
+    make_c(table, root.parent / f"{root.name} npy", *FEW, "--format", "npy", status=1)
+    named = {each["key"] for each in errors_of(root.parent / f"{root.name} npy")}
+    assert named == {name for name, label in ROWS.items() if not label}
+    assert np.load(root.parent / f"{root.name} npy/labels.npy").min() == 1
     with np.load(next((root / "p").rglob("clean.npz"))) as predicted:
         assert len(predicted["labels"]) == len(ROWS) - lost
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from robustgen.errors import SourceError
+from robustgen.errors import SourceError, quote
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.geometry import MOST_PIXELS
 
@@ -107,8 +107,9 @@ def _check_annotation(
     masks: bool,
 ) -> None:
     where = f"{path}: annotation {number}"
-    if each["image_id"] not in sizes or each["category_id"] not in categories:
-        raise SourceError(f"{where}: its image or category is not listed")
+    for key, known, listed in (("image_id", sizes, "images"), ("category_id", categories, "categories")):
+        if each[key] not in known:
+            raise SourceError(f"{where}: {key} {quote(each[key])} is not in {listed!r}")
     if not (_is_box(each["bbox"]) and _finite(each["area"]) and isinstance(each["id"], int)):
         raise SourceError(f"{where}: bbox, area or id is malformed")
     each.setdefault("iscrowd", 0)

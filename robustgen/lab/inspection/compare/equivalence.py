@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.text import format_signed
+from robustgen.metrics.bootstrap import correct_holm
 
 ALPHA: Final = 0.01
 # Minimal number of pairs for any test.
@@ -232,15 +233,6 @@ def _kolmogorov_smirnov(a: _Values, b: _Values) -> tuple[float, float]:
         warnings.simplefilter("ignore", RuntimeWarning)
         result = ks_2samp(a, b, method="exact" if len(a) <= _MOST_EXACT else "asymp")
     return float(result.statistic), float(result.pvalue)
-
-
-def correct_holm(p: Sequence[float]) -> list[float]:
-    """Return `p` of several tests, corrected by Holm's step-down method for their number."""
-    order = np.argsort(p, kind="stable")
-    scaled = np.asarray(p, np.float64)[order] * np.arange(len(p), 0, -1)
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1)
-    return corrected.tolist()
 
 
 def correct_effects(effects: Sequence[Effect]) -> list[Effect]:

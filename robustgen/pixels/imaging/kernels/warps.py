@@ -197,6 +197,7 @@ def warp_perspective(words, matrix, places, near, lines, out):
     at_x, at_y, corners = places[0], places[1], places[2]
     upper_left, upper_right, lower_left, lower_right = near[0], near[1], near[2], near[3]
     for y in range(height):
+        # 1. The places of this row, in 1/32 of a pixel; OpenCV begins anew in each block of columns.
         for start in range(0, width, columns):
             from_x, from_y, from_w = a * start + b * y + c, d * start + e * y + f, g * start + h * y + i
             for x in range(start, min(start + columns, width)):
@@ -204,9 +205,11 @@ def warp_perspective(words, matrix, places, near, lines, out):
                 w = 32.0 / w if w != 0.0 else 0.0
                 at_x[x] = np.int32(np.rint(min(max((from_x + a * (x - start)) * w, least), last_x)))
                 at_y[x] = np.int32(np.rint(min(max((from_y + d * (x - start)) * w, least), last_y)))
+        # 2. The four neighbours of each place.
         for x in range(width):
             corners[x] = ((at_y[x] >> 5) + 2) * pitch + (at_x[x] >> 5) + 2
         gather_squares(flat, corners, pitch, near)
+        # 3. Their mean in each channel, weighted by the distances and rounded.
         for k in range(3):
             target, shift = lines[k], np.uint32(8 * k)
             for x in range(width):

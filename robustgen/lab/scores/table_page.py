@@ -1,0 +1,59 @@
+"""Page of the scores of one model: its tables, with a bar for each interval, and the numbers as JSON."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from robustgen.display.html import render_page
+from robustgen.display.text import Table, format_as
+from robustgen.files.storage import save
+
+
+class TableReport(Protocol):
+    """The scores of one model, as tables for people, records for CSV, and a dictionary for JSON."""
+
+    @property
+    def model(self) -> str:
+        """Return the name of the model."""
+
+    @property
+    def title(self) -> str:
+        """Return the title of the page."""
+
+    @property
+    def lead(self) -> str:
+        """Return what was scored, in one line."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return notes for readers."""
+
+    def list_tables(self) -> list[Table]:
+        """Return the tables."""
+
+    def list_records(self) -> list[dict[str, object]]:
+        """Return the rows of the CSV."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all values."""
+
+    def list_scores(self) -> Mapping[str, float]:
+        """Return the scores that conditions can name, in the unit of the tables."""
+
+
+def render_report(report: TableReport, layout: str, width: int = 0) -> str:
+    """Return a report in a layout; text fits a terminal of that width, 0 for any."""
+    return format_as(layout, report.list_tables, report.list_records, report.as_dict, width)
+
+
+def write_table_page(report: TableReport, path: Path) -> int:
+    """Write the page about a report, and return its size in bytes.
+
+    Raises
+    ------
+    OutputError
+        The page cannot be written.
+    """
+    page = render_page("tables.html", report=report, tables=report.list_tables(), data=report.as_dict())
+    save(path, page, f"--output {path}")
+    return len(page)
