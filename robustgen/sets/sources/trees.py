@@ -1,5 +1,6 @@
 """Trees of files, in a folder or in an archive that is read in place."""
 
+import io
 import os
 import stat
 import tarfile
@@ -7,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
@@ -222,6 +223,10 @@ class FolderTree(Reusable):
         entry = vars(self).get("_entries", {}).get(name) or self._store.stat(name)
         return entry.size, entry.stamp
 
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return self._store.open(name)
+
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
         return self.stat(name)[0]
@@ -264,6 +269,10 @@ class ArchiveTree(Index):
     def stat(self, name: str) -> tuple[int, str]:
         """Return the size of a file in bytes, and the stamp of the archive."""
         return int(self.listing.places[name][-1]), self.files[0].stamp
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return io.BytesIO(self.read(name))
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
