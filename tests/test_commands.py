@@ -107,7 +107,13 @@ def test_make_p_writes_sequences_and_names_images_that_fail(tmp_path):
     result = robustgen.make_p(source=tmp_path / "photos", output=tmp_path / "out", **keys)
     assert result.made == 1 and [each["key"] for each in result.failures] == ["cat/b.JPEG"]
     next((tmp_path / "out").rglob("*.png")).unlink()
-    (finding,) = robustgen.verify(tmp_path / "out").problems
+    found = robustgen.verify(tmp_path / "out")
+    (finding,) = found.problems
+    # In a notebook they are tables.
+    assert "<td>cat/b.JPEG: " in result._repr_html_() and "<td>1</td>" in result._repr_html_()
+    assert (
+        f"<td>{finding.kind}: {finding.path}" in found._repr_html_() and found.digest in found._repr_html_()
+    )
     assert finding.kind == "missing"
 
 

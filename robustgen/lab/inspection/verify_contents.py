@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from robustgen.display.text import Table, format_tables
 from robustgen.errors import ArgumentError
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
 from robustgen.files.storage import Store, open_store, prefetch
@@ -70,6 +71,16 @@ class Findings:
     known_as: str | None
     published: dict[str, str]
     notes: list[str]
+
+    def _repr_html_(self) -> str:
+        told = [f"{each.kind}: {each.path} {each.detail}".rstrip() for each in self.problems] or ["none"]
+        rows = [("problem", each) for each in told]
+        rows += [("images", f"{self.images:,}"), ("files checked", f"{self.checked:,}")]
+        rows += [("images created again", f"{self.remade:,}")] * bool(self.remade)
+        rows += [("failed", each) for each in self.failed]
+        rows += [("digest", self.digest), *[("known as", self.known_as or "")] * bool(self.known_as)]
+        rows += [("note", note) for note in self.notes]
+        return format_tables([Table("verify", ("", ""), rows, names=2)], "html")
 
 
 # --- checksums -----------------------------------------------------------------------------------

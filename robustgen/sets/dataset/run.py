@@ -12,6 +12,7 @@ from itertools import chain, compress
 
 from robustgen.display import progress
 from robustgen.display.progress import Meter
+from robustgen.display.text import Table, format_size, format_tables
 from robustgen.errors import ImageError, OutputError
 from robustgen.files.ledger import Failure, Record, Standing
 from robustgen.files.set_files import (
@@ -94,6 +95,14 @@ class RunResult:
     removed: int
     output: str
     remarks: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        rows = [("created", f"{self.made:,}"), ("kept", f"{self.kept:,}"), ("size", format_size(self.size))]
+        rows += [("failed", f"{each['key']}: {each['reason']}") for each in self.failures]
+        rows += [("waiting for shard", str(number)) for number in self.waiting]
+        rows += [("incomplete", name) for name in self.incomplete]
+        rows += [("remark", remark) for remark in self.remarks]
+        return format_tables([Table(self.output, ("", ""), rows, names=2)], "html")
 
 
 # Images that are looked at in advance are processed later.
