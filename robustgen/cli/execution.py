@@ -162,7 +162,8 @@ def _describe_mirror(plan: "Plan") -> "Iterator[str]":
     names, _ = plan.mirror.list_files()
     examples = ", ".join(map(repr, names[:_MOST_EXAMPLES])) + ", ..." * (len(names) > _MOST_EXAMPLES)
     if not names:
-        yield "mirror: the source has no other files to repeat"
+        # The plan has a remark on files of other images.
+        yield from ["mirror: the source has no other files to repeat"] * (not plan.mirror.describe_left_out())
         return
     chosen = {*names}
     size = sum(entry.size for entry in plan.mirror.source.list() if entry.path in chosen)

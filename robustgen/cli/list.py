@@ -144,12 +144,14 @@ def _read_operation(operation: "Operation") -> dict[str, Any]:
 
 
 def _read_edition(edition: "Edition") -> dict[str, Any]:
+    from robustgen.pixels.benchmarks.registry import CLIP_SETS
+
     return {
         "kind": "edition",
         "name": edition.name,
         "scale": edition.scale,
         "preparation": edition.preparation,
-        "format": edition.format,
+        "format": "mp4" if edition.data_set in CLIP_SETS else edition.format,
     }
 
 

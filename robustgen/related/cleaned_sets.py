@@ -6,7 +6,7 @@ of images file by file. `robustgen predict` reads the result like the original.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
-from robustgen.pixels.benchmarks.kinds import TITLES, Variant
+from robustgen.pixels.benchmarks.kinds import CLIP, TITLES, Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.related.settings import CLEANING_CHOICES, CleaningChoices
+from robustgen.sets.dataset.label_maps import describe_likely_maps
 from robustgen.sets.dataset.opening import CLEANED, open_set, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
@@ -186,7 +187,9 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
     if dataset:
         known |= {"benchmark": manifest.get("kind"), "origin": manifest.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
-    return assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
+    plan = assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
+    remark, _ = describe_likely_maps(source, keys)
+    return replace(plan, remarks=(remark,) * bool(remark))
 
 
 def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: str) -> bool:
@@ -208,6 +211,8 @@ def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: s
         if manifest.get("kind") in TITLES or next(arrays, None):
             raise
         return False
+    if written.benchmark.noun == CLIP:
+        raise SourceError(f"{root.location}: contains clips, which preprocess does not take")
     if written.kind == "p":
         first = written[written.variants[0]]
         if not isinstance(first, SequenceFolder) or not first.has_frames(first.keys()[0]):

@@ -1,6 +1,6 @@
 """`robustgen make-augmix`: several AugMix copies of every training image."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from robustgen.pixels.imaging.augmix import AugMix, augmix
 from robustgen.related.settings import AugMixChoices
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe, item_rng
-from robustgen.sets.dataset.selection import open_chosen_source, select_keys
+from robustgen.sets.dataset.selection import describe_maps_left_in, open_chosen_source, select_keys
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.sets.formats.trees import TreeWriter
@@ -90,7 +90,8 @@ def plan_copies(choices: AugMixChoices) -> Plan:
     recipe = AugMixRecipe(parameters, choices.edition, choices.seed)
     keys, variants = select_keys(source, choices), copy_variants(choices.copies)
     writer = TreeWriter(JpegEncoder(choices.quality))
-    return assemble_plan(recipe, source, keys, variants, writer, store, choices, citation=CITATION)
+    plan = assemble_plan(recipe, source, keys, variants, writer, store, choices, citation=CITATION)
+    return replace(plan, remarks=describe_maps_left_in(choices, source, keys))
 
 
 def refuse_scored_source(choices: AugMixChoices) -> None:

@@ -114,7 +114,9 @@ def _check_overrides(overrides: Any) -> Any:
 
 
 def _expand_list(subset: Any) -> Any:
-    """Return ``@FILE`` with ``${NAME}`` and ``~`` expanded, and a pattern unchanged."""
+    """Return ``@FILE`` with ``${NAME}`` and ``~`` expanded, and a pattern unchanged; refuse empty ones."""
+    if subset in ("", "@"):
+        raise ArgumentError("names nothing: give a pattern such as 'val/*', or @FILE")
     return f"@{expand_variables(subset[1:])}" if isinstance(subset, str) and subset[:1] == "@" else subset
 
 

@@ -1,6 +1,7 @@
 """Data sets of clean, corrupted and perturbed images."""
 
 import operator
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from robustgen.pixels.imaging.decode import (
     warn_of_few_greys,
 )
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
+from robustgen.sets.dataset.label_maps import describe_likely_maps
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
 from robustgen.sets.sources.base import Source, SourceOptions
@@ -118,6 +120,9 @@ class SourceDataset:
         for remark in self.source.remarks():
             print_note(remark)
         self._has_warned = False
+        remark, _ = describe_likely_maps(self.source, self.keys)
+        if remark:
+            warnings.warn(remark, stacklevel=2)
 
     def __len__(self) -> int:
         return len(self.keys)

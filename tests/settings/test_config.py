@@ -483,7 +483,8 @@ def test_a_list_of_imagenets_images_fits_a_flat_folder_too(tmp_path):
 )
 def test_a_wrong_subset_is_told(text, message):
     write(text, "keys.txt")
-    assert cli_error("make-c", "--source", "src", "--output", "out", "--subset", "@keys.txt") == message
+    said = cli_error("make-c", "--source", "src", "--output", "out", "--subset", "@keys.txt")
+    assert said.startswith(message)
 
 
 def test_a_subset_takes_names_as_they_are():

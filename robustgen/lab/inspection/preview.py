@@ -16,6 +16,7 @@ from PIL import Image
 
 from robustgen.display import sheets
 from robustgen.display.html import render_page
+from robustgen.display.progress import track
 from robustgen.display.sheets import CELL, SheetRow, encode_picture, fit_picture
 from robustgen.display.text import format_constant, format_name
 from robustgen.errors import (
@@ -160,7 +161,8 @@ def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None)
         "one_per_image": False,
         "require_classes": needs_classes,
     }
-    return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
+    plan = plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
+    return plan.require_images("preview")
 
 
 def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewed:
@@ -195,6 +197,11 @@ def draw_previewed(
     return (draw_corruption_grid if grid else draw_corruptions)(previewed, cell)
 
 
+def _follow(previewed: Previewed) -> Iterator[Variant]:
+    """Yield the variants, and count them with a bar."""
+    return track(previewed.variants, len(previewed.variants), "variants")
+
+
 def draw_corruptions(previewed: Previewed, cell: int = CELL) -> Rgb:
     """Return a row for each corruption, a column for the clean image and each severity; uint8 (H, W, 3)."""
     clean = fit_picture(previewed.clean, cell)
@@ -206,7 +213,7 @@ def draw_corruptions(previewed: Previewed, cell: int = CELL) -> Rgb:
             group=category,
         )
         for (category, name), variants in groupby(
-            previewed.variants, lambda variant: (previewed.category(variant), variant.name)
+            _follow(previewed), lambda variant: (previewed.category(variant), variant.name)
         )
     ]
     levels = sorted({variant.level for variant in previewed.variants})
@@ -218,7 +225,7 @@ def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
     """Return every corruption at one severity above its name, five in a row, as in the paper's figure 1."""
     pictures = [
         (format_name(variant.name), fit_picture(previewed.make(variant), cell))
-        for variant in previewed.variants
+        for variant in _follow(previewed)
     ]
     (level,) = {variant.level for variant in previewed.variants}
     return sheets.draw_grid(pictures, cell=cell, note=f"{previewed.note} · severity {level}")
@@ -226,7 +233,7 @@ def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
 
 def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
     """Return a row for each perturbation: that many frames, evenly spaced from the first to the last."""
-    strips = [_strip(previewed.make(variant), frames, cell) for variant in previewed.variants]
+    strips = [_strip(previewed.make(variant), frames, cell) for variant in _follow(previewed)]
     # Sequences may have different lengths; deviations from the headings are noted below the pictures.
     ((heads, _),) = Counter(names for names, _ in strips).most_common(1)
     rows = [
@@ -382,7 +389,7 @@ def write_explorer(previewed: Previewed, path: Path) -> int:
 def _make_variants(previewed: Previewed) -> Iterator[ShownVariant]:
     reference = Reference(previewed.clean)
     recipe = cast("BenchmarkRecipe[Any]", previewed.recipe)
-    for variant in previewed.variants:
+    for variant in _follow(previewed):
         made = previewed.make(variant)
         constants = asdict(recipe.bind(variant).parameters_for(previewed.image))
         shown = {name: value for name, value in constants.items() if name not in _NOT_SHOWN}

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from robustgen import metrics
+from robustgen.display.progress import track
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Benchmark, Kind, Variant
@@ -96,7 +97,8 @@ def sample_set(dataset: WrittenSet, images: int) -> SetSample:
     """
     look = _Look(dataset, images)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        views = dict(zip(dataset, pool.map(look.at, dataset), strict=True))
+        found = track(pool.map(look.at, dataset), len(dataset), "variants")
+        views = dict(zip(dataset, found, strict=True))
     keys = [look.keys[index] for index in look.indices]
     return SetSample(len(look.keys), keys, [keys[index] for index in look.shown], views)
 

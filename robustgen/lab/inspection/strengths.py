@@ -132,7 +132,8 @@ def plan_calibration(config: Config) -> Plan:
         "one_per_image": False,
         "require_classes": needs_classes,
     }
-    return plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
+    plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
+    return plan.require_images("calibrate")
 
 
 def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:

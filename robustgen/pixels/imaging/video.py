@@ -197,12 +197,22 @@ class VideoFrames:
 
     def __iter__(self) -> Iterator[Frames]:
         converter, shape = open_converter(), None
-        for picture in read_pictures(self.data, self.name):
-            pixels = read_pixels(picture, converter)
-            turned = np.ascontiguousarray(np.rot90(pixels, _count_turns(picture)))
-            if turned.shape != (shape := shape or turned.shape):
-                raise ImageError(f"{self.name}: frames differ in size")
-            yield turned
+        with _name_clip(self.name):
+            for picture in read_pictures(self.data, self.name):
+                pixels = read_pixels(picture, converter)
+                turned = np.ascontiguousarray(np.rot90(pixels, _count_turns(picture)))
+                if turned.shape != (shape := shape or turned.shape):
+                    raise ImageError("frames differ in size")
+                yield turned
+
+
+@contextmanager
+def _name_clip(name: str) -> Iterator[None]:
+    """Name the key of a clip in its errors, once."""
+    try:
+        yield
+    except ImageError as error:
+        raise ImageError(error.reason.removeprefix(f"{name}: "), name) from error
 
 
 def _count_turns(picture: Any) -> int:
@@ -220,18 +230,18 @@ def open_clip(data: bytes, name: str) -> Clip:
     ImageError
         The file is no video, has more than `MOST_FRAMES` frames, or frames of more than `MOST_PIXELS` pixels.
     """
-    width, height, rate, times = read_header(data, name)
-    if len(times) > MOST_FRAMES:
-        raise ImageError(f"{name}: has {len(times)} frames, more than {MOST_FRAMES}; cut it into clips")
-    if width * height > MOST_PIXELS:
-        raise ImageError(f"{name}: frames of {width} x {height} pixels have more than {MOST_PIXELS}")
+    with _name_clip(name):
+        width, height, rate, times = read_header(data, name)
+        if len(times) > MOST_FRAMES:
+            raise ImageError(f"has {len(times)} frames, more than {MOST_FRAMES}; cut it into clips")
+        if width * height > MOST_PIXELS:
+            raise ImageError(f"frames of {width} x {height} pixels have more than {MOST_PIXELS}")
+        if (first := next(read_pictures(data, name), None)) is None:
+            raise ImageError("contains no frames")
     steps = np.diff(np.sort(np.array(times, float)))
     # Times in Matroska are whole milliseconds.
     if len(steps) and steps.max() - steps.min() > 0.0021 + 0.1 / rate:
         complain(name, [f"the frame rate varies: all frames are kept, at {float(rate):.2f} a second"])
-    first = next(read_pictures(data, name), None)
-    if first is None:
-        raise ImageError(f"{name}: contains no frames")
     # The encoder's file of a turned clip would have other frames.
     return Clip(VideoFrames(data, name), rate, b"" if _count_turns(first) else data)
 

@@ -62,7 +62,13 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     from robustgen.files.storage import save
     from robustgen.related.streams.drawing import choose, draw_csid, draw_stream, format_imglist_row
     from robustgen.related.streams.rows import StreamRow, format_row
-    from robustgen.sets.dataset.selection import check_classes, open_chosen_source, select_keys
+    from robustgen.sets.dataset.selection import (
+        check_classes,
+        describe_maps_left_in,
+        leave_out_maps,
+        open_chosen_source,
+        select_keys,
+    )
 
     for key in sorted(drawing.flagged & (_CORRELATED | _CHAIN)):
         meant = "the correlated settings" if key in _CORRELATED else "--setting markov"
@@ -70,7 +76,10 @@ def stream(config: Streaming, drawing: Drawing) -> None:
             raise ConfigError(f"{spell(key)} is for {meant}")
     source = open_chosen_source(config)
     check_classes(source, config)
-    keys = select_keys(source, config)
+    selected, _, remarks = leave_out_maps(config, source)
+    keys = select_keys(source, selected)
+    for remark in (*remarks, *describe_maps_left_in(config, source, keys)):
+        echo(remark, err=True)
     _tell_of_others(source)
     labels = [source.label(key) for key in keys]
     rng, count = np.random.default_rng(config.seed), 0
@@ -124,11 +133,13 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     from robustgen.related.streams.accuracy_files import load_table
     from robustgen.related.streams.ccc import CccRun
     from robustgen.related.streams.rows import draw_rows, format_ccc_row
-    from robustgen.sets.dataset.selection import open_chosen_source, select_keys
+    from robustgen.sets.dataset.selection import describe_maps_left_in, open_chosen_source, select_keys
 
     table = load_table(playing.accuracy_table)
     source = open_chosen_source(choices)
     keys = select_keys(source, choices)
+    for remark in describe_maps_left_in(choices, source, keys):
+        echo(remark, err=True)
     _tell_of_others(source)
     seed = choices.seed if "seed" in choices.origins else _SEED
     run = CccRun(table, len(keys), playing.baseline, playing.speed, seed, playing.length)

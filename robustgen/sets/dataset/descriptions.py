@@ -21,7 +21,7 @@ from robustgen.pixels.benchmarks.kinds import IMAGENET_P
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.formats.shards import FOLDER
-from robustgen.sets.formats.trees import find_pattern
+from robustgen.sets.formats.trees import has_mirror
 from robustgen.sets.sources.table import LAYOUTS
 
 CARD: Final = "README.md"
@@ -72,7 +72,7 @@ def write_card(manifest: Mapping[str, Any]) -> bytes:
     """
     head = ["---", "license: other"]
     # Tables have no classes, and mirrored sets have annotations of their own.
-    if "table" not in _format(manifest) and not manifest["config"].get("mirror"):
+    if "table" not in _format(manifest) and not has_mirror(manifest):
         head += ["task_categories:", "- image-classification"]
     head.append("configs:")
     for variant in manifest["variants"]:
@@ -94,12 +94,12 @@ def _format(manifest: Mapping[str, Any]) -> str:
 
 def _list_patterns(manifest: Mapping[str, Any], variant: str) -> Iterator[str]:
     """Yield the patterns of the files of a variant; arrays match none, so `datasets` refuses them."""
-    if variant and not manifest["config"].get("mirror"):
+    if variant and not has_mirror(manifest):
         yield from (name.format(f"{variant}/") for name in _PATTERNS.get(_format(manifest), ("{}**",)))
         return
-    pattern, folder = find_pattern(manifest), f"{variant}/" if variant else ""
+    pattern, folder = manifest["config"].get("subset") or "@", f"{variant}/" if variant else ""
     # `datasets` reads tables of this name together with the images.
-    for name in (*(_expand(pattern) if pattern else _IMAGES), "**/metadata.*"):
+    for name in (*(_IMAGES if pattern.startswith("@") else _expand(pattern)), "**/metadata.*"):
         yield f"{folder}{name}"
 
 
@@ -114,7 +114,7 @@ def _expand(pattern: str) -> list[str]:
 
 def _describe_labels(manifest: Mapping[str, Any]) -> list[str]:
     """Return the line that says whether folders are classes, for formats with a file for each image."""
-    if "sample" in manifest["settings"]["output"] or manifest["config"].get("mirror"):
+    if "sample" in manifest["settings"]["output"] or has_mirror(manifest):
         return []
     # Frames lie in the folder of their sequence.
     has_frames = _format(manifest) == "png" and manifest["kind"] == IMAGENET_P.title

@@ -5,7 +5,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, ConfigError, ImageError, OutputError, SourceError, explain_failure
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
 from robustgen.files.storage import Store, is_url, open_store
@@ -39,13 +38,16 @@ from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.geometry import RESIZING
 from robustgen.pixels.imaging.jpeg import load_ijg
 from robustgen.sets.dataset.descriptions import CARD
-from robustgen.sets.dataset.mirror import Mirror, find_maps, find_maps_of, find_pattern
+from robustgen.sets.dataset.label_maps import Maps
+from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
 from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, ClipRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
-    is_mirror,
+    describe_maps_left_in,
+    leave_out_maps,
+    list_files,
     list_subset,
     open_chosen_source,
     select_keys,
@@ -56,7 +58,6 @@ from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Wor
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
 from robustgen.sets.sources.classes import find_unlabelled
-from robustgen.sets.sources.folder import TreeItems
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
@@ -149,6 +150,13 @@ class Plan:
             **given,
         }
 
+    def require_images(self, command: str) -> "Plan":
+        """Return this plan; raise a ConfigError if it is of clips, which `command` does not take."""
+        if self.source.noun == CLIP:
+            hint = "write a few with make-c --limit 3, which report shows"
+            raise ConfigError(f"{self.source.location}: {command} takes images, not clips; {hint}")
+        return self
+
     def cut(self) -> Iterator[WorkUnit]:
         """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.variants)
@@ -202,8 +210,9 @@ def plan_benchmark(
     check_classes(source, config)
     check_data_set(source, row)
     recipe, benchmark = _fit_recipe(recipe, source, config)
-    config, remarks = _select_pictures(config, source)
+    config, maps, remarks = leave_out_maps(config, source)
     keys = select_keys(source, config)
+    remarks += describe_maps_left_in(config, source, keys)
     usual = row.format if row.format != "jpeg" else DEFAULTS[benchmark.content]
     usual = "table" if kind == "c" and isinstance(source, TableSource) else usual
     name, encoding = parse_format(config.format or usual)
@@ -243,7 +252,8 @@ def plan_benchmark(
         clip_video=lambda: _choose_encodings(config) if config.video != type(config.video)() else (),
     )
     writer = open_writer(name, content, choices, encoding)
-    mirror = _open_mirror(name, config, source)
+    mirror = _open_mirror(name, config, source, maps)
+    remarks += mirror.describe_left_out() if mirror else ()
     plan = assemble_plan(
         made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
     )
@@ -369,8 +379,10 @@ def _try_out(config: Config) -> None:
                 raise ConfigError(f"parameters: {name}.{severity}: cannot be used: {error}") from error
 
 
-def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
+def _open_mirror(name: str, config: Config, source: Source, maps: Maps) -> Mirror | None:
     """Return the mirror of the source's other files, if the config asks for one.
+
+    `maps` are all label maps of the source, with their pictures.
 
     Raises
     ------
@@ -387,58 +399,10 @@ def _open_mirror(name: str, config: Config, source: Source) -> Mirror | None:
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
         raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-    chosen, every = (_list_files(source, keys) for keys in (list_subset(source, config), source.keys()))
-    others = frozenset(every).difference(chosen)
-    maps = frozenset[str]()
-    # Readers of a set tell its images from maps by the pattern.
-    if isinstance(source, TreeItems) and (config.subset or "")[:1] != "@":
-        maps = find_maps_of(source.read_file, chosen, sorted(others))
-    return Mirror(folder, frozenset(chosen), maps, others - maps, link=config.mirror == "link")
-
-
-def _list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
-    """Return the files of the items `keys`."""
-    if not isinstance(source, TreeItems):
-        return [*keys]
-    return [name for key in keys for name in source.list_files(key)]
-
-
-def _select_pictures(config: Config, source: Source) -> tuple[Config, tuple[str, ...]]:
-    """Return `config` with a subset without label maps, if the source has any, and remarks about them.
-
-    Only sets for detection and segmentation have label maps: class folders may repeat names.
-
-    Raises
-    ------
-    ConfigError
-        It is not certain which images are label maps, or no pattern leaves them out.
-    """
-    if not isinstance(source, TreeItems) or not is_mirror(config):
-        return config, ()
-    keys, subset = list_subset(source, config), config.subset
-    if subset and subset[0] == "@":
-        note = "mirror: repeats no label maps with --subset @FILE, only with --subset PATTERN"
-        return config, (note,) * (config.mirror is not None)
-    # The first frame of a clip stands for all.
-    files = {name: key for key in keys for name in source.list_files(key)[:1]}
-    try:
-        maps = {files[name] for name in find_maps(source.read_file, [*files])}
-    except ConfigError:
-        if subset:
-            return config, ()
-        raise
-    if not maps:
-        return config, ()
-    count = f"{format_count(len(maps), 'label map')}, such as {min(maps)!r}"
-    if subset:
-        return config, (f"--subset selects {count}; they are corrupted like pictures",)
-    pictures = [key for key in keys if key not in maps]
-    if not (pattern := find_pattern(pictures, maps)):
-        hint = "list the pictures with --subset @FILE, or put the maps into a folder of their own"
-        raise ConfigError(f"{source.location}: contains {count}: {hint}")
-    fate = "repeated unchanged" if config.mirror else "left out"
-    remark = f"{count}: {fate}, and not corrupted; the images are those of --subset {pattern!r}"
-    return config.model_copy(update={"subset": pattern}), (remark,)
+    chosen, every = (
+        frozenset(list_files(source, keys)) for keys in (list_subset(source, config), source.keys())
+    )
+    return Mirror(folder, chosen, every - chosen, maps, link=config.mirror == "link")
 
 
 def assemble_plan(

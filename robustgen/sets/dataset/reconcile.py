@@ -171,6 +171,12 @@ class _PlanView:
         """
         gone = {key for key in record.images if key not in self._sizes and key not in self._known}
         failed = {failure["key"] for failure in record.failures if "variant" not in failure}
+        maps = self._plan.mirror.all_maps if self._plan.mirror else {}
+        if corrupted := gone.intersection(maps):
+            raise AnotherSetError(
+                f"{self._plan.store.location}: created with {min(corrupted)!r} as an image, which is a label "
+                f"map in this run. {START_OVER}"
+            )
         if foreign := gone - failed:
             raise AnotherSetError(
                 f"{self._plan.store.location}: created from another source: it contains {min(foreign)!r}, "

@@ -19,18 +19,20 @@ from robustgen.files.set_files import (
     FRAMES,
     MANIFEST,
     MANIFEST_SUMS,
+    START_OVER,
     STATE,
     AnotherSetError,
     WrittenFile,
 )
 from robustgen.files.storage import Store, open_log
-from robustgen.files.text_files import read_sums
+from robustgen.files.text_files import join_names, read_sums
 from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints
 from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.reconcile import Pending, list_unfinished, reconcile
+from robustgen.sets.dataset.selection import list_files
 from robustgen.sets.dataset.state import COMPANIONS, SetLedger, name_mirror
 from robustgen.sets.dataset.unit_jobs import (
     Outcome,
@@ -45,6 +47,7 @@ from robustgen.sets.dataset.unit_jobs import (
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
 from robustgen.sets.formats.base import SetListing, WorkUnit
+from robustgen.sets.sources.classes import KEYS
 from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.running import DEFAULTS, Running, read_shard
 
@@ -223,6 +226,7 @@ class _SetRun:
         if not overwrite and not state.settings():
             self._refuse_unrecorded()
         state.agree(settings)
+        self._check_mirrored()
         found = self._reconcile(self._stands)
         self._failures += found.failures
         self._pending = {unit.name: unit for unit in found.units}
@@ -277,6 +281,19 @@ class _SetRun:
         found = chain(filter(None, paths), arrays)
         hint = "; move the hidden state folder of a set with it" * plan.has_classes_at_root
         self._state.refuse_unrecorded(found, f", or --overwrite{hint}")
+
+    def _check_mirrored(self) -> None:
+        """Raise an AnotherSetError if an output of this run was a repeated file of an earlier one."""
+        plan = self._plan
+        for variant in plan.variants if plan.mirror else ():
+            record = self._state.read_record(name_mirror(variant.folder)) or Record()
+            repeated = {file.path for file in record.files}
+            names = list_files(plan.source, plan.keys)
+            if both := [name for name in names if variant.path(name) in repeated]:
+                raise AnotherSetError(
+                    f"{plan.store.location}: created with {both[0]!r} as a label map, which is an image in "
+                    f"this run. {START_OVER}"
+                )
 
     def _find_unrecorded(self, folder: str) -> str | None:
         """Return a file in a folder of the output other than those of its state; None if there is none."""
@@ -388,12 +405,14 @@ class _SetRun:
             ),
         ]
         if plan.mirror:
-            beside, not_repeated = plan.mirror.list_files()
+            # Another run may have written the same images for other variants, or other images.
+            mirror = plan.mirror.extend(list_files(plan.source, self._summary.attempted))
+            beside, not_repeated = mirror.list_files()
             refused += not_repeated
-            remarks += plan.mirror.describe_ways_back(beside)
+            remarks += mirror.describe_ways_back(beside)
             for folder in folders:
-                record = plan.mirror.make_record(folder, beside)
-                self._put_files(name_mirror(folder), record, partial(plan.mirror.copy, folder))
+                record = mirror.make_record(folder, beside)
+                self._put_files(name_mirror(folder), record, partial(mirror.copy, folder))
 
         def list_failed() -> set[tuple[str, str]]:
             return _name_outputs(
@@ -410,6 +429,8 @@ class _SetRun:
         files = {
             **plan.writer.list_companions(listing, folders),
             **plan.recipe.list_companions(list_all, plan.writer),
+            # What is mirrored may be pictures too.
+            **({KEYS: join_names(list_all().keys)} if plan.mirror else {}),
         }
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()

@@ -1,21 +1,31 @@
 """Selection of images of a source: a listed subset, a sample, the first few, or all."""
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
+from robustgen.display.text import format_count
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import Store, locate
-from robustgen.files.text_files import unescape_name
 from robustgen.pixels.benchmarks.editions import Edition
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.jpeg import Libjpeg
+from robustgen.sets.dataset.label_maps import (
+    FoundMaps,
+    Maps,
+    check_doubts,
+    describe_likely_maps,
+    find_maps,
+    find_pattern,
+)
 from robustgen.sets.dataset.recipes import rank
+from robustgen.sets.dataset.subset_lists import select_listed
 from robustgen.sets.sources import imagenet
 from robustgen.sets.sources.base import Items, Source, SourceOptions
-from robustgen.sets.sources.folder import ImageFolder
+from robustgen.sets.sources.folder import FileSource, ImageFolder, TreeItems
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.published import MedMnist
 from robustgen.settings.config import Choices, Config
@@ -104,6 +114,79 @@ def check_data_set(source: Source, edition: Edition) -> None:
         )
 
 
+def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[str, ...]]:
+    """Leave label maps out of the images of a set for detection or segmentation.
+
+    Returns
+    -------
+    config : Config
+        With a subset that only pictures match, if it had none and a simple pattern exists.
+    maps : dict
+        Files of all label maps of the source, with those of their pictures.
+    remarks : tuple of str
+
+    Raises
+    ------
+    ConfigError
+        It is not certain which images are label maps.
+    """
+    if not isinstance(source, TreeItems) or not is_mirror(config):
+        return config, {}, ()
+    keys, is_list = source.keys(), (config.subset or "").startswith("@")
+    # The first frame of a clip stands for all.
+    files = {name: key for key in keys for name in source.list_files(key)[:1]}
+    by_file = find_maps(source, [*files])
+    found = FoundMaps(
+        {files[name]: tuple(map(files.__getitem__, each)) for name, each in by_file.maps.items()},
+        {files[name]: files[picture] for name, picture in by_file.doubts.items()},
+    )
+    if config.subset is None:
+        check_doubts(found, keys)
+    chosen = {*list_subset(source, config)}
+    listed, pictures = chosen.intersection(found.maps), chosen.difference(found.maps)
+    if is_list:
+        images = chosen
+    else:
+        # Maps without their pictures are wanted as images.
+        lone = {key for key in listed if chosen.isdisjoint(found.maps[key])}
+        images = pictures | {key for key in lone if found.maps[key] or not pictures}
+    unsure = {key: (picture,) for key, picture in found.doubts.items() if picture in images}
+    maps = {key: each for key, each in (found.maps | unsure).items() if key not in images}
+    source.leave_out(maps)
+    remarks = []
+    if is_list and (asked := {key for key in listed if not chosen.isdisjoint(found.maps[key])}):
+        remarks.append(f"--subset selects {_count_maps(asked)}; they are corrupted like pictures")
+    if own := {key for key, each in maps.items() if not (each and images.isdisjoint(each))}:
+        fate = "repeated unchanged" if config.mirror else "left out"
+        remarks.append(f"{_count_maps(own)}: {fate}, and not corrupted")
+        if config.subset is None and (pattern := find_pattern(images, maps)):
+            config = config.model_copy(update={"subset": pattern})
+            remarks[-1] += f"; the images are those of --subset {pattern!r}"
+    of_files = {
+        name: tuple(list_files(source, each)) for key, each in maps.items() for name in source.list_files(key)
+    }
+    return config, of_files, tuple(remarks)
+
+
+def list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
+    """Return the files of the items `keys`."""
+    if not isinstance(source, TreeItems):
+        return [*keys]
+    return [name for key in keys for name in source.list_files(key)]
+
+
+def _count_maps(maps: Collection[str]) -> str:
+    return f"{format_count(len(maps), 'label map')}, such as {min(maps)!r}"
+
+
+def describe_maps_left_in(choices: Choices, source: Source, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return a remark on those of the chosen images `keys` that look like label maps, if any."""
+    is_apart = isinstance(choices, Config) and is_mirror(choices)
+    remark, pattern = ("", None) if is_apart else describe_likely_maps(source, keys)
+    how = f"--subset '{pattern}'" if pattern else "--subset @FILE, a list of the pictures"
+    return (f"{remark}; leave them out with {how}",) * bool(remark)
+
+
 def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     """Return the keys of the images that `config` selects: its subset or all, a sample or the first few.
 
@@ -130,8 +213,13 @@ def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
     """
     keys = match_keys(source, config)
     if config.subset and config.subset[0] == "@":
-        return _select_listed(config.subset[1:], keys)
+        maps = partial(_list_maps, source, keys)
+        return select_listed(config.subset[1:], keys, maps)
     return keys
+
+
+def _list_maps(source: Items[Any], keys: Sequence[str]) -> Maps:
+    return find_maps(source, keys).maps if isinstance(source, FileSource) else {}
 
 
 def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
@@ -178,40 +266,3 @@ def sample_keys(keys: Sequence[str], label: Callable[[str], int], count: int, se
         places[label(key)] += 1
     drawn = {key for *_, key in sorted(turns)[:count]}
     return tuple(key for key in keys if key in drawn)
-
-
-def _select_listed(path: str, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the keys that the file at `path` lists, one per line, in the order of the source."""
-    try:
-        # splitlines() would also split at form feeds, which keys may contain.
-        store, name = locate(path)
-        lines = store.read(name).decode("utf-8", "surrogateescape").split("\n")
-    except OSError as error:
-        raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
-    there = set(keys)
-    named = ((_read_key(line, there), i) for i, line in enumerate(lines, 1))
-    wanted = {key: i for key, i in named if key}
-    if keys and not any("/" in key for key in keys):
-        # Lists such as RobustBench's name class folders, which a flat folder of ImageNet lacks.
-        wanted = {key.rpartition("/")[2]: i for key, i in wanted.items()}
-    by_name: dict[str, list[str]] = defaultdict(list)
-    if lacking := sorted(wanted.keys() - there, key=wanted.__getitem__):
-        for key in keys:
-            by_name[key.rpartition("/")[2]].append(key)
-    for key in lacking:
-        # A bare name is that of one image in any folder.
-        found = by_name.get(key, [])
-        if len(found) != 1:
-            several = f"; {key!r} may be {found[0]!r} or {found[1]!r}" if found else ""
-            raise ConfigError(f"{path}, line {wanted[key]}: the source has no image {key!r}{several}")
-        wanted[found[0]] = wanted.pop(key)
-    if not wanted:
-        raise ConfigError(f"{path}: lists no image")
-    return tuple(key for key in keys if key in wanted)
-
-
-def _read_key(line: str, there: Container[str]) -> str:
-    """Return the key in a line: the whole line if it is a key, else stripped; empty for a comment."""
-    readings = (line, line.removesuffix("\r"), unescape_name(line.removeprefix("\\")))
-    comment = line.startswith("#")
-    return next((key for key in readings if key in there), "" if comment else line.strip())

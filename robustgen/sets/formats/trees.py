@@ -3,20 +3,21 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from robustgen.errors import SourceError
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
+from robustgen.files.text_files import split_names
 from robustgen.pixels.benchmarks.kinds import CLIP, Variant
 from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
-from robustgen.sets.sources.base import Items, Loaded, Source, SourceOptions
+from robustgen.sets.sources.base import Items, Loaded, Source, SourceOptions, name_source_in_errors
+from robustgen.sets.sources.classes import KEYS
 from robustgen.sets.sources.clips import ClipFolder
 from robustgen.sets.sources.folder import ImageFolder, Named, TreeItems
 from robustgen.sets.sources.places import Place
@@ -104,11 +105,9 @@ class _OpenTree:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def find_pattern(manifest: Mapping[str, Any]) -> str | None:
-    """Return the pattern of the image names, if the set mirrors other files of its source and has one."""
-    config = manifest.get("config", {})
-    pattern = config.get("subset") if config.get("mirror") else None
-    return pattern if isinstance(pattern, str) and not pattern.startswith("@") else None
+def has_mirror(manifest: Mapping[str, Any]) -> bool:
+    """Return whether a set repeats other files of its source, which may be pictures too."""
+    return bool(manifest.get("config", {}).get("mirror"))
 
 
 class TreeSet(WrittenSet):
@@ -120,7 +119,8 @@ class TreeSet(WrittenSet):
         """Open the folder of a variant."""
         usual = VariantFolder if self.kind == "c" else SequenceFolder
         cls: Any = VariantClips if self.benchmark.noun == CLIP else usual
-        folder: Source = cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest)
+        names = self.store if has_mirror(self.manifest) else None
+        folder: Source = cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest, names)
         return folder
 
 
@@ -132,19 +132,24 @@ class _OfVariant(TreeItems[Loaded]):
     location : path or URL
     manifest : mapping
         The content of `dataset.json`, or nothing.
+    names : Store, optional
+        Set whose `keys.txt` tells the images from other files; by default, all are images.
     """
 
-    def __init__(self, location: str, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, location: str, manifest: Mapping[str, Any], names: Store | None = None) -> None:
         place = Place(location)
         self._recorded: Sequence[str] = manifest.get("classes", ())
-        self._store, self._pattern = place.folder, find_pattern(manifest)
+        self._store, self._names = place.folder, names
         # The files of a set may be links to any place.
         super().__init__(place, SourceOptions(follow=(Path(location).anchor,), classes=False))
 
     def _scan(self) -> Iterator[Named]:
-        # Mirrored files may be pictures too.
         found = super()._scan()  # type: ignore[safe-super]
-        return (each for each in found if self._pattern is None or fnmatchcase(each[0], self._pattern))
+        if self._names is None:
+            return iter(found)
+        with name_source_in_errors(f"{self._names.location}/{KEYS}"):
+            names = {*split_names(self._names.read(KEYS))}
+        return (each for each in found if each[0] in names)
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         return self._recorded, False

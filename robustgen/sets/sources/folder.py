@@ -4,8 +4,9 @@ import importlib.util
 import posixpath
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
@@ -14,7 +15,7 @@ from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Location, name_image_in_errors
+from robustgen.pixels.imaging.decode import Location, name_image_in_errors, read_dimensions
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import (
     DEFAULTS,
@@ -127,6 +128,20 @@ class TreeItems(ListedItems[Loaded]):
         """Read one of the files in `list_files`; raise any exception if it cannot be read."""
         return self._tree.read(name)
 
+    def measure(self, name: str) -> tuple[int, int]:
+        """Return width and height from the header of a file in `list_files`, an image."""
+        with name_image_in_errors(name), self._tree.open(name) as file:
+            return read_dimensions(file, name)
+
+    def leave_out(self, keys: Collection[str]) -> None:
+        """Count the files of some items among the other files of the source."""
+        listing = self.listing
+        places = {key: place for key, place in listing.places.items() if key not in keys}
+        emptied = {*map(class_of, keys)}.difference(map(class_of, places))
+        classes = [name for name in listing.classes if name not in emptied]
+        self.listing = replace(listing, places=places, classes=classes)
+        vars(self).pop("_keys", None)
+
     def make_ready(self) -> None:
         """Cache the listing of an archive for worker processes."""
         self._tree.make_ready()
@@ -138,6 +153,15 @@ class FileSource(TreeItems[Rgb], EncodedSource):
     def read_bytes(self, key: str) -> bytes:
         """Read the file of one image."""
         return self._tree.read(self._place(key))
+
+    def measure(self, name: str) -> tuple[int, int]:
+        """Return width and height of one image, whose file has the name of its key."""
+        with name_image_in_errors(name), self._tree.open(self._place(name)) as file:
+            return read_dimensions(file, name)
+
+    def dimensions(self, key: str) -> tuple[int, int]:
+        """Return width and height of one image from its header; raise an ImageError if unreadable."""
+        return self.measure(key)
 
     def read_file(self, name: str) -> bytes:
         """Read the file of one image, which has the name of its key."""

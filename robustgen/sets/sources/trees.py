@@ -1,5 +1,6 @@
 """Trees of files, in a folder or in an archive that is read in place."""
 
+import io
 import os
 import stat
 import tarfile
@@ -7,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
@@ -216,6 +217,10 @@ class FolderTree(Reusable):
         """Read a file; raise an OSError, ValueError or LookupError if it cannot be read."""
         return self._store.read(name)
 
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return self._store.open(name)
+
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
         return vars(self).get("_sizes", {}).get(name) or self._store.stat(name).size
@@ -254,6 +259,10 @@ class ArchiveTree(Index):
     def read(self, name: str) -> bytes:
         """Read a file."""
         return read_member(self, self.listing.places[name])
+
+    def open(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
+        return io.BytesIO(self.read(name))
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""

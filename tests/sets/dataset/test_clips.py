@@ -331,6 +331,18 @@ def test_models_of_images_do_not_take_clips(clips, made, tmp_path):
     assert "clips" in cli_error("predict", made, "--model", model, "--output", tmp_path / "preds")
 
 
+@pytest.mark.parametrize("command", ["preview", "calibrate"])
+def test_commands_for_images_name_what_shows_clips(clips, tmp_path, command):
+    flags = ("--output", tmp_path / "sheet.png") if command == "preview" else ()
+    found = cli_error(command, "--dataset", "clips", "--source", clips, "--corruptions", "fog", *flags)
+    assert "report" in found and command in found
+
+
+def test_commands_for_sets_of_images_refuse_sets_of_clips(made, tmp_path):
+    assert "clips" in cli_error("compare", made, made)
+    assert "clips" in cli_error("preprocess", "median", made, tmp_path / "cleaned")
+
+
 def test_models_get_frames_that_are_spread_evenly():
     assert sample_frames(10, 4) == [0, 2, 4, 6]
     assert sample_frames(10, 4, 1) == [1, 3, 5, 7]

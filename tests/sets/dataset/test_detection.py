@@ -95,9 +95,9 @@ def test_pycocotools_reads_an_variant_as_it_is(coco, tmp_path, how):
 def test_verify_knows_what_was_mirrored(coco, tmp_path):
     make_c(coco, tmp_path / "out", "--set", "mirror=copy")
     said = cli("verify", tmp_path / "out", "--deep", "all").stdout
-    assert "8 files checked, 3 images regenerated, 0 findings" in said
+    assert "9 files checked, 3 images regenerated, 0 findings" in said
     held = json.loads((tmp_path / "out" / "dataset.json").read_text())
-    assert held["complete"] and held["counts"]["files"] == 8
+    assert held["complete"] and held["counts"]["files"] == 9
     (tmp_path / "out" / "clean/annotations/instances_val2017.json").write_text("{}")
     said = cli("verify", tmp_path / "out", status=1).stdout
     assert "truncated clean/annotations/instances_val2017.json" in said

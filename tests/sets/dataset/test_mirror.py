@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.errors import SourceError
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.sets.dataset.opening import open_set
 from tests.helpers import cli, cli_error, manifest, photo, pixels_of
@@ -107,30 +108,94 @@ def test_label_maps_are_repeated_and_pictures_corrupted(name, tmp_path):
     assert "nothing to do" in cli("make-c", "--source", source, *FEW, "--output", out).stdout
 
 
-def test_maps_that_subset_names_are_corrupted(tmp_path):
+def test_a_pattern_selects_no_maps_beside_their_pictures_and_a_list_does(tmp_path):
     put_layout(tmp_path / "source", "beside")
     command = ("make-c", "--source", tmp_path / "source", *FEW)
     said = cli(*command, "--subset", "*", "--output", tmp_path / "all").stderr
-    assert "--subset selects 3 label maps, such as 'masks/0.png'; they are corrupted like pictures" in said
+    assert said.startswith("2 images") and "3 label maps, such as 'masks/0.png'" in said
     said = cli(*command, "--subset", "masks/*", "--output", tmp_path / "masks").stderr
-    assert "label map" not in said
+    assert said.startswith("3 images") and "label map" not in said
     listed = tmp_path / "list.txt"
-    listed.write_text("images/0.png\n")
+    listed.write_text("images/0.png\nmasks/0.png\nmasks/7.png\n")
     said = cli(*command, "--subset", f"@{listed}", "--output", tmp_path / "listed").stderr
-    assert "mirror: repeats no label maps with --subset @FILE, only with --subset PATTERN" in said
-    assert [path.name for path in tmp_path.glob("listed/clean/*/*")] == ["0.png"]
+    assert "--subset selects 1 label map, such as 'masks/0.png'" in said
+    mask = "contrast/2/masks/0.png"
+    assert (tmp_path / "listed" / mask).read_bytes() != (tmp_path / "all" / mask).read_bytes()
 
 
-def test_maps_that_no_pattern_leaves_out_are_refused(tmp_path):
+def test_a_list_repeats_the_maps_of_its_pictures(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    put_layout(source, "beside")
+    (source / "notes").mkdir()
+    for number in range(2):
+        (source / f"notes/{number}.txt").write_text("what it shows")
+    (tmp_path / "list.txt").write_text("images/0.png\n")
+    command = ("make-c", "--source", source, *FEW, "--subset", f"@{tmp_path}/list.txt", "--output", out)
+    said = cli(*command).stderr
+    beside = {path.relative_to(out / "clean").as_posix() for path in (out / "clean").glob("*/*")}
+    assert beside == {"images/0.png", "masks/0.png", "masks/7.png", "notes/0.txt"}
+    assert (out / "contrast/2/masks/0.png").read_bytes() == (source / "masks/0.png").read_bytes()
+    left = "mirror: 2 files of images that are not selected are not repeated: 'masks/1.png', 'notes/1.txt'"
+    assert left in said and left in cli(*command, "--dry-run").stdout
+    assert open_set(out).keys_of(CLEAN_VARIANT) == ("images/0.png",)
+    assert "0 findings" in cli("verify", out, "--deep", "all").stdout
+
+
+def test_no_other_files_are_said_only_if_there_are_none(tmp_path):
+    source = tmp_path / "source"
+    for number in range(2):
+        put_picture(source, f"{number}.png")
+    few = ("make-c", "--source", source, *FEW, "--subset", "0.png", "--dry-run", "--output", tmp_path / "out")
+    assert "no other files" in cli(*few).stdout
+    (source / "1.txt").write_text("what it shows")
+    said = cli(*few).stdout
+    assert "no other files" not in said and "'1.txt'" in said
+
+
+def test_images_of_several_runs_keep_their_files(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
+    put_layout(source, "beside")
+    for name in ("images/0.png", "images/1.png", "images/0.png"):
+        cli("make-c", "--source", source, *FEW, "--subset", name, "--output", out)
+        assert (out / "clean/masks/0.png").exists()
+    assert open_set(out).keys_of(CLEAN_VARIANT) == ("images/0.png", "images/1.png")
+    assert (out / "contrast/2/masks/1.png").exists()
+    assert "0 findings" in cli("verify", out).stdout
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_was_corrupted_is_repeated_only_after_a_start_over(tmp_path, is_first):
+    source, out = tmp_path / "source", tmp_path / "out"
+    put_layout(source, "beside")
+    (tmp_path / "list.txt").write_text("images/0.png\nimages/1.png\nmasks/0.png\n")
+    wrong, right = ("--subset", f"@{tmp_path}/list.txt"), ("--subset", "images/*")
+    command = ("make-c", "--source", source, *FEW, "--output", out)
+    cli(*command, *(wrong if is_first else right))
+    before = (out / "contrast/2/masks/0.png").read_bytes()
+    message = cli_error(*command, *(right if is_first else wrong))
+    assert "'masks/0.png'" in message and "--overwrite" in message
+    assert (out / "contrast/2/masks/0.png").read_bytes() == before
+    cli(*command, *(right if is_first else wrong), "--overwrite")
+    is_same = (out / "contrast/2/masks/0.png").read_bytes() == (source / "masks/0.png").read_bytes()
+    assert is_same == is_first and "0 findings" in cli("verify", out).stdout
+
+
+def test_maps_that_no_pattern_leaves_out_are_repeated(tmp_path):
+    source, out = tmp_path / "source", tmp_path / "out"
     for name in ("ab", "ac"):
-        put_picture(tmp_path / "source", f"{name}.png")
-        put(tmp_path / "source", f"{name}_mask.png", classes(2))
-    put_picture(tmp_path / "source", "mask.png")
-    message = cli_error("make-c", "--source", tmp_path / "source", *FEW, "--output", tmp_path / "out")
-    assert message == (
-        f"{tmp_path}/source: contains 2 label maps, such as 'ab_mask.png': list the pictures with "
-        "--subset @FILE, or put the maps into a folder of their own"
+        put_picture(source, f"{name}.png")
+        put(source, f"{name}_mask.png", classes(2))
+    put_picture(source, "mask.png")
+    assert (
+        "2 label maps, such as 'ab_mask.png'"
+        in cli("make-c", "--source", source, *FEW, "--output", out).stderr
     )
+    assert manifest(out)["config"]["subset"] is None
+    assert open_set(out).keys_of(CLEAN_VARIANT) == ("ab.png", "ac.png", "mask.png")
+    assert "0 findings" in cli("verify", out, "--deep", "all").stdout
+    (out / "keys.txt").unlink()
+    with pytest.raises(SourceError, match=r"keys\.txt"):
+        open_set(out).keys_of(CLEAN_VARIANT)
 
 
 def test_maps_are_left_out_without_mirror(tmp_path):

@@ -40,6 +40,7 @@ def planned(images, names, *, arrays=True, levels=(1,), known="abcd"):
         writer=SimpleNamespace(file_per="operation" if arrays else "image", arrays=files),
         source=SimpleNamespace(keys=lambda: tuple(known)),
         store=SimpleNamespace(location="out"),
+        mirror=None,
         cut=cut,
     )
 

@@ -152,6 +152,7 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
         raise ConfigError("one_per_image: only make-c has it; evaluate uses all corruptions and severities")
     changed = {"output": str(output), "mirror": None, "require_classes": False, "orientation": None}
     plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
+    plan.require_images("evaluate --annotations")
     keys, missing = dict[int, str](), list[str]()
     for image, name, found in _match(annotations, plan.keys):
         if len(found) > 1:

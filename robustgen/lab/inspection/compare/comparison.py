@@ -39,7 +39,7 @@ from robustgen.lab.inspection.compare.results import (
     VariantResult,
     open_clean_side,
 )
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, name_contents
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
@@ -87,6 +87,9 @@ def compare_sets(options: Comparing) -> Comparison:
 
 
 def _check_kinds(a: Side, b: Side) -> Kind:
+    for side in (a, b):
+        if side.written.benchmark.noun == CLIP:
+            raise ConfigError(f"{side.root}: contains clips, which compare does not take")
     if a.written.kind != b.written.kind:
         kinds = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
         raise SourceError(

@@ -1,0 +1,184 @@
+"""Label maps among images: which files are maps of which pictures, by their names and by their pixels."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from robustgen.errors import ConfigError
+from robustgen.sets.dataset.label_maps import check_doubts, describe_likely_maps, find_maps
+from robustgen.sets.sources.folder import ImageFolder
+from tests.helpers import cli, photo
+
+HEIGHT, WIDTH = 40, 48
+
+
+def labels(number, count=3):
+    return (np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) // (200 + number) % count).astype(np.uint8)
+
+
+def make(kind, number):
+    """A picture, or a map."""
+    if kind == "picture":
+        return Image.fromarray(photo(HEIGHT, WIDTH, seed=number))
+    if kind == "small":
+        return Image.fromarray(labels(number)[::2, ::2])
+    if kind == "depth":
+        return Image.fromarray(
+            np.linspace(400, 9000, HEIGHT * WIDTH).reshape(HEIGHT, WIDTH).astype(np.uint16)
+        )
+    if kind == "matte":
+        return Image.fromarray(np.linspace(0, 255, HEIGHT * WIDTH).reshape(HEIGHT, WIDTH).astype(np.uint8))
+    if kind == "bit":
+        return Image.fromarray(labels(number, 2) * 255).convert("1")
+    return Image.fromarray(labels(number) * 40)
+
+
+def put_layout(root, layout, count=4):
+    """Write the files of a layout; return those that are no pictures."""
+    for pattern, kind in layout.items():
+        for number in range(count):
+            path = root / pattern.format(number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            make(kind, number).save(path)
+    return {pattern.format(n) for pattern, kind in layout.items() for n in range(count) if kind != "picture"}
+
+
+def find(root):
+    source = ImageFolder(root)
+    return find_maps(source, source.keys())
+
+
+LAYOUTS = {
+    "CHASE": {
+        "Image_{:02}L.jpg": "picture",
+        "Image_{:02}L_1stHO.png": "bit",
+        "Image_{:02}L_2ndHO.png": "bit",
+    },
+    "STARE": {"im{:04}.ppm": "picture", "im{:04}.ah.ppm": "map"},
+    "DRIVE": {
+        "images/{}_training.tif": "picture",
+        "manual/{}_manual1.gif": "map",
+        "mask/{}_training_mask.gif": "map",
+    },
+    "HRF": {"images/{:02}_dr.jpg": "picture", "manual1/{:02}_dr.tif": "map"},
+    "CamVid": {
+        "701_StillsRaw_full/0001TP_{:06}.png": "picture",
+        "LabeledApproved_full/0001TP_{:06}_L.png": "map",
+    },
+    "DeepGlobe": {"valid/{}_sat.jpg": "picture", "valid/{}_mask.png": "map"},
+    "roads": {"{}_sat.jpg": "picture", "{}_road.png": "map"},
+    "prefixes": {"img{:03}.jpg": "picture", "seg{:03}.png": "map"},
+    "NYU": {"test/rgb_{:05}.jpg": "picture", "test/sync_depth_{:05}.png": "depth"},
+    "DIODE": {"{:05}_rgb.png": "picture", "{:05}_z.png": "depth"},
+    "LEVIR": {"A/{}.png": "picture", "B/{}.png": "picture", "label/{}.png": "map"},
+    "CDD": {"A/{}.png": "picture", "B/{}.png": "picture", "OUT/{}.png": "map"},
+    "mattes": {"merged/{}.jpg": "picture", "alpha/{}.png": "matte"},
+    "video mattes": {"fgr/{}.jpg": "picture", "pha/{}.jpg": "matte"},
+    "clips": {
+        f"{kind}/{clip}/{{:05}}.png": kind for clip in ("bear", "camel", "dog") for kind in ("picture", "map")
+    },
+    "numbered clips": {f"clip_{n}/{kind}/{{:05}}.png": kind for n in range(3) for kind in ("picture", "map")},
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_maps_are_found_beside_their_pictures(tmp_path, name):
+    maps = put_layout(tmp_path, LAYOUTS[name])
+    found = find(tmp_path)
+    assert found.maps.keys() == maps and not found.doubts
+    assert all(pictures and maps.isdisjoint(pictures) for pictures in found.maps.values())
+
+
+def test_a_map_of_two_pictures_names_both(tmp_path):
+    put_layout(tmp_path, LAYOUTS["CDD"])
+    assert find(tmp_path).maps["OUT/0.png"] == ("A/0.png", "B/0.png")
+
+
+PICTURES = {
+    "digits": {f"{digit}/{{}}.png": "map" for digit in range(4)},
+    "drawings of another size": {"photos/{}.jpg": "picture", "quickdraw/{}.png": "small"},
+    "icons that repeat names": {"star/{}.png": "map", **{f"{name}/{{}}.png": "picture" for name in "abc"}},
+    "with and without masks": {"with_mask/{}.png": "picture", "without_mask/{}.png": "picture"},
+    "infrared": {"visible/{}.png": "picture", "infrared/{}.png": "matte"},
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_what_has_no_picture_of_its_size_alone_is_a_picture(tmp_path, name):
+    put_layout(tmp_path, PICTURES[name])
+    assert find(tmp_path) == ({}, {})
+
+
+def test_a_kind_of_which_some_have_no_picture_is_uncertain(tmp_path):
+    put_layout(tmp_path, {"a/{}.jpg": "picture", "b/{}.png": "map"})
+    make("map", 9).save(tmp_path / "b/9.png")
+    found = find(tmp_path)
+    assert not found.maps and found.doubts["b/0.png"] == "a/0.jpg"
+    with pytest.raises(ConfigError, match="--subset 'a/"):
+        check_doubts(found, ImageFolder(tmp_path).keys())
+
+
+@pytest.mark.parametrize(
+    ("layout", "picture"),
+    [
+        ({"train/images/{}.png": "picture", "train/masks/{}.png": "map"}, "train/images/0.png"),
+        ({"images/{}.png": "picture", "depth/{}.png": "depth"}, "images/0.png"),
+        ({"{}.jpg": "picture", "{}_mask.png": "map"}, "0.jpg"),
+    ],
+    ids=str,
+)
+def test_likely_maps_among_classes_are_counted(tmp_path, layout, picture, monkeypatch):
+    maps, read = put_layout(tmp_path, layout, 9), []
+    source = ImageFolder(tmp_path)
+    read_bytes = source.read_bytes
+    monkeypatch.setattr(source, "read_bytes", lambda key: read.append(key) or read_bytes(key))
+    remark, pattern = describe_likely_maps(source, source.keys())
+    assert "9 images" in remark and repr(min(maps)) in remark and repr(picture) in remark and pattern
+    assert len(read) == 6
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        *PICTURES.values(),
+        {"face/{}.png": "picture", "mask_incorrect/{}.png": "picture"},
+        {f"{name}/{{}}.png": "map" for name in ("dog", "mask", "label")},
+        {"mask/{}.png": "map", **{f"{name}/{{}}.png": "picture" for name in "abc"}},
+        {"dog/{}.png": "picture", "mask/x{}b.png": "map"},
+    ],
+    ids=str,
+)
+def test_nothing_is_said_about_classes_that_are_no_maps(tmp_path, layout):
+    put_layout(tmp_path, layout)
+    source = ImageFolder(tmp_path)
+    assert describe_likely_maps(source, source.keys()) == ("", None)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("make-c", "--corruptions", "contrast", "--severities", "2"),
+        ("make-p", "--perturbations", "translate", "--format", "png"),
+        ("make-augmix",),
+        ("stream", "--dataset", "folder", "--setting", "continual", "--corruptions", "contrast"),
+        ("preprocess", "clahe"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_plain_commands_leave_nothing_out_and_say_so(tmp_path, command):
+    source, out = tmp_path / "source", tmp_path / "out"
+    put_layout(source, {"images/{}.png": "picture", "masks/{}.png": "map"}, 2)
+    place = (source, out) if command[0] == "preprocess" else ("--source", source, "--output", out)
+    jobs = () if command[0] == "stream" else ("--jobs", "1")
+    said = cli(*command, *place, *jobs).stderr
+    assert sum("masks/0.png" in line for line in said.splitlines()) == 1
+    assert ("--subset" in said) == (command[0] != "preprocess")
+    names = out.read_text() if out.is_file() else "".join(map(str, out.rglob("*")))
+    assert "masks/1" in names
+
+
+def test_a_stream_of_a_set_with_maps_has_none(tmp_path):
+    put_layout(tmp_path / "source", {"images/{}.png": "picture", "masks/{}.png": "map"}, 2)
+    few = ("--dataset", "coco-c", "--setting", "continual", "--corruptions", "contrast", "--severities", "1")
+    said = cli("stream", *few, "--source", tmp_path / "source", "--output", tmp_path / "stream.jsonl").stderr
+    assert "2 label maps" in said and "masks" not in (tmp_path / "stream.jsonl").read_text()

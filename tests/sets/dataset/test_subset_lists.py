@@ -1,0 +1,122 @@
+"""Lists of images: keys, and the lists that the authors of data sets write for a split."""
+
+import pytest
+
+from robustgen.errors import ConfigError
+from robustgen.sets.dataset.subset_lists import select_listed
+from tests.helpers import cli, cli_error, put_photo
+
+KEYS = (
+    "Annotations/bear/00000.png",
+    "Annotations/bear/00001.png",
+    "JPEGImages/2007_000032.jpg",
+    "JPEGImages/2007_000033.jpg",
+    "JPEGImages/bear/00000.jpg",
+    "JPEGImages/bear/00001.jpg",
+    "JPEGImages/camel/00000.jpg",
+    "SegmentationClass/2007_000032.png",
+    "leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png",
+    "test/image (1).png",
+    "test/rgb_00045.jpg",
+    "test/sync_depth_00045.png",
+)
+MAPS = {key for key in KEYS if key.startswith(("Annotations", "Segmentation")) or "depth" in key}
+BONN = "leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png"
+
+
+def select(tmp_path, text, keys=KEYS):
+    path = tmp_path / "val.txt"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return select_listed(str(path), keys, lambda: MAPS)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("2007_000032\n2007_000033\n", ["JPEGImages/2007_000032.jpg", "JPEGImages/2007_000033.jpg"]),
+        ("2007_000033\r\n\r\n# 2007_000032\r\n", ["JPEGImages/2007_000033.jpg"]),
+        ("./JPEGImages/2007_000033.jpg\n", ["JPEGImages/2007_000033.jpg"]),
+        ("/data/voc/JPEGImages/2007_000033.jpg\n", ["JPEGImages/2007_000033.jpg"]),
+        ("..\\JPEGImages\\2007_000033.jpg\r\n", ["JPEGImages/2007_000033.jpg"]),
+        ("\ufeffJPEGImages/2007_000033.jpg\n", ["JPEGImages/2007_000033.jpg"]),
+        ("2007_000033\r\n".encode("utf-16"), ["JPEGImages/2007_000033.jpg"]),
+        ("/test/rgb_00045.jpg /test/sync_depth_00045.png 518.8579\n", ["test/rgb_00045.jpg"]),
+        ("test/sync_depth_00045.png\ttest/rgb_00045.jpg\n", ["test/rgb_00045.jpg"]),
+        (
+            "id,image\n1,2007_000032.jpg\n2,image (1).png\n",
+            ["JPEGImages/2007_000032.jpg", "test/image (1).png"],
+        ),
+        (
+            "2007_000032 1 3 1\n2007_000033 2 3 1\n",
+            ["JPEGImages/2007_000032.jpg", "JPEGImages/2007_000033.jpg"],
+        ),
+        ("bear\n", ["JPEGImages/bear/00000.jpg", "JPEGImages/bear/00001.jpg"]),
+        ("bear/00001\ncamel\n", ["JPEGImages/bear/00001.jpg", "JPEGImages/camel/00000.jpg"]),
+        ("bonn/bonn_000000\n", [BONN]),
+        ("image (1).png\n", ["test/image (1).png"]),
+        ("SegmentationClass/2007_000032.png\n", ["SegmentationClass/2007_000032.png"]),
+    ],
+    ids=repr,
+)
+def test_a_split_list_names_its_images(tmp_path, text, chosen):
+    assert [*select(tmp_path, text)] == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named"),
+    [
+        ("2007_000032\n2008_000001\n", 2, "'2008_000001'"),
+        ("train/2007_000032.jpg\n", 1, "'train/2007_000032.jpg'"),
+        ("2007_000032.png.jpg 1\n2007_000033.jpg 1\n", 1, "'2007_000032.png.jpg'"),
+        ("\n00000\n", 2, "'JPEGImages/bear/00000.jpg' or 'JPEGImages/camel/00000.jpg'"),
+        (
+            "2007_000032.jpg 2007_000033.jpg\n",
+            1,
+            "'JPEGImages/2007_000032.jpg' or 'JPEGImages/2007_000033.jpg'",
+        ),
+    ],
+    ids=repr,
+)
+def test_a_line_of_no_image_or_of_two_is_named(tmp_path, text, line, named):
+    with pytest.raises(ConfigError) as raised:
+        select(tmp_path, text)
+    assert f"val.txt, line {line}: " in str(raised.value) and named in str(raised.value)
+
+
+def test_numbers_beside_missing_files_are_no_images(tmp_path):
+    with pytest.raises(ConfigError, match="line 1"):
+        select(tmp_path, "a.jpg 0\nb.jpg 1\n", ("0.png", "1.png", "b.jpg"))
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n\n", "2007_000032 -1\n2007_000033  1\n"], ids=repr)
+def test_lists_of_nothing_and_of_marks_are_refused(tmp_path, text):
+    with pytest.raises(ConfigError, match=r"val\.txt"):
+        select(tmp_path, text)
+
+
+def test_a_stem_names_the_picture_beside_its_label_map(tmp_path):
+    for folder in ("images", "labels"):
+        put_photo(tmp_path / "source" / folder / "0.png")
+    (tmp_path / "list.txt").write_text("0\n")
+    flags = (
+        "--source",
+        tmp_path / "source",
+        "--subset",
+        f"@{tmp_path}/list.txt",
+        "--output",
+        tmp_path / "out",
+    )
+    assert "images/0.png" in cli_error("make-c", *flags)
+    from PIL import Image
+
+    Image.new("L", Image.open(tmp_path / "source/images/0.png").size).save(tmp_path / "source/labels/0.png")
+    few = ("--corruptions", "contrast", "--severities", "1", "--format", "png", "--jobs", "1")
+    cli("make-c", *flags, *few)
+    assert [path.parent.name for path in (tmp_path / "out/clean").rglob("*.png")] == ["images"]
+
+
+@pytest.mark.parametrize("subset", ["", "@"])
+def test_an_empty_subset_is_refused(tmp_path, subset):
+    put_photo(tmp_path / "source/a/0.png")
+    message = cli_error("make-c", "--source", tmp_path / "source", "--subset", subset)
+    assert message.startswith("--subset") and "@FILE" in message
