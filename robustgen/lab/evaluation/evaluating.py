@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
-from robustgen.errors import ConfigError, ImageError, OutputError, SourceError
+from robustgen.errors import ConfigError, OutputError, SourceError
 from robustgen.files.ledger import Failure
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store, prefetch
@@ -41,6 +41,7 @@ from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant
 from robustgen.pixels.imaging.arrays import stack_images
 from robustgen.pixels.imaging.decode import Complaint, Loss
+from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.manifest import source_digest
 from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_losses, describe_orientations
@@ -72,14 +73,6 @@ def _list_keys(plan: Plan) -> dict[str, str]:
     # Trees are listed by name, shards in the order of the plan.
     is_tree = plan.writer.file_per == "image"
     return dict(sorted(keys.items(), key=lambda pair: pair[1])) if is_tree else keys
-
-
-def _size(plan: Plan, key: str) -> int:
-    try:
-        return plan.source.size(key)
-    except ImageError:
-        # Corrupting the image will report the error.
-        return 0
 
 
 # --- a run ---------------------------------------------------------------------------------------
@@ -155,7 +148,8 @@ def evaluate(
     keys = _list_keys(plan)
     first = _render_first(plan, keys, classifiers, sampling)
     checked = [_try_out(plan, kind, keys, each, first, options, batch) for each in classifiers]
-    sizes = {key: _size(plan, key) for key in plan.keys}
+    looked = {key: look_up(plan.source, key) for key in plan.keys}
+    sizes = {key: size for key, (size, _) in looked.items()}
     described = _describe(plan, kind, keys, sizes) | ({"frames": vars(sampling)} if sampling else {})
     with ExitStack() as stack:
         candidates = []
@@ -167,7 +161,7 @@ def evaluate(
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
         for predictor, _ in checked:
             predictor.print_notes()
-        run = _EvaluationRun(plan, kind, keys, candidates, batch, sampling)
+        run = _EvaluationRun(plan, kind, keys, candidates, batch, looked, sampling)
         made, kept = run.predict_missing()
     failures = {**run.failures, **plan.refused}
     lost = describe_losses(run.losses, len(plan.keys))
@@ -287,10 +281,12 @@ class _EvaluationRun:
         keys: dict[str, str],
         candidates: Sequence[Candidate],
         batch: int,
+        looked: Mapping[str, tuple[int, str]],
         sampling: FrameSampling | None,
     ) -> None:
         self._sampling = sampling
         self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
+        self._looked, self._read = looked, set[str]()
         self._workers = plan.jobs or count_cores()
         self.complaints, self.losses = list[Complaint](), dict[str, Loss | None]()
         self.orientations = dict[str, int]()
@@ -300,9 +296,15 @@ class _EvaluationRun:
         groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
         units = cut([*keys], count // some * self._step, groups, f"batches of {batch}")
         self._units = {f"units/{unit.name}": unit for unit in units}
-        records = [record for each in candidates for record in each.store.records.values()]
-        origins = {key: origin for record in records for key, origin in record.images.items() if origin[1]}
-        self._identities = {key: identity for key, (_, identity) in origins.items()}
+        self._identities, self._held = dict[str, str](), list[dict[str, str]]()
+        stamps = {key: stamp for key, (_, stamp) in looked.items()}
+        for candidate in candidates:
+            records = candidate.store.records.values()
+            origins = [each for record in records for each in record.images.items() if each[0] in looked]
+            identities = {key: identity for key, (_, identity) in origins if identity}
+            state = candidate.store.state
+            self._held.append(check_unchanged(plan.source, state, identities, stamps))
+            self._identities |= identities
 
     @property
     def failures(self) -> dict[str, str]:
@@ -327,8 +329,11 @@ class _EvaluationRun:
                 self._meter = meter
                 for name in self._state.share(lacking, self._make, self._is_done):
                     meter.update(lacking[name])
-            for each in waiting:
-                self._finish(each)
+            stamps = {key: self._looked[key][1] for key in self._read}
+            for each, held in zip(candidates, self._held, strict=True):
+                if each.store.pending:
+                    keep_stamps(each.store.state, held, stamps)
+                    self._finish(each)
         total = len(plan.variants) * sum(len(self._list_kept(each)) for each in candidates)
         return self._made, max(0, total - self._made)
 
@@ -383,7 +388,8 @@ class _EvaluationRun:
     def _predict(self, name: str, lacking: Lacking, rendered: Mapping[str, Rendered]) -> None:
         """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""
         keys = self._units[name].keys
-        images = {key: (_size(self._plan, key), rendered[key].identity) for key in keys}
+        images = {key: (self._looked[key][0], rendered[key].identity) for key in keys}
+        self._read.update(keys)
         self.losses |= {key: rendered[key].loss for key in keys}
         self.orientations |= {key: rendered[key].orientation for key in keys}
         for key, (_, identity) in images.items():

@@ -27,6 +27,7 @@ from robustgen.files.set_files import (
 from robustgen.files.storage import Store, open_log
 from robustgen.files.text_files import join_names, read_sums
 from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints
+from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.estimate import check_space
 from robustgen.sets.dataset.manifest import RecordSummary, finish, is_finished, list_sums, source_digest
 from robustgen.sets.dataset.outputs import measure_file, name_output_in_errors
@@ -42,7 +43,6 @@ from robustgen.sets.dataset.unit_jobs import (
     describe_orientations,
     list_losses,
     list_orientations,
-    measure_image,
 )
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
 from robustgen.sets.executors.progress import Progress
@@ -205,7 +205,10 @@ class _SetRun:
         self._log, self._on_begin = log, on_begin
         self._units = {unit.name: unit for unit in plan.cut()}
         self._started = time.monotonic()
-        self._sizes = {key: measure_image(plan.source, key) for key in plan.keys}
+        looked = {key: look_up(plan.source, key) for key in plan.keys}
+        self._sizes = {key: size for key, (size, _) in looked.items()}
+        self._stamps = {key: stamp for key, (_, stamp) in looked.items()}
+        self._read = set[str]()
         self._workers = plan.jobs or count_cores()
         self._listing: dict[str, int] | None = None
         self._made, self._own, self._size, self._failures = 0, 0, 0, list[Failure]()
@@ -230,6 +233,7 @@ class _SetRun:
         found = self._reconcile(self._stands)
         self._failures += found.failures
         self._pending = {unit.name: unit for unit in found.units}
+        held = check_unchanged(plan.source, state, found.identities, self._stamps)
         if self._pending:
             plan.source.make_ready()
             plan.recipe.make_ready()
@@ -261,6 +265,7 @@ class _SetRun:
                         "give this command again"
                     )
                 self._delete(found.void)
+        keep_stamps(state, held, {key: self._stamps[key] for key in self._read})
         return self._finish(found.unwritten)
 
     def _delete(self, void: Mapping[str, Sequence[str]]) -> None:
@@ -346,13 +351,13 @@ class _SetRun:
         return False
 
     def _check_identities(self, known: Mapping[str, str]) -> None:
-        """Compare a few source images with their identities, before anything is changed."""
+        """Compare a few images whatever their stamps, which programs can restore, before a change."""
         plan = self._plan
         keys = [key for key, identity in known.items() if identity]
         for key in {keys[len(keys) * index // _LOOKED_AT] for index in range(_LOOKED_AT)} if keys else ():
             # An image that cannot be read fails again when it is processed.
             with suppress(ImageError, OSError):
-                _, identity = plan.source.read(key)
+                identity = plan.source.identify(key)
                 check_identity(plan.source.location, plan.store.location, key, known[key], identity)
 
     # --- processing
@@ -382,6 +387,7 @@ class _SetRun:
         self._losses |= outcome.losses
         self._orientations |= outcome.orientations
         self._own += unit.count_outputs()
+        self._read.update(unit.keys)
         self._log(unit, outcome)
         return outcome.name
 

@@ -31,6 +31,7 @@ from robustgen.pixels.imaging.decode import (
     name_ends,
 )
 from robustgen.pixels.imaging.file_tags import NO_TAGS
+from robustgen.sets.dataset.changes import look_up
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.state import SetLedger
@@ -152,18 +153,10 @@ class UnitJob:
             )
         if not self.state.exists:
             raise OutputError(f"the worker on {HOST} cannot see {location}; all workers need the same paths")
-        if any(self.sizes) and not any(measure_image(self.source, key) for key in self.unit.keys):
+        if any(self.sizes) and not any(look_up(self.source, key)[0] for key in self.unit.keys):
             raise SourceError(
                 f"the worker on {HOST} cannot see {self.source.location}; all workers need the same paths"
             )
-
-
-def measure_image(source: Items[Any], key: str) -> int:
-    """Return the bytes of a source image; 0 if it no longer exists, which loading it reports."""
-    try:
-        return source.size(key)
-    except ImageError:
-        return 0
 
 
 def list_losses(record: Record) -> dict[str, Loss | None]:

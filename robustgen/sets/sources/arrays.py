@@ -37,7 +37,7 @@ from robustgen.sets.sources.base import (
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, name_folders, sort_classes
 from robustgen.sets.sources.files import Copies
 from robustgen.sets.sources.labels import ImageNames, parse_labels
-from robustgen.sets.sources.places import ARRAYS, Place, find_place
+from robustgen.sets.sources.places import ARRAYS, Place, SourceFile, find_place
 from robustgen.sets.sources.trees import is_image
 
 _FEWEST_DIGITS = 5
@@ -155,6 +155,19 @@ class NumberedSource(Source):
         """Return the size of one image in bytes; raise an ImageError if `key` is unknown."""
         self._index(key)
         return int(self._rows.images[0].nbytes)
+
+    @cached_property
+    def _stamp(self) -> str:
+        """Return the stamps of all files of the place; "" for a pattern."""
+        if self._place.is_pattern:
+            return ""
+        if self._place.is_folder:
+            return ",".join(entry.stamp for entry in self._place.folder.list())
+        return SourceFile.look(self._place.store, self._place.name).stamp
+
+    def stat(self, key: str) -> tuple[int, str]:
+        """Return the size of one image in bytes, and the stamp of the files."""
+        return self.size(key), self._stamp
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image in pixels; raise an ImageError if `key` is unknown."""

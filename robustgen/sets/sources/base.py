@@ -180,6 +180,22 @@ class Items(Reusable, ABC, Generic[Loaded]):
             The file does not exist.
         """
 
+    def stat(self, key: str) -> tuple[int, str]:
+        """Return the size of one image's file in bytes, and a stamp that changes when the file is written.
+
+        The stamp may be that of a file with many images; "" if there is none.
+
+        Raises
+        ------
+        ImageError
+            The file does not exist.
+        """
+        return self.size(key), ""
+
+    def identify(self, key: str) -> str:
+        """Return the identity of one image, as `read` does; raise an ImageError if it cannot be read."""
+        return self.read(key)[1]
+
     @property
     @abstractmethod
     def classes(self) -> tuple[str, ...]:

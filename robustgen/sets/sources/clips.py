@@ -162,8 +162,13 @@ class ClipFolder(TreeItems[Clip]):
 
     def size(self, key: str) -> int:
         """Return the bytes of the video or of all frames; raise an ImageError if there is none."""
+        return self.stat(key)[0]
+
+    def stat(self, key: str) -> tuple[int, str]:
+        """Return the bytes of the video or of all frames, and a stamp of all these files."""
         with name_image_in_errors(key):
-            return sum(map(self._tree.size, self._list_existing(key)))
+            sizes, stamps = zip(*map(self._tree.stat, self._list_existing(key)), strict=True)
+            return sum(sizes), hashlib.sha256(",".join(stamps).encode()).hexdigest()[:16]
 
     def _list_existing(self, key: str) -> tuple[str, ...]:
         if files := self.list_files(key):

@@ -294,6 +294,10 @@ def _digest(body: bytes) -> bytes:
 # --- sources -------------------------------------------------------------------------------------
 
 
+def _identify(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
 class ListedItems(Items[Loaded]):
     """Items with a listing; keys begin with the class."""
 
@@ -380,8 +384,12 @@ class EncodedSource(ListedItems[Rgb], Source):
         """Decode one image to a Pillow image of its own mode; return it with the identity of its file."""
         with name_image_in_errors(key):
             data = self.read_bytes(key)
-        image = decode_to_pillow(io.BytesIO(data), key, self.libjpeg, self.levels)
-        return image, hashlib.sha256(data).hexdigest()[:16]
+        return decode_to_pillow(io.BytesIO(data), key, self.libjpeg, self.levels), _identify(data)
+
+    def identify(self, key: str) -> str:
+        """Return the identity of one image's file; raise an ImageError if it cannot be read."""
+        with name_image_in_errors(key):
+            return _identify(self.read_bytes(key))
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image from its header; raise an ImageError if unreadable."""
@@ -458,3 +466,7 @@ class IndexedSource(Index, EncodedSource):
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if `key` is unknown."""
         return int(self._place(key)[-1])
+
+    def stat(self, key: str) -> tuple[int, str]:
+        """Return the size of one image's file, and the stamp of the file that contains it."""
+        return self.size(key), self.files[self._place(key)[0]].stamp

@@ -169,8 +169,12 @@ class FileSource(TreeItems[Rgb], EncodedSource):
 
     def size(self, key: str) -> int:
         """Return the size of one image's file in bytes; raise an ImageError if it does not exist."""
+        return self.stat(key)[0]
+
+    def stat(self, key: str) -> tuple[int, str]:
+        """Return size and stamp of one image's file; raise an ImageError if it does not exist."""
         with name_image_in_errors(key):
-            return self._tree.size(self._place(key))
+            return self._tree.stat(self._place(key))
 
 
 class ImageFolder(FileSource):

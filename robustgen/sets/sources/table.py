@@ -380,6 +380,11 @@ class TableSource(IndexedSource):
                 cell = layout.read_cell(content, (first, second), column)
         return list_images(cell)[int(slot)].read(self.images.read)
 
+    def stat(self, key: str) -> tuple[int, str]:
+        """Return size and stamp of an image's own file, or its size, and the stamp of its table."""
+        is_file = self._place(key)[0] == _IN_FILE
+        return self.images.stat(key) if is_file else super().stat(key)
+
     @property
     def class_count(self) -> int | None:
         """Return the number of classes; None if they are bare numbers, or if there are none."""

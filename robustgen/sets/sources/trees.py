@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.files.containers import archives
+from robustgen.files.storage.base import Entry
 from robustgen.pixels.imaging.decode import EXTENSIONS, Complaint, Location, reason_of
 from robustgen.sets.sources.base import DEFAULTS, Cache, Reusable, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.files import Index, SourceListing
@@ -181,10 +182,10 @@ class FolderTree(Reusable):
         self._follow = tuple(map(Path, options.follow))
 
     @cached_property
-    def _sizes(self) -> dict[str, int]:
-        """Return the sizes of all files of a remote folder, from one listing."""
+    def _entries(self) -> dict[str, Entry]:
+        """Return all files of a remote folder, from one listing."""
         with name_source_in_errors(self.location):
-            return {entry.path: entry.size for entry in self._store.list()}
+            return {entry.path: entry for entry in self._store.list()}
 
     def find(self, prefix: str = "", deep: bool = True) -> Iterator[Found]:
         """Find the images whose names begin with `prefix`, which is "" or ends in a slash.
@@ -207,7 +208,7 @@ class FolderTree(Reusable):
         if self._store.is_local:
             yield from walk(Path(self.location), prefix, deep, self._follow, self._find)
             return
-        for name in self._sizes:
+        for name in self._entries:
             own = name.removeprefix(prefix)
             is_hidden = any(part.startswith(".") for part in name.split("/"))
             if name.startswith(prefix) and (deep or "/" not in own) and not is_hidden:
@@ -217,17 +218,22 @@ class FolderTree(Reusable):
         """Read a file; raise an OSError, ValueError or LookupError if it cannot be read."""
         return self._store.read(name)
 
+    def stat(self, name: str) -> tuple[int, str]:
+        """Return size in bytes and stamp of a file."""
+        entry = vars(self).get("_entries", {}).get(name) or self._store.stat(name)
+        return entry.size, entry.stamp
+
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
         return self._store.open(name)
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
-        return vars(self).get("_sizes", {}).get(name) or self._store.stat(name).size
+        return self.stat(name)[0]
 
     def has(self, name: str) -> bool:
         """Return True if there is a file called `name`."""
-        return self._store.exists(name) if self._store.is_local else name in self._sizes
+        return self._store.exists(name) if self._store.is_local else name in self._entries
 
     def make_ready(self) -> None:
         """Do nothing: worker processes need no listing."""
@@ -260,13 +266,17 @@ class ArchiveTree(Index):
         """Read a file."""
         return read_member(self, self.listing.places[name])
 
+    def stat(self, name: str) -> tuple[int, str]:
+        """Return the size of a file in bytes, and the stamp of the archive."""
+        return int(self.listing.places[name][-1]), self.files[0].stamp
+
     def open(self, name: str) -> BinaryIO:
         """Open a file for reading."""
         return io.BytesIO(self.read(name))
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
-        return int(self.listing.places[name][-1])
+        return self.stat(name)[0]
 
     def has(self, name: str) -> bool:
         """Return True if there is a file called `name`."""

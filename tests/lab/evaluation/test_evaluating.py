@@ -1,6 +1,7 @@
 """`robustgen evaluate`: the predictions of `predict` on the written set, without the set."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,11 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from robustgen.errors import ImageError
 from robustgen.files.ledger import Ledger
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.evaluation.store import choose_unit_size
 from robustgen.lab.models.onnx import OnnxModel
 from robustgen.sets.dataset.recipes import CorruptionRecipe
+from robustgen.sets.sources.files import EncodedSource
 from tests.digits import interrupt_model, logarithm, put_cifar, put_model
 from tests.helpers import cli, cli_error, make_c, put_photo, records_of, tree, wait_until
 from tests.sets.sources.test_published import put_medmnist
@@ -297,7 +300,14 @@ def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, m
     flags = (*FOLDER, "--severities", "1", "--set", "clean=false", *BATCH, "--jobs", "1", "--corruptions")
     evaluate_until(4, monkeypatch, source, model, tmp_path / "p", *flags, "fog")
     victim = sorted(source.rglob("*.png"))[3]
-    victim.write_bytes(victim.read_bytes()[:80].ljust(victim.stat().st_size, b"\0"))
+    read = EncodedSource.read
+
+    def fail(self, key):
+        if key.endswith(victim.name):
+            raise ImageError("cannot be read", key)
+        return read(self, key)
+
+    monkeypatch.setattr(EncodedSource, "read", fail)
     evaluate(source, model, tmp_path / "p", *flags, "brightness", status=1)
     result = evaluate(source, model, tmp_path / "p", *flags, "fog", status=1)
     assert f"{IMAGES - 8} images predicted" in result.stdout
@@ -407,8 +417,37 @@ def test_records_name_the_images_that_were_read(digits, model, tmp_path):
     first, second = sorted(source.rglob("*.png"), key=lambda path: path.stat().st_size)[:2]
     second.write_bytes(first.read_bytes().ljust(second.stat().st_size, b"\0"))
     line = evaluate(source, model, tmp_path / "p", *flags, "brightness", status=2).stderr
-    assert f"'{second.parent.name}/{second.name}' has changed since the" in line
+    assert f"'{second.parent.name}/{second.name}' differs from the image" in line
     evaluate(source, model, tmp_path / "p", *flags, "brightness", "--overwrite")
+
+
+def test_a_finished_run_names_an_image_that_changed(digits, model, tmp_path):
+    flags = (
+        *FOLDER,
+        *BATCH,
+        "--jobs",
+        "1",
+        "--severities",
+        "1",
+        "--set",
+        "clean=false",
+        "--corruptions",
+        "fog",
+    )
+    source = shutil.copytree(digits, tmp_path / "source")
+    evaluate(source, model, tmp_path / "p", *flags)
+    before = predictions(tmp_path / "p" / "digits")
+    # A copy has other stamps, and the same images.
+    for file in source.rglob("*.png"):
+        os.utime(file, ns=(1, 1))
+    assert "0 images predicted" in evaluate(source, model, tmp_path / "p", *flags).stdout
+    first, second = sorted(source.rglob("*.png"), key=lambda path: path.stat().st_size)[:2]
+    second.write_bytes(first.read_bytes().ljust(second.stat().st_size, b"\0"))
+    line = evaluate(source, model, tmp_path / "p", *flags, status=2).stderr
+    assert f"'{second.parent.name}/{second.name}'" in line and "--overwrite" in line
+    assert predictions(tmp_path / "p" / "digits") == before
+    evaluate(source, model, tmp_path / "p", *flags, "--overwrite")
+    assert "0 images predicted" in evaluate(source, model, tmp_path / "p", *flags).stdout
 
 
 def test_a_finished_variant_keeps_what_another_run_began(digits, model, written, tmp_path, monkeypatch):

@@ -293,8 +293,8 @@ def test_an_image_that_an_edition_cannot_take_is_an_error_of_that_image(copied, 
 
 def test_the_file_of_a_source_image_is_asked_for_its_size_once(photos, tmp_path, monkeypatch):
     asked = []
-    size = ImageFolder.size
-    monkeypatch.setattr(ImageFolder, "size", lambda self, key: asked.append(key) or size(self, key))
+    stat = ImageFolder.stat
+    monkeypatch.setattr(ImageFolder, "stat", lambda self, key: asked.append(key) or stat(self, key))
     make_c(photos, tmp_path / "out", *FEW)
     assert sorted(asked) == sorted(NAMES)
 

@@ -15,8 +15,8 @@ from typing import Final
 
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import SourceError
-from robustgen.files.ledger import Differences, Ledger
-from robustgen.files.set_files import STATE
+from robustgen.files.ledger import Differences, Ledger, Record
+from robustgen.files.set_files import STATE, AnotherSetError
 from robustgen.files.storage import Store, locate
 from robustgen.lab.evaluation.detection.images import CorruptedImages, open_images
 from robustgen.lab.evaluation.detection.reading import Annotations, read_annotations
@@ -25,6 +25,7 @@ from robustgen.lab.models.detectors import Detection, Detector, check_detections
 from robustgen.lab.models.masks import import_pycocotools
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.outputs import file_digest, open_output
 from robustgen.settings.config import Config
 from robustgen.settings.models import Runtime
@@ -34,6 +35,8 @@ ABOUT: Final = "detections.json"
 RESTRICTED: Final = "annotations.json"
 """The annotations of the chosen images, if these are not all."""
 _PARTS: Final = f"{STATE}/parts"
+# Name of the record of the images.
+_IMAGES: Final = "images"
 # So many parts of each result file at most.
 _MOST_UNITS: Final = 256
 
@@ -168,6 +171,14 @@ class _Results:
         }
         plain = json.loads(json.dumps(settings, default=str))
         self.ledger.agree(plain, start_over=self._start_over if overwrite else None)
+        try:
+            self._check_images(images)
+        except AnotherSetError:
+            if not overwrite:
+                raise
+            self._start_over({})
+            self.ledger.agree(plain)
+            self._check_images(images)
         if len(images.keys) < len(truth.sizes):
             self._annotations = Path(store.location, RESTRICTED)
             kept = truth.content | {
@@ -178,6 +189,18 @@ class _Results:
         self._parts = {entry.path for entry in store.list(_PARTS)}
         self._variants = images.variants
         self._missing = [each for each in images.variants if not self._has_file(each.folder)]
+
+    def _check_images(self, images: CorruptedImages) -> None:
+        """Record the identities of the images, or raise an AnotherSetError if one has changed since."""
+        source = images.plan.source
+        looked = {key: look_up(source, key) for key in images.keys.values()}
+        stamps = {key: stamp for key, (_, stamp) in looked.items()}
+        if held := self.ledger.read_record(_IMAGES):
+            check_unchanged(source, self.ledger, {key: held.images[key][1] for key in looked}, stamps)
+        else:
+            origins = {key: (size, images.identities[key]) for key, (size, _) in looked.items()}
+            self.ledger.put_record(_IMAGES, Record(origins))
+            keep_stamps(self.ledger, {}, stamps)
 
     def _start_over(self, _: Differences) -> None:
         for entry in [*self._store.list()]:

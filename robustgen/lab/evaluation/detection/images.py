@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import tee
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -84,6 +84,11 @@ class CorruptedImages:
     def variants(self) -> tuple[Variant, ...]:
         """Return the variants: the clean images, if wanted, and every corruption at every severity."""
         return self.plan.variants
+
+    @cached_property
+    def identities(self) -> dict[str, str]:
+        """Return source image to identity."""
+        return {key: self.plan.source.identify(key) for key in self.keys.values()}
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the pixels of all variants, so that variants can be added."""

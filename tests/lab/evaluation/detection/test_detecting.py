@@ -16,7 +16,7 @@ from robustgen.pixels.imaging.decode import decode
 from robustgen.sets.dataset import open_set
 from robustgen.sets.sources import files
 from robustgen.settings.models import Runtime
-from tests.helpers import cli, cli_error, pixels_of, put_tagged, read_upright
+from tests.helpers import cli, cli_error, photo, pixels_of, put_tagged, read_upright
 
 NAMES = ("contrast", "fog")
 SIZE = (120, 160)
@@ -379,3 +379,16 @@ def test_files_without_a_tag_are_not_mentioned(at_home, tmp_path):
     assert "EXIF" not in done.stderr
     settings = json.loads((tmp_path / "out" / "mydetector-corners" / "detections.json").read_text())
     assert "orientation" not in settings["images"]
+
+
+def test_a_finished_run_names_an_image_that_changed(at_home, tmp_path):
+    source = put_turned(tmp_path, ["stored"] * 3, [0, 0, 0], suffix=".bmp")
+    see(tmp_path, tmp_path / "out")
+    Image.fromarray(photo(*STORED, seed=77)).save(source / "val" / "2.bmp")
+    own = ("--source", source, "--annotations", tmp_path / "a.json", "--output", tmp_path / "out")
+    flags = ("--model", "mydetector:corners", "--corruptions", "contrast", "--severities", 2, "--jobs", 1)
+    line = cli_error("evaluate", "--dataset", "coco-c", *own, *flags)
+    assert "'val/2.bmp'" in line and "--overwrite" in line
+    see(tmp_path, tmp_path / "out", "--overwrite")
+    done, _ = see(tmp_path, tmp_path / "out")
+    assert "0 files written" in done.stdout

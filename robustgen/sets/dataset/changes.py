@@ -1,0 +1,110 @@
+"""Source images that have changed since an output was created, noticed by the stamps of their files.
+
+Stamps are those of the machine that wrote them, so they lie in the ledger, apart from the records.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from robustgen.display.progress import Meter
+from robustgen.errors import ImageError, OutputError
+from robustgen.files.ledger import Ledger
+from robustgen.files.set_files import START_OVER, AnotherSetError
+from robustgen.files.text_files import parse_object
+from robustgen.sets.sources.base import Items
+
+_STAMPS: Final = "source-stamps"
+# So many images stand for all, if most files have other stamps: those of a copy, for instance.
+_COMPARED: Final = 64
+# Ten million images have a gigabyte of names and stamps.
+_MOST_BYTES: Final = 1 << 30
+
+
+def look_up(source: Items[Any], key: str) -> tuple[int, str]:
+    """Return bytes and stamp of a source image; 0 and "" if it no longer exists, which loading it reports."""
+    try:
+        return source.stat(key)
+    except ImageError:
+        return 0, ""
+
+
+def check_unchanged(
+    source: Items[Any], ledger: Ledger, identities: Mapping[str, str], stamps: Mapping[str, str]
+) -> dict[str, str]:
+    """Compare the images whose files have other stamps than before with their recorded identities.
+
+    Parameters
+    ----------
+    source : Items
+    ledger : Ledger
+        Ledger of the output.
+    identities : mapping of str to str
+        Image to its identity when the output was created; "" if unknown.
+    stamps : mapping of str to str
+        Image to the stamp of its file now; "" if unknown.
+
+    Returns
+    -------
+    dict of str to str
+        All stamps that the ledger has then.
+
+    Raises
+    ------
+    AnotherSetError
+        An image has another content.
+    """
+    known = sorted(key for key, identity in identities.items() if identity)
+    # A new output costs no request.
+    held = _read_stamps(ledger) if known else {}
+    other = [key for key in known if not stamps[key] or held.get(key) != stamps[key]]
+    few = other
+    if len(other) > max(_COMPARED, len(known) / 2):
+        few = [other[len(other) * index // _COMPARED] for index in range(_COMPARED)]
+    if changed := _find_changed(source, few, identities):
+        if len(few) < len(other):
+            changed = _find_changed(source, other, identities)
+        others = len(changed) - 1
+        more = f", and so do {others} more" if others > 1 else ", and so does one more" * others
+        raise AnotherSetError(
+            f"{source.location}: {changed[0]!r} differs from the image that {ledger.root.location} was "
+            f"created from{more}. {START_OVER}"
+        )
+    return keep_stamps(ledger, held, {key: stamps[key] for key in known})
+
+
+def keep_stamps(ledger: Ledger, held: Mapping[str, str], stamps: Mapping[str, str]) -> dict[str, str]:
+    """Add to those `held` the `stamps` of images that were read or compared since, and return all."""
+    every = {**held, **stamps}
+    if any(held.get(key, "") != stamp for key, stamp in stamps.items()):
+        # A finished output may be read-only; its images are then compared again.
+        with suppress(OSError, OutputError):
+            ledger.store.put(_STAMPS, json.dumps(every, separators=(",", ":")).encode())
+    return every
+
+
+def _find_changed(source: Items[Any], keys: Iterable[str], identities: Mapping[str, str]) -> list[str]:
+    """Return those of the `keys` whose images have another identity now."""
+    keys = [*keys]
+
+    def differs(key: str) -> bool:
+        # An image that cannot be read fails when it is processed.
+        with suppress(ImageError):
+            return source.identify(key) != identities[key]
+        return False
+
+    with Meter(len(keys), "images compared") as meter:
+        changed = []
+        for key in keys:
+            if differs(key):
+                changed.append(key)
+            meter.update()
+    return changed
+
+
+def _read_stamps(ledger: Ledger) -> dict[str, Any]:
+    """Return image to stamp; empty if there are none, or the file is damaged."""
+    with suppress(OSError, ValueError):
+        return parse_object(ledger.store.read(_STAMPS), _MOST_BYTES)
+    return {}
