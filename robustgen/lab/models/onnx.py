@@ -143,15 +143,15 @@ def _list_fields(message: bytes | memoryview) -> Iterator[tuple[int, memoryview]
                 return number
 
     while at < len(view):
-        field, kind = divmod(read_number(), 8)
-        if kind == 0:
+        field, wire_type = divmod(read_number(), 8)
+        if wire_type == 0:
             read_number()
-        elif kind == 2:
+        elif wire_type == 2:
             size = read_number()
             yield field, view[at : at + size]
             at += size
         else:
-            at += 8 if kind == 1 else 4
+            at += 8 if wire_type == 1 else 4
 
 
 def list_weights(model: bytes) -> list[str]:

@@ -75,9 +75,9 @@ def _find_orientation(exif: bytes) -> int:
         (start,) = struct.unpack_from(f"{order}L", exif, 4)
         (count,) = struct.unpack_from(f"{order}H", exif, start)
         for place in range(start + 2, start + 2 + 12 * count, 12):
-            tag, kind = struct.unpack_from(f"{order}HH", exif, place)
+            tag, value_type = struct.unpack_from(f"{order}HH", exif, place)
             if tag == ORIENTATION:
-                return int(struct.unpack_from(order + ("L" if kind == 4 else "H"), exif, place + 8)[0])
+                return int(struct.unpack_from(order + ("L" if value_type == 4 else "H"), exif, place + 8)[0])
     except struct.error:
         pass
     return 0

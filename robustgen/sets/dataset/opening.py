@@ -98,8 +98,8 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
     if manifest and not manifest["complete"] and not manifest["failures"]:
         command = name_command(manifest["kind"])
         raise SourceError(f"{store.location}: is not complete; {command} resumes its run")
-    if (kind := manifest.get("kind")) in _CLEANINGS:
-        config, name = manifest["config"], _CLEANINGS[kind].name
+    if (title := manifest.get("kind")) in _CLEANINGS:
+        config, name = manifest["config"], _CLEANINGS[title].name
         manifest |= {
             "kind": config.get("benchmark"),
             "source": manifest["source"] | {"digest": config.get("origin")},
