@@ -24,6 +24,9 @@ ALSO = {
     "cli/execution": _OF_SETS,
     "sets/dataset": _OF_SETS,
     "sets/dataset/selection": _OF_SOURCES,
+    # Only make-c and make-p look for label maps, and `stream` reads no pixels.
+    "sets/dataset/label_maps": "",
+    "sets/sources/arrays": _OF_SOURCES.replace(" stream ", " "),
     "lab/evaluation/store": "filter-a filter-o",
     "sets/executors": _OF_SETS,
     "sets/executors/jobs": _OF_SETS,
@@ -43,6 +46,7 @@ OWN = {
     "related/cleaned_sets": _PREPROCESS,
     "related/filtration": "filter-a filter-o",
     "related/icons": "make-icons",
+    "related/streams/drawing": "stream",
     "related/streams/measuring": "stream_measure",
     "related/streams/settings": "stream",
     "related/subtypes": "make-subtypes",
