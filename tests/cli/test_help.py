@@ -81,7 +81,9 @@ SPEAKERS = {
     "cli/make": _OF_SETS,
     "sets/dataset": f"{_OF_SETS} run",
     # evaluate has no --split, only --set split=NAME.
-    "sets/dataset/selection": _OF_SOURCES.replace(" evaluate", ""),
+    # calibrate and preview have no --subset, only --set subset=PATTERN.
+    "sets/dataset/selection": f"{_OF_SETS} config",
+    "sets/dataset/label_maps": _OF_SETS,
     "sets/dataset/mirror": _OF_SETS,
     "sets/dataset/plan": _OF_SETS,
     "sets/ingredients": f"{_OF_SETS} evaluate preview calibrate",

@@ -26,7 +26,7 @@ from tests.helpers import (
 from tests.lab.inspection.test_report import report
 from tests.lab.models.test_preprocessing import FEW, IMAGES, predict
 from tests.sets.dataset.test_descriptions import names_in
-from tests.sets.dataset.test_detection import LINK
+from tests.sets.dataset.test_detection import LINK, PROFILE
 from tests.sets.formats.test_shards import FORMATS
 from tests.sets.sources.test_published import make_medmnist
 
@@ -282,3 +282,16 @@ def test_maps_of_labels_are_not_cleaned(cityscapes, tmp_path):
     make_c(cityscapes, tmp_path / "out", "--format", "original", "--severities", "2", *LINK)
     cli("preprocess", "clahe", tmp_path / "out", tmp_path / "clahe")
     assert not (tmp_path / "clahe" / "contrast" / "2" / "gtFine").exists()
+
+
+def test_orientation_and_profile_are_kept(turned, tmp_path):
+    for source in (turned.parent / "out", turned):
+        cli("preprocess", "median", source, tmp_path / source.name, "--jobs", 1)
+    for folder in (tmp_path / "out" / "clean", tmp_path / "out" / "contrast" / "2", tmp_path / "src"):
+        for number in range(9):
+            with Image.open(folder / "val" / f"{number}jpg.jpg") as image:
+                assert image.getexif().get(0x0112, 0) == number and image.info["icc_profile"] == PROFILE
+
+
+def test_sets_of_clips_are_refused(made, tmp_path):
+    assert "clips" in cli_error("preprocess", "median", made, tmp_path / "cleaned")

@@ -338,9 +338,8 @@ def test_commands_for_images_name_what_shows_clips(clips, tmp_path, command):
     assert "report" in found and command in found
 
 
-def test_commands_for_sets_of_images_refuse_sets_of_clips(made, tmp_path):
+def test_commands_for_sets_of_images_refuse_sets_of_clips(made):
     assert "clips" in cli_error("compare", made, made)
-    assert "clips" in cli_error("preprocess", "median", made, tmp_path / "cleaned")
 
 
 def test_models_get_frames_that_are_spread_evenly():

@@ -386,15 +386,6 @@ def test_a_set_of_tagged_images_is_verified(turned, tmp_path):
     assert any("6jpg.jpg" in line for line in findings(tmp_path / "out", "--deep", "all"))
 
 
-def test_preprocess_keeps_them_too(turned, tmp_path):
-    for source in (turned.parent / "out", turned):
-        cli("preprocess", "median", source, tmp_path / source.name, "--jobs", 1)
-    for folder in (tmp_path / "out" / "clean", tmp_path / "out" / "contrast" / "2", tmp_path / "src"):
-        for number in range(9):
-            with Image.open(folder / "val" / f"{number}jpg.jpg") as image:
-                assert image.getexif().get(0x0112, 0) == number and image.info["icc_profile"] == PROFILE
-
-
 def test_a_set_is_not_turned(turned, tmp_path):
     line = cli_error("make-c", "--source", turned, "--set", "orientation=upright", "--output", tmp_path / "x")
     assert "orientation" in line and "--annotations" in line
