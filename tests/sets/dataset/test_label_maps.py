@@ -159,13 +159,15 @@ def test_nothing_is_said_about_classes_that_are_no_maps(tmp_path, layout):
     [
         ("make-c", "--corruptions", "contrast", "--severities", "2"),
         ("make-p", "--perturbations", "translate", "--format", "png"),
-        ("make-augmix",),
-        ("stream", "--dataset", "folder", "--setting", "continual", "--corruptions", "contrast"),
-        ("preprocess", "clahe"),
     ],
     ids=lambda command: command[0],
 )
 def test_plain_commands_leave_nothing_out_and_say_so(tmp_path, command):
+    check_plain_command(tmp_path, command)
+
+
+def check_plain_command(tmp_path, command):
+    """Hold a command without annotations to leave no map out, and to say so."""
     source, out = tmp_path / "source", tmp_path / "out"
     put_layout(source, {"images/{}.png": "picture", "masks/{}.png": "map"}, 2)
     place = (source, out) if command[0] == "preprocess" else ("--source", source, "--output", out)
@@ -175,10 +177,3 @@ def test_plain_commands_leave_nothing_out_and_say_so(tmp_path, command):
     assert ("--subset" in said) == (command[0] != "preprocess")
     names = out.read_text() if out.is_file() else "".join(map(str, out.rglob("*")))
     assert "masks/1" in names
-
-
-def test_a_stream_of_a_set_with_maps_has_none(tmp_path):
-    put_layout(tmp_path / "source", {"images/{}.png": "picture", "masks/{}.png": "map"}, 2)
-    few = ("--dataset", "coco-c", "--setting", "continual", "--corruptions", "contrast", "--severities", "1")
-    said = cli("stream", *few, "--source", tmp_path / "source", "--output", tmp_path / "stream.jsonl").stderr
-    assert "2 label maps" in said and "masks" not in (tmp_path / "stream.jsonl").read_text()
