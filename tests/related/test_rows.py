@@ -1,5 +1,6 @@
 """The wing as the rest of the package knows it: by its rows."""
 
+import json
 import re
 from pathlib import Path
 
@@ -99,3 +100,12 @@ def test_help_lists_the_settings_of_streams():
 )
 def test_completion_builds_no_model(words, shown):
     check_without_models(words, shown)
+
+
+def test_a_stream_has_the_defaults_that_its_help_names(photos, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for setting, severities in (("continual", {5}), ("gradual", {1, 2, 3, 4, 5})):
+        flags = ("--corruptions", "fog,snow", "--setting", setting, "--output", f"{setting}.jsonl")
+        cli("stream", "--source", photos, *flags)
+        rows = map(json.loads, Path(f"{setting}.jsonl").read_text().splitlines())
+        assert {row["severity"] for row in rows} == severities
