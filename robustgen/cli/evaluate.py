@@ -34,7 +34,7 @@ _OF_CLASSIFIERS = frozenset(
     runtime=Runtime,
     hide=(
         *("split", "quality", "format", "libjpeg", "clean", "one_per_image", "output", "video.preset"),
-        *("labels_are_classes", "fps", "temporal"),
+        *("labels_are_classes", "temporal"),
     ),
     says={
         "perturbations": "score ImageNet-P on these (robustgen list perturbations); default none",

@@ -31,7 +31,7 @@ from robustgen.sets.formats import open_writer
 from robustgen.sets.formats.base import EncoderChoices, SetContent, Writer, WrittenSet
 from robustgen.sets.formats.encoders import OriginalEncoder
 from robustgen.sets.formats.trees import SequenceFolder, TreeSet, TreeWriter
-from robustgen.sets.sources.base import Items, Source
+from robustgen.sets.sources.base import Items, Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 
 VariantReader = Callable[[Variant], Rgb]
@@ -176,7 +176,7 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
     cleaning = row(**{each.name: getattr(choices, each.name) for each in fields(row)})  # type: ignore[arg-type]
     images = _SetImages(root.location)
     dataset = images.written if _is_c_set(images, root, manifest, name) else None
-    source: Items[Any] = images if dataset else ImageFolder(root.location)
+    source: Items[Any] = images if dataset else ImageFolder(root.location, SourceOptions(classes=False))
     keys = select_keys(source, choices)
     variants = dataset.variants if dataset else (Variant(name, 0, ""),)
     writer = _open_writer(dataset, source, keys, choices.quality)

@@ -230,7 +230,7 @@ class Choices(Options):
     """folder of the image paths in a table; default that of the table"""
     follow_links: Annotated[tuple[ExpandedLocation, ...], BeforeValidator(split_list)] = ()
     """folders outside the source to which its links may lead"""
-    fps: Annotated[Rate | None, Flag(SOURCE, "N")] = None
+    fps: Rate | None = None
     """frames per second of clips that are folders of frames; default that of seqinfo.ini (MOT), else 25"""
     levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
     """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""

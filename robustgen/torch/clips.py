@@ -44,7 +44,7 @@ class ClipDataset:
     labels : path, optional
         File of labels, as for ``make-c --labels``.
     fps : int, float or str, optional
-        Frames per second of folders of frames, as for ``make-c --fps``.
+        Frames per second of folders of frames, as for the key ``fps`` of a config.
     transform : callable, optional
         Called with the tensor.
 

@@ -136,7 +136,7 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
         (("--with", "tiles=broken"), "broken: 'x.png': in none of the formats"),
         (("--limit", "1", "--source", "single"), "contains no other picture; name other"),
         (("--corruptions", "fog", "--with", "tiles=single"), "with: tiles: none of the corruptions needs it"),
-        (("--edition", "imagenet"), "multiples of 6, not 224 x 224; published_preparation"),
+        (("--edition", "imagenet"), "multiples of 6, not 224 x 224; --edition laion-c"),
         (("--edition", "laion-c@384"), "laion-c@384 is 224 x 224 pixels, and has no other size"),
         (("--quality", "101"), "--quality: must be less than or equal to 100, not 101"),
     ],

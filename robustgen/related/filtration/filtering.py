@@ -37,7 +37,7 @@ from robustgen.related.filtration.funnel import Opinions, count_left
 from robustgen.related.filtration.rules import Case, Rule
 from robustgen.related.settings import Filtering
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.sources.base import class_of
+from robustgen.sets.sources.base import SourceOptions, class_of
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.models import Runtime
 
@@ -137,7 +137,8 @@ def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterRes
         Models, candidates or output are invalid, or do not match.
     """
     started = time.monotonic()
-    source = ImageFolder(options.candidates)
+    # Of filter-o, folders are no classes of the models.
+    source = ImageFolder(options.candidates, SourceOptions(classes=rule.ten))
     for remark in source.remarks():
         progress.print_note(remark)
     ensemble = open_ensemble(options, runtime, source.classes if rule.ten else (), ten=rule.ten)

@@ -136,7 +136,7 @@ def test_a_folder_of_tiles_is_read_again_where_pictures_were_added(tmp_path):
         ("stickers", 3, {"tiles": bank_of([(1, 2, 3)], 4)}, "none of 16 x 16 pixels"),
         ("stickers", 3, {"tiles": bank_of([(1, 2, 3)], 16).without(0)}, "too small"),
         ("stickers", 3, {"tiles": 3}, "parameters: laion-c:stickers: cannot be used: "),
-        ("mosaic", 2, {"tiles": bank_of([(1, 2, 3)], 6)}, "of 6, not 224 x 224; published_preparation"),
+        ("mosaic", 2, {"tiles": bank_of([(1, 2, 3)], 6)}, "of 6, not 224 x 224; --edition laion-c"),
         ("glitched", 1, {"amount": 11}, "must be from 0 to 10, not 11"),
     ],
 )

@@ -259,7 +259,7 @@ def test_an_estimate_counts_clips(clips, tmp_path):
         (("--dataset", "clips", "--edition", "cifar-10", "--corruptions", "fog"), "kinetics"),
         (("--dataset", "clips", "--corruptions", "3dcc:fog_3d"), "depth"),
         (("--dataset", "clips", "--set", "one_per_image=true"), "one_per_image"),
-        (("--dataset", "clips", "--fps", "fast"), "fps"),
+        (("--dataset", "clips", "--set", "fps=fast"), "fps"),
     ],
 )
 def test_what_no_set_of_clips_can_be_is_refused(clips, tmp_path, flags, text):

@@ -281,7 +281,7 @@ def test_names_are_printed_escaped_by_all_commands(tmp_path, monkeypatch):
     root = tmp_path / SPEAKING
     for i in range(3):
         put_photo(root / "in" / SPEAKING / f"{SPEAKING}{i}.png", 40, 40, i)
-    (root / "in" / f"{SPEAKING}.JPEG").write_bytes(b"no image")
+    (root / "in" / SPEAKING / f"{SPEAKING}.JPEG").write_bytes(b"no image")
     one, other = root / "out", root / "other"
     flags = ("--source", root / "in", "--corruptions", "contrast", "--jobs", 1)
     told("make-c", *flags, "--output", one, "--dry-run")

@@ -26,7 +26,8 @@ LAYOUTS = [(kind, layout) for kind, layouts in WRITERS.items() for layout in lay
 
 
 def test_every_kind_is_checked():
-    assert {*WRITERS} == {*SOURCES}
+    # tests/sets/sources/test_clips.py has the layouts of clips.
+    assert {*WRITERS} == {*SOURCES} - {"clips"}
 
 
 def open_layout(location, kind, layout):
@@ -205,9 +206,7 @@ def test_bare_names_select_images(tmp_path):
     flags = ("make-c", "--source", tmp_path / "src", "--output", tmp_path / "none", "--subset")
     assert f"did you mean @{names}" in cli_error(*flags, names)
     names.write_text("a.png\nb.png\n")
-    assert cli_error(*flags, f"@{names}").endswith(
-        "line 2: the source has no image 'b.png'; 'b.png' may be 'cat/b.png' or 'dog/b.png'"
-    )
+    assert cli_error(*flags, f"@{names}").startswith(f"{names}, line 2: may name 'cat/b.png' or 'dog/b.png'")
 
 
 @pytest.mark.parametrize(
