@@ -146,9 +146,7 @@ def test_a_function_of_arrays_gets_pixels(cifar, onnx):
     scores = evaluate(expected_logits, cifar)
     assert scores.models == ("expected_logits",) and scores.images == IMAGES
     assert scores.mean("error") == evaluate(onnx, cifar, mean=0, std=1).mean("error")
-    with pytest.raises(
-        ConfigError, match="gets pixels from 0 to 255: omit mean, std, channel_order"
-    ):
+    with pytest.raises(ConfigError, match="gets pixels from 0 to 255: omit mean, std, channel_order"):
         evaluate(expected_logits, cifar, mean=0.5, std=1)
     with pytest.raises(ConfigError, match=r"returns \(1, 32, 32, 3\) for 1 images, not \(images, classes\)"):
         evaluate(lambda images: images, cifar)

@@ -202,9 +202,7 @@ def test_digits_are_corrupted_from_the_command_line(tmp_path):
     want = [robustgen.corrupt(digit, "mnist-c:stripe", 1) for digit in digits]
     assert np.array_equal(rows[..., 0], want)
     refused = cli_error("make-c", *flags, "--corruptions", "fog", "--output", tmp_path / "two")
-    assert refused.startswith(
-        "edition mnist: fog needs sides of at least 32 pixels; the editions "
-    )
+    assert refused.startswith("edition mnist: fog needs sides of at least 32 pixels; the editions ")
 
 
 def test_what_is_missing_is_named_before_the_work(tmp_path, tiles):
