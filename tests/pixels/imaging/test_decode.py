@@ -686,8 +686,8 @@ LZW = saved(NOISE, format="TIFF", compression="tiff_lzw").getvalue()
         (b"P2\n5 4\n255\n" + b"12345678901 " * 20, "damaged PPM file: Token too long found in data: 12345"),
         (LZW[:8] + b"\xff" * 40 + LZW[48:], "damaged TIFF file: [A-Z]"),
         (
-            tiff_of(1, 8, 8, extra=1),
-            "TIFF file of 2 channels of 8 bits with associated alpha, which Pillow does",
+            tiff_of(1, 16, 16, extra=1),
+            "TIFF file of 2 channels of 16 bits with associated alpha, which Pillow does",
         ),
         (
             tiff_of(1, *[8] * 7, extra=0),
