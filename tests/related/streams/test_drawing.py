@@ -25,6 +25,7 @@ from robustgen.related.streams.rows import StreamRow, format_row, read_rows
 from robustgen.related.streams.settings import Drawing
 from robustgen.torch import CorruptedDataset, SourceDataset, StreamDataset
 from tests.helpers import PATIENCE, cifar_folder, cli, cli_error, photo, put_many
+from tests.sets.sources.test_folder import put_stray
 
 # --- drawing ---------------------------------------------------------------------------------------
 
@@ -491,3 +492,9 @@ def test_a_pipe_is_written_to_and_not_replaced(photos, tmp_path):
         cli("stream", "--setting", "mixed", "--source", photos, "--output", pipe, "--corruptions", "fog")
         assert len(read.result(timeout=PATIENCE).splitlines()) == 5
     assert pipe.is_fifo() and [*tmp_path.iterdir()] == [pipe]
+
+
+def test_a_stream_leaves_out_a_picture_beside_the_class_folders(tmp_path):
+    root = put_stray(tmp_path)
+    drawn = cli("stream", "--source", root, "--setting", "mixed", "--output", tmp_path / "x.jsonl")
+    assert "'stray.png'" in drawn.stderr and "stray" not in (tmp_path / "x.jsonl").read_text()
