@@ -38,12 +38,12 @@ BEFORE = (
 WORDNET = Path("/usr/share/wordnet/data.noun")
 # Commands that do not run here, and what they need.
 ELSEWHERE = {
-    r"^make demo": "an environment that it makes itself",
+    r"^make (demo|test)": "an environment that it makes itself",
     r"--on (slurm|ray|dask)|^(ray|dask) |node[12]|verify merged": "a cluster",
     r"hf://|https://|^hf |^npm ": "the internet",
     r"stream ccc": "an hour for millions of images",
     r"timm:|torchvision:|zero_shot:|transformers": "trained networks, and a GPU",
-    r"--corruptions lamps|make-negatives": "the plug-in of the page, which test_plugins tries",
+    r"--corruptions lamps|negatives": "the plug-in of the page, which test_plugins tries",
     r"^apt-get ": "root",
     r"^xdg-open": "a desktop",
 }

@@ -142,7 +142,8 @@ def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterRes
     for remark in source.remarks():
         progress.print_note(remark)
     ensemble = open_ensemble(options, runtime, source.classes if rule.ten else (), ten=rule.ten)
-    words = reviewing.read_words([Path(each) for each in (*options.classes, options.names) if each])
+    files = (str(each) for each in (*options.classes, options.names) if each)
+    words = reviewing.read_words([Path(each) for each in files if each != "imagenet"])
     keys = rule.select_keys(options.candidates, source.keys(), ensemble, options.only is not None)
     if not keys:
         raise SourceError(f"{options.candidates}: no image has one of the classes in {options.only}")
