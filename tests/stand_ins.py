@@ -24,6 +24,7 @@ from tests import source_writers
 from tests.emoji import NAMES as ICONS
 from tests.emoji import datasource, fluent
 from tests.helpers import cifar_folder, photo, put_photo
+from tests.sets.sources.test_clips import names_of, put_frames, put_video
 
 # Two of the classes of ImageNet, as the models have, and one image of each.
 CLASSES = ("n01440764", "n01443537")
@@ -42,6 +43,7 @@ STREET = "frankfurt/frankfurt_000000_000294"
 def put_everything(root):
     """Put all of them into `root`; the absolute paths of the guides, such as /data/imagenet, are below it."""
     put_photographs(root)
+    put_clips(root)
     put_archives(root)
     put_arrays(root)
     put_tables(root)
@@ -97,6 +99,18 @@ def jpeg(seed=0, side=64):
 def put_tar(path, files, mode="w"):
     source_writers.write_tar(path.parent / "tar", (), mode, files=files).rename(path)
     (path.parent / "tar").rmdir()
+
+
+def put_clips(root):
+    # Rain has drops of 80 pixels, and motion blur joins 22 frames.
+    frames = np.stack([photo(96, 96, seed) for seed in range(24)])
+    for name in ("juggling", "surfing"):
+        put_video(root / "videos" / name / "1.mp4", frames)
+        put_frames(root / "frames" / name / "1", names_of(24), frames)
+    sequence = root / "MOT17" / "train" / "MOT17-02"
+    put_frames(sequence / "img1", names_of(24, "{:06d}.jpg"), frames)
+    (sequence / "gt").mkdir()
+    (sequence / "gt" / "gt.txt").write_text("1,1,8,8,20,20,1,1,1\n")
 
 
 def put_archives(root):
