@@ -295,6 +295,14 @@ def put_lists(root):
     for name in ("wnids", "wnids200", "wnids1000"):
         (root / f"{name}.txt").write_text("".join(f"{each}\n" for each in sorted(CLASSES)))
     keys = "".join(f"{'/'.join(key)}\n" for key in zip(CLASSES, NAMES, strict=True))
+    for name, column in (("labels", "label"), ("train", "diagnosis")):
+        rows = "".join(f"{each},{number}\n" for number, each in enumerate(NAMES))
+        (root / f"{name}.csv").write_text(f"image,{column}\n{rows}")
+    split = root / "VOC2012" / "ImageSets" / "Segmentation" / "val.txt"
+    split.parent.mkdir(parents=True)
+    split.write_text("2007_000033\n2007_000042\n")
+    for seed, stem in enumerate(("2007_000033", "2007_000042", "2007_000061")):
+        put_photo(root / "VOC2012" / "JPEGImages" / f"{stem}.jpg", 64, 64, seed)
     (root / "vit.txt").write_text("".join(f"{name}\n" for name in imagenet_classes()))
     (root / "fields.yaml").write_text(
         "creator: Ann Example\nlicense: https://creativecommons.org/licenses/by/4.0/\n"
