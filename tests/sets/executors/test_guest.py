@@ -60,7 +60,7 @@ SCRIPTS = {
     ),
     "in such a thread, imported before": (
         "robustgen.make_c\nthreading.Thread(target=make_late).start()",
-        ENDING.format("cannot start 2 workers: "),
+        ENDING.format(""),
     ),
     "at exit": ("atexit.register(make)", ENDING.format("")),
     "in a deleted folder": (
