@@ -1,9 +1,10 @@
 """Choices of scores and their tables."""
 
 import re
+from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
@@ -27,7 +28,8 @@ ColumnGroup = Literal["means", "noise", "blur", "weather", "digital", "extra"]
 _COMPARISONS: Final = {">": gt, "<": lt, ">=": ge, "<=": le}
 
 
-class Threshold(NamedTuple):
+@dataclass(frozen=True)
+class Threshold:
     """A condition on a score, in the unit of the tables: ``mCE > 70``."""
 
     name: str
@@ -39,7 +41,8 @@ class Threshold(NamedTuple):
         return bool(_COMPARISONS[self.sign](value, self.limit))
 
 
-class Drop(NamedTuple):
+@dataclass(frozen=True)
+class Drop:
     """A score that is worse than in the predictions of another model, in the unit of the tables.
 
     ``mCE worse than preds/main``, or ``mCE worse than preds/main by 1``.

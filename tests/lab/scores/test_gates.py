@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from robustgen.settings.scoring import Scoring
+from robustgen.settings.scoring import Drop, Scoring
 from tests.helpers import cli, cli_error
 from tests.lab.scores import test_detection, test_segmentation
 from tests.lab.scores.test_scoring import gate, random_set
@@ -81,7 +81,7 @@ def test_all_means_are_named_before_single_values(models):
 
 def test_conditions_say_what_they_are():
     (drop,) = Scoring(predictions=["a"], fail_if=["mCE worse than preds/a b by 1.5"]).fail_if
-    assert tuple(drop) == ("mCE", "preds/a b", 1.5) and str(drop) == "mCE worse than preds/a b by 1.5"
+    assert drop == Drop("mCE", "preds/a b", 1.5) and str(drop) == "mCE worse than preds/a b by 1.5"
 
 
 def test_detectors_and_segmentation_models_have_gates(tmp_path):

@@ -50,6 +50,9 @@ def test_readers_turn_what_was_added(suffix, profile, size):
             assert held == ({0x0112: orientation} if orientation and suffix != ".tif" else {})
             assert image.info.get("icc_profile", b"") == profile
             assert (np.asarray(ImageOps.exif_transpose(image)) == upright).all()
+        # OpenCV turns WebP since 4.13.
+        if suffix == ".webp" and tuple(map(int, cv2.__version__.split(".")[:2])) < (4, 13):
+            upright = stored
         shown = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)[..., ::-1]
         assert shown.shape == upright.shape and np.abs(shown - upright.astype(int)).max() < 16
 
