@@ -45,7 +45,7 @@ class UnknownNameError(ArgumentError):
     Parameters
     ----------
     noun : str
-        Kind of the name, for instance ``"corruption"``.
+        Noun for what has the name, for instance ``"corruption"``.
     name : str
         The name as given.
     known : iterable of str

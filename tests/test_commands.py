@@ -112,9 +112,9 @@ def test_make_p_writes_sequences_and_names_images_that_fail(tmp_path):
     # In a notebook they are tables.
     assert "<td>cat/b.JPEG: " in result._repr_html_() and "<td>1</td>" in result._repr_html_()
     assert (
-        f"<td>{finding.kind}: {finding.path}" in found._repr_html_() and found.digest in found._repr_html_()
+        f"<td>{finding.fault}: {finding.path}" in found._repr_html_() and found.digest in found._repr_html_()
     )
-    assert finding.kind == "missing"
+    assert finding.fault == "missing"
 
 
 def test_only_the_command_submits_jobs_to_slurm(cifar, tmp_path):

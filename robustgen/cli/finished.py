@@ -38,7 +38,7 @@ def verify(options: Verifying) -> None:
         echo_text(json.dumps(asdict(findings), indent=1))
         sys.exit(status)
     for finding in findings.problems:
-        echo(f"{finding.kind:9s} {finding.path}{finding.detail}")
+        echo(f"{finding.fault:9s} {finding.path}{finding.detail}")
     if findings.failed:
         shown = ", ".join(map(repr, findings.failed[:5])) + ", ..." * (len(findings.failed) > 5)
         images = format_count(findings.images, "image")

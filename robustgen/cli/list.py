@@ -96,11 +96,11 @@ def _find(name: str) -> list[dict[str, Any]]:
 
 def _groups(each: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the groups of an entry, such as formats, and those that ``--corruptions`` takes."""
-    plural = f"{each['kind']}s".replace(" ", "-")
-    if each["kind"] == "corruption" and each["group"] != "common":
+    plural = f"{each['type']}s".replace(" ", "-")
+    if each["type"] == "corruption" and each["group"] != "common":
         return plural, each["group"], f"{each['group']}:all"
-    if each["kind"] in ("corruption", "perturbation"):
-        benchmark = "imagenet-c" if each["kind"] == "corruption" else "imagenet-p"
+    if each["type"] in ("corruption", "perturbation"):
+        benchmark = "imagenet-c" if each["type"] == "corruption" else "imagenet-p"
         within = ("common", each["category"]) if each["common"] else ("extra",)
         return plural, "all", *within, benchmark
     return (plural,)
@@ -123,12 +123,12 @@ def _list_all(families: Mapping[str, "Family"]) -> Iterator[dict[str, Any]]:
     yield from map(_read_edition, EDITIONS.values())
     yield from (_read_format(name, FORMATS[name]) for name in FORMATS.list_usable())
     for name in dataset_names():
-        yield {"kind": "data set", "name": name, "config": dataset_file(name).read_text(encoding="utf-8")}
+        yield {"type": "data set", "name": name, "config": dataset_file(name).read_text(encoding="utf-8")}
 
 
 def _read_operation(operation: "Operation") -> dict[str, Any]:
     return {
-        "kind": operation.noun,
+        "type": operation.noun,
         "name": operation.name,
         "category": operation.category,
         "common": operation.common,
@@ -147,7 +147,7 @@ def _read_edition(edition: "Edition") -> dict[str, Any]:
     from robustgen.pixels.benchmarks.registry import CLIP_SETS
 
     return {
-        "kind": "edition",
+        "type": "edition",
         "name": edition.name,
         "scale": edition.scale,
         "preparation": edition.preparation,
@@ -157,7 +157,7 @@ def _read_edition(edition: "Edition") -> dict[str, Any]:
 
 def _read_format(name: str, row: "Format") -> dict[str, Any]:
     return {
-        "kind": "format",
+        "type": "format",
         "name": name,
         "title": row.title,
         "sets": [{"c": "images", "p": "sequences", CLIP: "clips"}[content] for content in row.encoders],
@@ -178,22 +178,22 @@ def _summarise(found: list[dict[str, Any]]) -> str:
 
 
 def _head(each: dict[str, Any]) -> str:
-    if each["kind"] == "corruption":
+    if each["type"] == "corruption":
         return f"corruptions of {each['family']} (robustgen make-c --corruptions {each['group']})"
     return {
         "perturbation": "perturbations (robustgen make-p)",
         "edition": "editions",
         "format": "formats (robustgen make-c --format NAME; with images inside also webdataset:png)",
         "data set": "data sets (robustgen make-c --dataset NAME)",
-    }[each["kind"]]
+    }[each["type"]]
 
 
 def _row(each: dict[str, Any]) -> str:
-    if each["kind"] == "edition":
+    if each["type"] == "edition":
         return f"  {each['name']:20s} scale {each['scale'] or 'nearest to the image'}"
-    if each["kind"] == "format":
+    if each["type"] == "format":
         return f"  {_describe(each).removeprefix('format ')}"
-    if each["kind"] == "data set":
+    if each["type"] == "data set":
         return f"  {each['name']:20s} {each['config'].partition(chr(10))[0].removeprefix('# ')}"
     first = next(iter(each["parameters"].values()))[1]
     group = "common" if each["common"] else "extra"
@@ -202,16 +202,16 @@ def _row(each: dict[str, Any]) -> str:
 
 def _describe(each: dict[str, Any]) -> str:
     """Return all details of an entry, in several lines."""
-    if each["kind"] == "data set":
+    if each["type"] == "data set":
         return f"data set {each['name']}, the config\n\n{each['config'].rstrip()}"
-    if each["kind"] == "format":
+    if each["type"] == "format":
         inside = ", with images inside" * each["contains_images"]
         return f"format {each['name']:20s} {each['title']}: {' and '.join(each['sets'])}{inside}"
-    if each["kind"] == "edition":
+    if each["type"] == "edition":
         scale = f"constants of {each['scale']} pixels" if each["scale"] else "constants nearest to the image"
         lines = [f"edition {each['name']}: {scale}", f"  images      {each['preparation']}"]
         return "\n".join([*lines, f"  by default  {each['format']} files"])
-    lines = [f"{each['kind']} {each['name']}" + f": {each['summary']}" * bool(each["summary"])]
+    lines = [f"{each['type']} {each['name']}" + f": {each['summary']}" * bool(each["summary"])]
     lines += [f"  needs {name}: {what} (make-c --with {name}=PLACE)" for name, what in each["needs"].items()]
     for scale, levels in each["parameters"].items():
         for level, values in levels.items():

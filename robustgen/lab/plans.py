@@ -22,11 +22,11 @@ def plan_again(title: str, choices: Mapping[str, Any], name: str) -> Plan:
     Raises
     ------
     ConfigError, SourceError, OutputError
-        The kind does not exist, or the settings are invalid here.
+        No set has this title, or the settings are invalid here.
     """
     row = find_set(title)
     if row is None:
-        raise ConfigError(f"{name}: kind: sets of the kind {title!r} cannot be made from a plan")
+        raise ConfigError(f"{name}: title: {title!r}: no such set can be made from a plan")
     plan: Plan = load_row(row.planner)(check(load_row(row.choices), choices, name))
     return plan
 
@@ -35,7 +35,7 @@ def to_bytes(plan: Plan) -> bytes:
     """Return the file of `plan`: its settings, and a digest of everything that decides its bytes."""
     content = {
         "robustgen": __version__,
-        "kind": plan.recipe.title,
+        "title": plan.recipe.title,
         "config": plan.choices | {"output": plan.store.location},
         "images": len(plan.keys),
         "digest": _digest(plan),
@@ -64,7 +64,7 @@ def read_plan(
     try:
         store, name = locate(path)
         content = parse_object(store.read(name))
-        title, config, digest = content["kind"], dict(content["config"]), content["digest"]
+        title, config, digest = content["title"], dict(content["config"]), content["digest"]
         release = content["robustgen"]
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error

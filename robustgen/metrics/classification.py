@@ -19,14 +19,17 @@ Floats: TypeAlias = NDArray[np.float64]
 Classes: TypeAlias = NDArray[np.intp]
 
 
-def array_of(value: ArrayLike, name: str, kinds: str, axes: str) -> NDArray[Any]:
-    """Return `value` as an array of a dtype kind in `kinds`; `axes` has a word per axis ("..." for any)."""
+def array_of(value: ArrayLike, name: str, types: str, axes: str) -> NDArray[Any]:
+    """Return `value` as an array.
+
+    `types` has the letters of NumPy for the allowed types, and `axes` a word per axis ("..." for any).
+    """
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"{name} cannot be converted to an array: {error}") from error
-    if array.dtype.kind not in kinds:
-        wanted = "numbers" if "f" in kinds else "truth values" if "b" in kinds else "integers"
+    if array.dtype.kind not in types:
+        wanted = "numbers" if "f" in types else "truth values" if "b" in types else "integers"
         raise ArgumentError(f"{name} must contain {wanted}, not {array.dtype}")
     if not _fits(array.shape, axes.split()):
         shape = ", ".join(axes.split())

@@ -57,13 +57,13 @@ class _CleaningRecipe:
 
     @property
     def title(self) -> str:
-        """Return the kind of the set."""
+        """Return the title of the set."""
         return self.cleaning.title
 
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return the parameters, which are the same for all variants."""
         return {
-            "kind": self.cleaning.name,
+            "recipe": self.cleaning.name,
             **self.cleaning.settings(),
             "source_digest": self.digest,
             "parameters": {variant.folder: {} for variant in variants},
@@ -185,7 +185,7 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
     recipe: Recipe[Any] = VariantsRecipe(cleaning, digest) if dataset else ImageRecipe(cleaning, digest)
     known = {key: manifest.get(key) for key in ("dataset", "edition") if manifest.get(key)}
     if dataset:
-        known |= {"benchmark": manifest.get("kind"), "origin": manifest.get("source", {}).get("digest")}
+        known |= {"benchmark": manifest.get("title"), "origin": manifest.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
     plan = assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
     remark, _ = describe_likely_maps(source, keys)
@@ -208,7 +208,7 @@ def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: s
         arrays = (
             entry for entry in root.list() if "/" not in entry.path and entry.path.endswith((".npy", ".npz"))
         )
-        if manifest.get("kind") in TITLES or next(arrays, None):
+        if manifest.get("title") in TITLES or next(arrays, None):
             raise
         return False
     if written.benchmark.noun == CLIP:

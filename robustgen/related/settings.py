@@ -73,7 +73,7 @@ class CleaningChoices(Choices):
     edition: str | None = None
     """edition of the source, as its manifest says"""
     benchmark: str | None = None
-    """kind of the source, as its manifest says"""
+    """title of the source, as its manifest says"""
     origin: str | None = None
     """digest of the images that the source was made from"""
 

@@ -63,7 +63,7 @@ class AugMixRecipe(Recipe[Rgb]):
         """Return edition, seed and the parameters, which are the same for all copies."""
         parameters = asdict(self.parameters)
         return {
-            "kind": "augmix",
+            "recipe": "augmix",
             "edition": self.edition,
             "seed": self.seed,
             "parameters": {variant.folder: parameters for variant in variants},

@@ -44,7 +44,7 @@ class _Loader(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             problem = "aliases are not allowed"
         elif event.tag:
-            # The constructors of YAML 1.1 raise errors of any kind.
+            # The constructors of YAML 1.1 raise any exception.
             problem = f"tags such as {quote(event.tag)} are not allowed"
         elif re.search("[\ud800-\udfff]", getattr(event, "value", "")):
             problem = "half a surrogate pair is no text"

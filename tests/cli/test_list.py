@@ -21,8 +21,8 @@ def test_list_tells_the_constants_of_one():
     assert "scale 224, severity 5: radius 20, sigma 15" in text
     assert "scale  32, difficulty 1: radius 6, sigma 1.8, step 9" in text
     assert cli_error("list", "forst").endswith("(did you mean 'frost'?)")
-    kind = "corruption, perturbation, edition, format, data set or family"
-    assert cli_error("list", "QQQ") == f"unknown {kind} 'QQQ' (robustgen list names all)"
+    nouns = "corruption, perturbation, edition, format, data set or family"
+    assert cli_error("list", "QQQ") == f"unknown {nouns} 'QQQ' (robustgen list names all)"
 
 
 def test_the_members_of_a_group_or_family_are_listed():
@@ -51,13 +51,13 @@ def test_list_describes_an_edition_and_the_config_of_a_data_set():
 
 def test_list_gives_all_as_json():
     found = json.loads(cli("list", "--format", "json").stdout)
-    assert {each["kind"] for each in found} == {"corruption", "perturbation", "edition", "format", "data set"}
-    assert {each["name"] for each in found if each["kind"] == "edition"} == set(EDITIONS)
+    assert {each["type"] for each in found} == {"corruption", "perturbation", "edition", "format", "data set"}
+    assert {each["name"] for each in found if each["type"] == "edition"} == set(EDITIONS)
     (fog,) = json.loads(cli("list", "fog", "--format", "json").stdout)
     assert fog["parameters"]["224"]["3"] == dataclasses.asdict(CORRUPTIONS["fog"].parameters(3, 224))
 
 
 def test_an_entry_goes_before_a_group_of_its_name(monkeypatch):
-    listed, own = list_module._list_all, {"kind": "format", "name": "noise", "title": "noise of a plug-in"}
+    listed, own = list_module._list_all, {"type": "format", "name": "noise", "title": "noise of a plug-in"}
     monkeypatch.setattr(list_module, "_list_all", lambda families: [*listed(families), own])
     assert list_module._find("noise") == [own]

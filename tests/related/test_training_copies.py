@@ -35,7 +35,7 @@ def test_make_augmix_writes_copies_by_class(photos, tmp_path):
     checked = cli("verify", tmp_path / "out", "--deep", "all")
     assert checked.output.startswith("10 files checked, 5 images regenerated, 0 findings")
     manifest = json.loads((tmp_path / "out" / "dataset.json").read_text())
-    assert manifest["kind"] == "AugMix" and "AugMix" in manifest["citation"]
+    assert manifest["title"] == "AugMix" and "AugMix" in manifest["citation"]
     assert manifest["settings"]["parameters"]["augmix/2"] == dataclasses.asdict(AugMix())
     assert "corruptions" not in manifest["config"]
     put_photo(photos / "a" / "one.jpg", 40, 50, seed=77)

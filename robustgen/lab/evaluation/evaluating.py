@@ -239,7 +239,7 @@ def _describe(plan: Plan, kind: Kind, keys: Mapping[str, str], sizes: Mapping[st
     del settings["parameters"]
     own, edition = {name: plan.choices.get(name) for name in _CHOICES}, plan.choices.get("edition")
     return {
-        "kind": plan.recipe.title,
+        "title": plan.recipe.title,
         "dataset": plan.dataset,
         "edition": edition,
         "digest": None,

@@ -314,7 +314,7 @@ def _describe_set(written: WrittenSet) -> dict[str, Any]:
     manifest = written.manifest
     output, edition = manifest.get("settings", {}).get("output"), manifest.get("edition")
     return {
-        "kind": written.benchmark.title,
+        "title": written.benchmark.title,
         "dataset": manifest.get("dataset"),
         "edition": edition,
         "digest": manifest.get("digest"),

@@ -124,7 +124,7 @@ def _vary_by_size(operation: Operation, level: int, size: int) -> Trajectory | N
 
 
 def _vary_by_severity(operation: Operation, level: int, size: int) -> Trajectory | None:
-    """Return the trajectory towards the neighbouring severities; None if those are of another kind."""
+    """Return the trajectory towards the neighbouring severities; None if those have other parameters."""
     scale = nearest_scale(size, [each for each in _sides(operation) if each <= PUBLISHED_SIZE])
     rows = [operation.parameters(each, scale) for each in operation.levels]
     first, last = _find_alike(rows, level)

@@ -99,7 +99,7 @@ def verify(
     state = SetLedger(store)
     if state.exists and not store.exists(MANIFEST):
         if state.standing() >= Standing.COPIED:
-            remedy = f"{name_command(describe(state, state.plans())['kind'])} writes it again"
+            remedy = f"{name_command(describe(state, state.plans())['title'])} writes it again"
             raise OutputError(f"{store.location}: its {MANIFEST} was deleted, or a run was stopped; {remedy}")
         # Merged shards have no manifest yet.
         with name_output_in_errors(store):
@@ -110,7 +110,7 @@ def verify(
     problems, counts = check_contents(store, jobs, list_about(manifest))
     published = find_published(store, manifest, {finding.path for finding in problems}, jobs)
     problems += check_manifest(store, manifest, digest, None if problems else counts)
-    detailed = {(each.kind, each.path) for each in problems}
+    detailed = {(each.fault, each.path) for each in problems}
     problems += (Finding(*each) for each in check_about(store, manifest) if each not in detailed)
     remade, notes = 0, list[str]()
     if deep is not None:
@@ -118,7 +118,7 @@ def verify(
         problems += differing
     if against:
         problems += compare_outputs(store, against, digest)
-    unfinished = any(finding.kind == "unfinished" for finding in problems)
+    unfinished = any(finding.fault == "unfinished" for finding in problems)
     failed = [] if unfinished else sorted({entry["key"] for entry in read_errors(store)[0]})
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
     checked = sum(files for files, _ in counts.values())
@@ -154,7 +154,7 @@ def check_manifest(
     """
     entries, damage = read_errors(store)
     state = SetLedger(store, beside="" in manifest["variants"])
-    remedy = f"{name_command(manifest['kind'])} resumes its run"
+    remedy = f"{name_command(manifest['title'])} resumes its run"
     yield from (Finding("damaged", ERRORS, f": {detail}") for detail in damage)
     expected: dict[str, Any] = {"digest": digest, "frames_digest": frames_digest(store)}
     expected |= {} if damage else {"failures": len(entries)}
@@ -214,7 +214,7 @@ def find_published(
 
     `wrong` names paths with findings, and `jobs` is the number of threads that read files.
     """
-    if manifest["kind"] != BENCHMARKS["c"].title or manifest["dataset"] not in PUBLISHED_FILES:
+    if manifest["title"] != BENCHMARKS["c"].title or manifest["dataset"] not in PUBLISHED_FILES:
         return {}
     title, digests = PUBLISHED_FILES[manifest["dataset"]]
     listed = [path for path in digests if path not in wrong]
@@ -309,22 +309,22 @@ def _plan_again(store: Store, manifest: Mapping[str, Any], source: str | None) -
         raise ArgumentError(f"--deep: {MANIFEST} does not locate {held!r}; pass it with --source")
     content = config | {"output": store.location, "source": make_absolute(source) if source else held}
     name = f"{store.location}/{MANIFEST}"
-    if manifest["kind"] not in TITLES:
-        return plan_again(manifest["kind"], content, name)
-    variants = tuple(filter(None, map(TITLES[manifest["kind"]].variant_in, manifest["variants"])))
-    if manifest["kind"] in (IMAGENET_C.title, CLIPS_C.title) and {*variants} - {CLEAN_VARIANT}:
+    if manifest["title"] not in TITLES:
+        return plan_again(manifest["title"], content, name)
+    variants = tuple(filter(None, map(TITLES[manifest["title"]].variant_in, manifest["variants"])))
+    if manifest["title"] in (IMAGENET_C.title, CLIPS_C.title) and {*variants} - {CLEAN_VARIANT}:
         # Another run may have added corruptions with more needs, such as tiles of other sizes.
         content["corruptions"] = [
             *dict.fromkeys(variant.name for variant in variants if variant != CLEAN_VARIANT)
         ]
         content["severities"] = sorted({variant.level for variant in variants if variant != CLEAN_VARIANT})
     try:
-        plan = plan_again(manifest["kind"], content, name)
+        plan = plan_again(manifest["title"], content, name)
     except ConfigError:
         if not content.get("subset"):
             raise
         # The source may lack what the subset names, or its file be gone.
-        plan = replace(plan_again(manifest["kind"], content | _EVERY, name), keys=())
+        plan = replace(plan_again(manifest["title"], content | _EVERY, name), keys=())
     return replace(plan, variants=variants)
 
 

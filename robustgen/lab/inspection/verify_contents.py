@@ -25,14 +25,14 @@ class Finding:
 
     Attributes
     ----------
-    kind : {"missing", "extra", "changed", "truncated", "differs", "damaged", "unfinished"}
+    fault : {"missing", "extra", "changed", "truncated", "differs", "damaged", "unfinished"}
     path : str
         POSIX path below the output.
     detail : str
         Details of the problem, or empty.
     """
 
-    kind: str
+    fault: str
     path: str
     detail: str = ""
 
@@ -73,7 +73,7 @@ class Findings:
     notes: list[str]
 
     def _repr_html_(self) -> str:
-        told = [f"{each.kind}: {each.path} {each.detail}".rstrip() for each in self.problems] or ["none"]
+        told = [f"{each.fault}: {each.path} {each.detail}".rstrip() for each in self.problems] or ["none"]
         rows = [("problem", each) for each in told]
         rows += [("images", f"{self.images:,}"), ("files checked", f"{self.checked:,}")]
         rows += [("images created again", f"{self.remade:,}")] * bool(self.remade)
@@ -131,8 +131,8 @@ def check_contents(store: Store, jobs: int, about: Collection[str]) -> tuple[lis
         found += [Finding("extra", path) for path in there - listed.keys() - irregular.keys()]
         for path, what in irregular.items():
             if path.startswith(prefix) and not path.startswith(others):
-                kind = "changed" if path in listed else "extra"
-                found.append(Finding(kind, path, f": {what}"))
+                fault = "changed" if path in listed else "extra"
+                found.append(Finding(fault, path, f": {what}"))
         regular = [each for each in listed.items() if each[0] in there and each[0] not in irregular]
         total = 0
         for size, findings in prefetch(lambda each: _check_file(store, *each), regular, jobs):
@@ -165,7 +165,7 @@ def _check_frames(store: Store, prefix: str, listed: Mapping[str, str]) -> Itera
 
 def _name_truncated(store: Store, findings: list[Finding]) -> None:
     """Mark changed files as truncated if they are shorter than their records say."""
-    changed = {finding.path: index for index, finding in enumerate(findings) if finding.kind == "changed"}
+    changed = {finding.path: index for index, finding in enumerate(findings) if finding.fault == "changed"}
     if not changed:
         return
     for _, record in SetLedger(store).read_records():

@@ -270,7 +270,7 @@ def explain_text(name: str, inputs: Sequence[str]) -> str:
     """Return why a model that takes text is no classifier, and what to do."""
     return (
         f"{name}: takes text ({', '.join(inputs)}); a classifier takes images alone and returns a score for "
-        "each class: docs/use/zero-shot.md shows how to make one from CLIP and its kind"
+        "each class: docs/use/zero-shot.md shows how to make one from CLIP"
     )
 
 

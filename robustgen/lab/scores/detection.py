@@ -262,7 +262,7 @@ class DetectionScores:
         corrupted = np.mean([self.samples[cell][:, index] for cell in self.averaged], axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             rows = np.stack([clean, corrupted, corrupted / clean], axis=1)
-        # Few samples of few images may lack a kind of objects.
+        # Few samples of few images may lack small, medium or large objects.
         rows = rows[np.isfinite(rows).all(axis=1)]
         if not len(rows):
             return dict.fromkeys(_SUMMARY)

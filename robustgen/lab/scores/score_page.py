@@ -108,7 +108,7 @@ def describe_calibration(found: Mapping[str, ModelCalibration]) -> dict[str, obj
 # --- gallery --------------------------------------------------------------------------------------
 
 IMAGES: Final = 8
-"""Number of images of each kind."""
+"""Number of images in each row of the gallery."""
 _CELL: Final = 150
 
 

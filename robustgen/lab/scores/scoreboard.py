@@ -75,7 +75,7 @@ class Scoreboard:
     @property
     def benchmark(self) -> Benchmark:
         """Return the benchmark of the sets."""
-        return TITLES.get(str(self.settings.get("kind")), BENCHMARKS[self.kind])
+        return TITLES.get(str(self.settings.get("title")), BENCHMARKS[self.kind])
 
     @cached_property
     def measures(self) -> list[Measure]:

@@ -127,7 +127,7 @@ def score(
     _say_treatments(names, opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
-    of_clips = opened[0].settings.get("kind") == CLIPS_C.title
+    of_clips = opened[0].settings.get("title") == CLIPS_C.title
     compares = compare_with is not None and is_common and not of_clips
     published = choose_published(models, difficulty, notes) if compares else []
     if published and "only_classes" in opened[0].settings:

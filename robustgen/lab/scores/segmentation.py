@@ -102,7 +102,7 @@ class LabelFormat:
         """Return labels that begin at 0, where some maps begin at 1."""
         begins_at_1 = self.one_based in (of, "both")
         is_void = labels == 0 if begins_at_1 else np.zeros(labels.shape, bool)
-        # In maps of the other kind, the truth's label for no class may be that of a class.
+        # In the other side's maps, the truth's label for no class may be that of a class.
         if of == "truth" or begins_at_1 or self.ignored >= self.classes:
             is_void |= labels == self.ignored
         return np.where(is_void, self.void, labels.astype(np.int64) - begins_at_1)
@@ -384,7 +384,7 @@ def _find_maps(folder: Path, labels: LabelFormat) -> dict[str, Path]:
     wanted = "_labelIds" if labels.label_ids in ("truth", "both") else "_labelTrainIds"
     found: dict[str, Path] = {}
     paths = sorted(folder.rglob("*.png"))
-    # Cityscapes has colours, instances and both kinds of ids in one folder.
+    # Cityscapes has colours, instances, ids and train ids in one folder.
     if any(path.stem.endswith(wanted) for path in paths):
         paths = [path for path in paths if path.stem.endswith(wanted)]
     for path in paths:

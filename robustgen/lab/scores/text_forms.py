@@ -347,7 +347,7 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
 def _describe_report(report: Scoreboard) -> dict[str, Any]:
     """Return all values, for JSON; those of one model can serve as a baseline."""
     content: dict[str, Any] = {
-        "kind": report.benchmark.title,
+        "title": report.benchmark.title,
         "baseline": report.baseline.name if report.baseline else None,
     }
     if report.benchmark.has_clean:

@@ -256,7 +256,7 @@ BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C,
 TITLES: Final[Mapping[str, Benchmark]] = MappingProxyType(
     {b.title: b for b in (*BENCHMARKS.values(), CLIPS_C)}
 )
-"""Names of the kinds of set in `dataset.json`, and the benchmark of each."""
+"""Titles of the sets in `dataset.json`, and the benchmark of each."""
 
 
 def parse_variant(folder: str, kind: Kind) -> Variant:

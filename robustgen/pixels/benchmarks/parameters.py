@@ -147,7 +147,7 @@ def check_parameter(
     UnknownNameError
         The parameter is unknown.
     ArgumentError
-        The value is of the wrong kind, or out of range.
+        The value is of the wrong type, or out of range.
     """
     hints = get_type_hints(type(published))
     known = [field.name for field in dataclasses.fields(published) if field.name not in without]

@@ -26,7 +26,7 @@ class Cleaning(ABC):
     name : str
         Name in flags and files.
     title : str
-        Name for people, and of the kind of a cleaned set.
+        Name for people, and title of a cleaned set.
     """
 
     name: ClassVar[str]

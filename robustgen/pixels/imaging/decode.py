@@ -420,7 +420,7 @@ def _identify(stream: BinaryIO, name: str = "") -> Image.Image:
 
 
 def _explain_refusal(stream: BinaryIO) -> str:
-    """Return why Pillow cannot open a file: damaged, of an unusual kind, or in none of the formats."""
+    """Return why Pillow cannot open a file: damaged, unusual, or in none of the formats."""
     stream.seek(0)
     head = stream.read(_SHOWN_BYTES)
     if not head:
@@ -438,7 +438,7 @@ def _explain_refusal(stream: BinaryIO) -> str:
 
 
 def _describe_tiff(stream: BinaryIO) -> str:
-    """Return the kind of an intact TIFF file that Pillow cannot read."""
+    """Return the channels and bits of an intact TIFF file that Pillow cannot read."""
     stream.seek(0)
     tags = TiffImagePlugin.ImageFileDirectory_v2(stream.read(8))
     stream.seek(tags.next)

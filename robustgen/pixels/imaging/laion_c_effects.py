@@ -82,7 +82,7 @@ def draw_shapes(count: int, shape: tuple[int, int], rng: Rng) -> npt.NDArray[np.
     Returns
     -------
     int64 ndarray of shape (count, 8)
-        Kind, x, y, size (6 to 15), red, green, blue, and a rotation in degrees.
+        Number of the shape, x, y, size (6 to 15), red, green, blue, and a rotation in degrees.
     """
     lows = np.array([0, 0, 0, 6, 0, 0, 0, 0])
     highs = np.array([4, shape[1], shape[0], 16, 256, 256, 256, 360])

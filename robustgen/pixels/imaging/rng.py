@@ -22,7 +22,7 @@ Rng = np.random.Generator | np.random.RandomState
 
 
 def integers(rng: Rng, low: Any, high: Any, size: tuple[int, ...] | None = None) -> Any:
-    """Draw integers in [low, high) from either kind of generator; the bounds may be arrays."""
+    """Draw integers in [low, high) from either generator; the bounds may be arrays."""
     draw = rng.randint if isinstance(rng, np.random.RandomState) else rng.integers
     return draw(low, high, size)
 

@@ -2,8 +2,8 @@
 
 The same frames give the same bytes on each run and in each process: x264 runs on one
 thread, as its decisions depend on their number, and without AVX-512, as that code reads
-uninitialised memory. Other releases of x264 and other kinds of processor may write other
-bytes; use `frames_digest` to compare the decoded frames.
+uninitialised memory. Other releases of x264 and other processors may write other bytes;
+use `frames_digest` to compare the decoded frames.
 """
 
 import io
@@ -160,7 +160,7 @@ def read_sequence(path: str | PathLike[str]) -> Frames:
     Raises
     ------
     ImageError
-        If the file is missing, damaged or of another kind; the message names it.
+        If the file is missing, damaged or no video; the message names it.
     """
     path = Path(path)
     if path.is_dir():

@@ -188,7 +188,7 @@ class IconRecipe(Recipe[Rgb]):
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return size, background, styles and classes."""
         return {
-            "kind": "icons",
+            "recipe": "icons",
             "size": self.size,
             "libwebp": str(features.version("webp")),
             "parameters": {variant.folder: {} for variant in variants},

@@ -180,13 +180,13 @@ def write_shards(
         manifest: dict[str, Any] = {"images": len(stream), "variants": [], "arrays": []}
         manifest |= {
             "dataset": stream.name,
-            "kind": "CCC",
+            "title": "CCC",
             "licence": [FAMILY.licence],
             "citation": FAMILY.citation,
         }
         manifest["source"] = {"images": len(keys), "digest": source_digest(sizes)}
         walk = hashlib.sha256(repr(stream.cells).encode()).hexdigest()
-        run = {"kind": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}
+        run = {"recipe": "CCC", "name": stream.name, "images": len(stream), "walk": walk, "quality": QUALITY}
         settings = {"output": run, "source": manifest["source"], "versions": list_versions()}
         settings |= {"levels": [*source.levels]} if source.levels else {}
         state.agree(settings, start_over=(lambda _: clear(state)) if overwrite else None)

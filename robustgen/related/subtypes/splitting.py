@@ -264,7 +264,7 @@ class _SplitRun:
             trees = {each.name: {wnid: str(source / wnid) for wnid in share.images} for each, share in shares}
             output.replace_links(split, trees if links else {})
         described = {
-            "kind": "subtypes",
+            "title": "subtypes",
             "source": self.source.name,
             "wordnet": wordnet,
             "sha256": {file.path: file.sha256 for file in files},

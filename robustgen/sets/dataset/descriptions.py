@@ -117,7 +117,7 @@ def _describe_labels(manifest: Mapping[str, Any]) -> list[str]:
     if "sample" in manifest["settings"]["output"] or has_mirror(manifest):
         return []
     # Frames lie in the folder of their sequence.
-    has_frames = _format(manifest) == "png" and manifest["kind"] == IMAGENET_P.title
+    has_frames = _format(manifest) == "png" and manifest["title"] == IMAGENET_P.title
     return [f"  drop_labels: {json.dumps(has_frames or not manifest['class_folders'])}"]
 
 
@@ -125,7 +125,7 @@ def _body(manifest: Mapping[str, Any]) -> str:
     settings, versions = manifest["settings"], manifest["settings"]["versions"]
     choices = [f"{name} {settings[name]}" for name in ("edition", "seed", *CLEANINGS) if name in settings]
     text = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
-    names = ("dataset", "kind", "images", "digest", "licence", "citation")
+    names = ("dataset", "title", "images", "digest", "licence", "citation")
     return text.format(
         **{name: manifest[name] for name in names},
         variants=len(manifest["variants"]),
@@ -174,12 +174,12 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
         "@context": _TERMS["@context"],
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
-        "name": re.sub(r"[^\w.-]+", "-", f"{manifest['dataset']}-{manifest['kind']}"),
-        "description": f"{manifest['kind']} of {manifest['dataset']}: {manifest['images']} images, each in"
+        "name": re.sub(r"[^\w.-]+", "-", f"{manifest['dataset']}-{manifest['title']}"),
+        "description": f"{manifest['title']} of {manifest['dataset']}: {manifest['images']} images, each in"
         f" {len(manifest['variants'])} variants, created by robustgen.",
         "license": manifest["licence"],
         "citeAs": manifest["citation"],
-        "keywords": ["robustness", "benchmark", manifest["kind"]],
+        "keywords": ["robustness", "benchmark", manifest["title"]],
         "version": versions.get("robustgen", "0"),
         "isLiveDataset": False,
         "prov:wasDerivedFrom": {
@@ -189,7 +189,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
         },
         "prov:wasGeneratedBy": {
             "@type": "prov:Activity",
-            "prov:label": f"robustgen: {manifest['kind']}, seed {settings.get('seed', 0)}",
+            "prov:label": f"robustgen: {manifest['title']}, seed {settings.get('seed', 0)}",
             "identifier": f"sha256:{manifest['digest']}",
             "prov:wasAssociatedWith": {
                 "@type": "prov:SoftwareAgent",

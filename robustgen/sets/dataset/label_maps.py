@@ -30,9 +30,9 @@ _MAYBE_OF_MAPS: Final = re.compile(
     r"mask|labe|lbl|anno|seg|disp|dept|matt|trim|map|gt|trut|sem|inst|pano|part|pha", re.IGNORECASE
 )
 _TOKENS: Final = re.compile(r"[^\W\d_]+|\d+|[\W_]+")
-# Files of each kind that are opened: those of one kind are alike, and large.
+# Files of each group that are opened: those of one group are alike, and large.
 _LOOKED_AT: Final = 3
-# Files of each kind, and in all, that are compared with all others by their names.
+# Files of each series, and in all, that are compared with all others by their names.
 _COMPARED, _MOST_COMPARED = 8, 5000
 # A name that more files of one folder have in common tells no picture.
 _MOST_ALIKE: Final = 16
@@ -352,8 +352,8 @@ def _cut(key: str) -> Iterator[tuple[str, str]]:
 def _judge_pairs(looks: _Looks, keys: Sequence[str], owners: Collection[str]) -> FoundMaps:
     """Return those of the `keys` without telling names that are maps, and uncertain ones.
 
-    They are maps if each of their kind has one picture of the same size, and a few of them look like maps. No
-    picture in `owners` is one.
+    They are maps if each file with the same part in its name has one picture of the same size, and a few of
+    them look like maps. No picture in `owners` is one.
     """
     roles = _pair_one_to_one(_choose_candidates(looks, keys), keys)
     counts = Counter(
@@ -364,8 +364,8 @@ def _judge_pairs(looks: _Looks, keys: Sequence[str], owners: Collection[str]) ->
     maps, doubts = dict[str, tuple[str, ...]](), dict[str, str]()
     for role, pairs in sorted(roles.items(), key=lambda each: (each[0].is_replaced, -len(each[1]), each[0])):
         places = {(*_name_place(key), role.part) for key in pairs}
-        kind = sum(counts[each] for each in places)
-        if kind > 2 * len(pairs) or not maps.keys().isdisjoint(pairs):
+        count = sum(counts[each] for each in places)
+        if count > 2 * len(pairs) or not maps.keys().isdisjoint(pairs):
             continue
         if not pairs.keys().isdisjoint(owners):
             continue
@@ -379,23 +379,23 @@ def _judge_pairs(looks: _Looks, keys: Sequence[str], owners: Collection[str]) ->
         alike = [each for each in same if len(each) >= len(pairs)]
         if len(alike) > _MOST_PICTURES or not _have_one_size(looks.source, pairs):
             continue
-        if found == {"map"} and kind == len(pairs):
+        if found == {"map"} and count == len(pairs):
             maps |= {key: tuple(each[key] for each in alike if key in each) for key in pairs}
         elif pictures == {"colour"}:
-            # Those of the kind that have no picture are uncertain as well.
+            # Files with that part that have no picture are uncertain as well.
             lone = (key for key in keys if any((*_name_place(key), part) in places for _, part in _cut(key)))
             doubts |= dict.fromkeys(lone, pairs[first]) | pairs
     return FoundMaps(maps, {key: picture for key, picture in doubts.items() if key not in maps})
 
 
 def _choose_candidates(looks: _Looks, keys: Sequence[str]) -> list[str]:
-    """Return the images of the folders in which a few of each kind look like maps of others."""
-    kinds = defaultdict[str, list[str]](list)
+    """Return the images of the folders in which a few of each series look like maps of others."""
+    series = defaultdict[str, list[str]](list)
     for key in keys:
-        kinds[re.sub(r"\d+", "#", key)].append(key)
+        series[re.sub(r"\d+", "#", key)].append(key)
     places = [
         (members, len(members) * place // _COMPARED)
-        for members in kinds.values()
+        for members in series.values()
         for place in range(_COMPARED)
     ]
     few = [*dict.fromkeys(members[place] for members, place in places)]
@@ -404,11 +404,11 @@ def _choose_candidates(looks: _Looks, keys: Sequence[str]) -> list[str]:
     for pairs in _pair_one_to_one(few, keys).values():
         for key, look in looks.sample([*pairs]):
             if look == "map" and looks.look(pairs[key]) != "map":
-                folders.add(_name_kind(key))
-    return [key for key in keys if _name_kind(key) in folders] if folders else []
+                folders.add(_generalise(key))
+    return [key for key in keys if _generalise(key) in folders] if folders else []
 
 
-def _name_kind(key: str) -> tuple[str, str]:
+def _generalise(key: str) -> tuple[str, str]:
     """Return the folder and the suffix of an image, without numbers."""
     return re.sub(r"\d+", "#", _folder(key)), _suffix(key)
 

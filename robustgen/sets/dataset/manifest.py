@@ -238,7 +238,7 @@ def list_about(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def check_about(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the kind of damage, "missing" or "changed", and the name of each file that describes a set."""
+    """Yield the fault, "missing" or "changed", and the name of each damaged file that describes a set."""
     paths = [MANIFEST_SUMS, *list_about(manifest)]
     held, *contents = store.map(lambda path: store.read(path) if store.exists(path) else None, paths)
     sums = read_sums(held) if held is not None else {}
@@ -313,7 +313,7 @@ def hide_paths(content: Any) -> Any:
 
 
 _TYPES: Final = {
-    **dict.fromkeys(("citation", "dataset", "digest", "kind", "licence"), str),
+    **dict.fromkeys(("citation", "dataset", "digest", "licence", "title"), str),
     **dict.fromkeys(("config", "counts", "settings", "source"), dict),
     **dict.fromkeys(("failures", "images"), int),
     **dict.fromkeys(("variants", "arrays"), list),

@@ -46,7 +46,8 @@ def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> 
     store = root if isinstance(root, Store) else open_store(root)
     check_folder(store)
     manifest = read_manifest_of(store)
-    kind, folders = _from_manifest(store, manifest) if manifest.get("kind") in TITLES else _from_layout(store)
+    is_known = manifest.get("title") in TITLES
+    kind, folders = _from_manifest(store, manifest) if is_known else _from_layout(store)
     # Sort clean first, then in the order of the paper's tables, then others; levels as in arrays.
     ranks = {name: i for i, name in enumerate((CLEAN, *BENCHMARKS[kind].names))}
     named = {parse_variant(folder, kind): place for folder, place in folders.items()}
@@ -91,17 +92,17 @@ def read_manifest_of(store: Store) -> dict[str, Any]:
     except OutputError as error:
         raise SourceError(str(error)) from error
     if not manifest and state.exists:
-        command = name_command(plans[0]["manifest"]["kind"] if plans else "")
+        command = name_command(plans[0]["manifest"]["title"] if plans else "")
         raise SourceError(
             f"{store.location}: has no {MANIFEST} because its run has not finished; {command} resumes it"
         )
     if manifest and not manifest["complete"] and not manifest["failures"]:
-        command = name_command(manifest["kind"])
+        command = name_command(manifest["title"])
         raise SourceError(f"{store.location}: is not complete; {command} resumes its run")
-    if (title := manifest.get("kind")) in _CLEANINGS:
+    if (title := manifest.get("title")) in _CLEANINGS:
         config, name = manifest["config"], _CLEANINGS[title].name
         manifest |= {
-            "kind": config.get("benchmark"),
+            "title": config.get("benchmark"),
             "source": manifest["source"] | {"digest": config.get("origin")},
             CLEANED: {name: manifest["settings"].get(name)},
         }
@@ -128,7 +129,7 @@ def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dic
         raise SourceError(
             f"{store.location}: lacks {', '.join(missing[:5]) or 'all variants'}, which its {MANIFEST} lists"
         )
-    return TITLES[manifest["kind"]].kind, places
+    return TITLES[manifest["title"]].kind, places
 
 
 def _exists(store: Store, path: str) -> bool:

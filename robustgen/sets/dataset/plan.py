@@ -124,7 +124,7 @@ class Plan:
         """Return the content of `dataset.json` except for settings and counts."""
         return {
             "dataset": self.dataset,
-            "kind": self.recipe.title,
+            "title": self.recipe.title,
             "edition": self.choices.get("edition"),
             "source": {"location": self.source.location, "images": len(self.source.keys())},
             "images": len(self.keys),

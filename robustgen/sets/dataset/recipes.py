@@ -87,7 +87,7 @@ class Recipe(ABC, Generic[Loaded]):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Return the name of this kind of set in ``dataset.json``."""
+        """Return the title of the set in ``dataset.json``."""
 
     @property
     def keeps_size(self) -> bool:
@@ -169,7 +169,7 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
     @property
     @abstractmethod
     def title(self) -> str:
-        """Return the name of this kind of set in ``dataset.json``."""
+        """Return the title of the set in ``dataset.json``."""
 
     @property
     def keeps_size(self) -> bool:
@@ -436,7 +436,7 @@ class MixedRecipe(Recipe[Rgb]):
         """Return the settings of the C set, and the corruptions and severities that are drawn."""
         levels = groupby(self.drawn, lambda variant: variant.name)
         drawn = ", ".join(f"{name} {' '.join(str(each.level) for each in own)}" for name, own in levels)
-        return self.whole.settings(self.drawn) | {"kind": "mixed", "mixed": drawn}
+        return self.whole.settings(self.drawn) | {"mixed": drawn}
 
     def list_companions(self, list_all: Callable[[], SetListing], writer: Writer) -> Mapping[str, bytes]:
         """Return the list of the copies, ``mixed.jsonl``: JSON lines in the order of the source."""

@@ -1,4 +1,4 @@
-"""Kinds of set: the benchmarks, and those of wings and plug-ins."""
+"""Sets that robustgen can write: those of the benchmarks, and those of wings and plug-ins."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,10 +12,10 @@ _P: Final = SetRow("make-p", "robustgen.settings.config:Config", "robustgen.sets
 BENCHMARK_SETS: Final[Mapping[str, SetRow]] = MappingProxyType(
     {"ImageNet-C": _C, "ImageNet-C for clips": _C, "ImageNet-C, mixed": _C, "ImageNet-P": _P}
 )
-"""Sets of the benchmarks by their name in `dataset.json`."""
+"""Sets of the benchmarks by their title in `dataset.json`."""
 
 
 def find_set(title: str) -> SetRow | None:
-    """Return the kind of set called `title` in `dataset.json`; None if there is none."""
+    """Return the row of the sets with this `title` in `dataset.json`; None if there is none."""
     tables = (BENCHMARK_SETS, *(wing.sets for wing in list_wings()))
     return next((table[title] for table in tables if title in table), None)

@@ -464,7 +464,7 @@ class WrittenSet(Mapping[Variant, Source], ABC):
     @property
     def benchmark(self) -> Benchmark:
         """Return the benchmark of the set."""
-        return TITLES.get(self.manifest.get("kind", ""), BENCHMARKS[self.kind])
+        return TITLES.get(self.manifest.get("title", ""), BENCHMARKS[self.kind])
 
     @cached_property
     def _keys(self) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ class TableWriter(SampleWriter):
         """
         source = content.source
         if not isinstance(source, TableSource):
-            raise ConfigError("format: table is for sources of the kind table (--dataset table)")
+            raise ConfigError("format: table is for source_kind=table (--dataset table)")
         if source.names_files:
             return FileTableWriter(encoder, source)
         return cls(encoder, source, content.keys)

@@ -46,6 +46,6 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
 """Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
 
 
-def list_kinds() -> list[str]:
+def list_source_kinds() -> list[str]:
     """Return the names that `open_source` takes."""
     return ["auto", *SOURCES, "demo"]

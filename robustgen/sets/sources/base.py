@@ -25,12 +25,12 @@ Cache = tuple[Store, str] | None
 
 
 class SourceOptions(NamedTuple):
-    """Options of sources; each kind uses those that apply to it.
+    """Options of sources; each source uses those that apply to it.
 
     Attributes
     ----------
     labels : path or URL, optional
-        Labels file of the kind "labelled".
+        Labels file of ``source_kind`` "labelled".
     follow : sequence of path
         Folders outside the source to which links may lead.
     cache : (Store, str), optional
@@ -45,9 +45,9 @@ class SourceOptions(NamedTuple):
     classes : bool
         Whether the first folders of images are classes; false for a set that mirrors its source.
     columns : sequence of str
-        Image columns of the kind "table". Default: "image".
+        Image columns of ``source_kind`` "table". Default: "image".
     image_root : path or URL, optional
-        Folder of the files named in cells of the kind "table". Default: the folder of the table.
+        Folder of the files named in cells of ``source_kind`` "table". Default: the folder of the table.
     libjpeg : {"turbo", "ijg"}
         Decoder of JPEG files.
     levels : (float, float), optional

@@ -412,7 +412,7 @@ class IndexedSource(Index, EncodedSource):
     options : SourceOptions
         With a `split`, only the files whose names contain it are used.
     kind : {"c", "p"}, optional
-        Kind of the set, if the files are one of its variants: keys are the names of the samples (without
+        Benchmark of the set, if the files are one of its variants: keys are the names of the samples (without
         suffix for sequences) in the order of the files, and labels are the stored numbers.
 
     Raises

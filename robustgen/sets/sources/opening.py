@@ -1,16 +1,16 @@
-"""Opening of a source, whose kind is given or recognised."""
+"""Opening of a source, whose `source_kind` is given or recognised."""
 
 from pathlib import Path
 from typing import Final
 
 from robustgen.errors import SourceError, UnknownNameError
 from robustgen.pixels.imaging.decode import Location
-from robustgen.sets.sources import SOURCES, list_kinds
+from robustgen.sets.sources import SOURCES, list_source_kinds
 from robustgen.sets.sources.base import DEFAULTS, Source, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.folder import Photographs, open_by_metadata
 from robustgen.sets.sources.places import ARRAYS, Place, find_place
 
-# Plug-ins come before these kinds.
+# Plug-ins come before these rows.
 _LAST: Final = ("arrays", "folder")
 
 
@@ -22,10 +22,10 @@ def open_source(
     Parameters
     ----------
     location : path, URL or None
-        Path of the images; ignored for the kind "demo".
+        Path of the images; ignored for "demo".
     source_kind : str
-        One of `list_kinds()`. "auto" detects the kind from the content of `location`; it selects "labelled"
-        if the options name labels, and "table" if they name columns or the folder of their images.
+        One of `list_source_kinds()`. "auto" detects it from the content of `location`, and selects
+        "labelled" if the options name labels, and "table" if they name columns or the folder of their images.
     options : SourceOptions
 
     Returns
@@ -38,17 +38,17 @@ def open_source(
         `source_kind` is unknown.
     SourceError
         `location` or a folder to follow does not exist, the split does not exist, or the options do not fit
-        the kind.
+        `source_kind`.
     """
     labels, split, in_columns = options.labels, options.split, bool(options.columns or options.image_root)
     if source_kind not in ("auto", "demo") and source_kind not in SOURCES:
-        raise UnknownNameError("kind of source", source_kind, list_kinds())
+        raise UnknownNameError("kind of source", source_kind, list_source_kinds())
     if source_kind == "demo":
         if split:
             raise SourceError(f"the demo has no splits; omit {split!r}")
         return Photographs(SourceOptions(libjpeg=options.libjpeg))
     if location is None:
-        raise SourceError(f"a source of kind {source_kind!r} needs a path")
+        raise SourceError(f"source_kind={source_kind} needs a path")
     for folder in options.follow:
         if not Path(folder).is_dir():
             raise SourceError(f"follow_links: {folder}: the folder does not exist")
@@ -57,9 +57,9 @@ def open_source(
         with_labels = "arrays" if place.has_suffix(*ARRAYS) else "labelled"
         source_kind = with_labels if labels is not None else "table" if in_columns else _recognise(place)
     if (source_kind == "labelled") != (labels is not None) and source_kind not in ("arrays", "clips"):
-        raise SourceError(f"{location}: only the kind 'labelled' needs --labels; the kind is {source_kind!r}")
+        raise SourceError(f"{location}: only source_kind=labelled needs --labels, not {source_kind}")
     if in_columns and source_kind != "table":
-        raise SourceError(f"{location}: image_columns is for the kind 'table', not {source_kind!r}")
+        raise SourceError(f"{location}: image_columns is for source_kind=table, not {source_kind}")
     if split and SOURCES[source_kind].has_split_folders and place.is_folder and place.children.get(split):
         place, split = Place(f"{place.location}/{split}"), None
         source_kind = _recognise(place) if recognise else source_kind
@@ -71,7 +71,7 @@ def open_source(
 
 
 def _recognise(place: Place) -> str:
-    """Return the kind of the source at `place`; whatever no other kind recognises is a folder."""
+    """Return the `source_kind` at `place`: the first row that recognises it; a folder recognises all."""
     with name_source_in_errors(place.location):
-        kinds = sorted(SOURCES.list_usable(), key=_LAST.__contains__)
-        return next(each for each in kinds if SOURCES[each].recognise(place))
+        names = sorted(SOURCES.list_usable(), key=_LAST.__contains__)
+        return next(each for each in names if SOURCES[each].recognise(place))

@@ -211,7 +211,7 @@ def _read_idx(store: Store, name: str, magic: int) -> Rgb:
         start = 4 + 4 * (magic & 0xFF)
         found, *shape = np.frombuffer(data[:start].ljust(start, b"\0"), ">u4").tolist()
         if found != magic:
-            raise ValueError(f"magic number is {found:#010x}; IDX files of this kind have {magic:#010x}")
+            raise ValueError(f"magic number is {found:#010x}; such IDX files have {magic:#010x}")
         there = max(0, len(data) - start)
         if there != math.prod(shape) or not there:
             raise ValueError(f"damaged: {there} bytes for an array of shape {tuple(shape)}")

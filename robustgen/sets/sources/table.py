@@ -189,7 +189,7 @@ Layout = ParquetTable | JsonLines | TabSeparated
 LAYOUTS: Final[Mapping[str, Layout]] = {
     layout.suffix: layout for layout in (ParquetTable(), JsonLines(), TabSeparated())
 }
-"""Kinds of table by suffix."""
+"""Layouts of tables by suffix."""
 # Replaces the table number for images in files.
 _IN_FILE: Final = -1
 _MOST_NAMED: Final = 3
@@ -240,7 +240,7 @@ class TableSource(IndexedSource):
         A table, a folder of tables, or a pattern: ``data/test-*.parquet``.
     options : SourceOptions
     kind : {"c", "p"}, optional
-        Kind of the set, if the tables are one of its variants.
+        Benchmark of the set, if the tables are one of its variants.
     classes : sequence of str
         Names of the classes of a set, in the order of the labels.
 
@@ -435,7 +435,7 @@ def name_images(table: str, row: int, column: str, cell: Any) -> list[tuple[str,
 
 
 def find_layout(name: str) -> Layout:
-    """Return the kind of table of a file name; raise a SourceError if it is not a table."""
+    """Return the layout of a table by its file name; raise a SourceError if it is not a table."""
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in LAYOUTS:
         raise SourceError(f"{name}: not a table ({', '.join(LAYOUTS)})")

@@ -633,7 +633,7 @@ def test_what_is_recorded_of_the_images(digits, model, tmp_path):
         json.loads((folder / "predictions.json").read_text())
         for folder in (tmp_path / "predicted" / "digits", tmp_path / "p" / "digits")
     )
-    same = ("kind", "edition", "source_digest", "keys", "model", "preprocessing", "save")
+    same = ("title", "edition", "source_digest", "keys", "model", "preprocessing", "save")
     assert [one[name] for name in same] == [two[name] for name in same]
     assert two["made"]["seed"] == 0 and two["made"]["output"]["quality"] == 85
     cli("score", tmp_path / "predicted", tmp_path / "p", "--partial")

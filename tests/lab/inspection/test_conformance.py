@@ -104,7 +104,7 @@ def test_a_format_that_meets_all_requirements_conforms(monkeypatch):
         (trial(OtherPixels), "clean, 10/0.a.png: the pixels are not those of `Encoder.as_read`"),
         (trial(Inverted), "clean, 10/0.a.png: the pixels are not those of the image"),
         (trial(OtherNames), "names are ("),
-        (trial(Numbered), "verify found [Finding(kind='differs'"),
+        (trial(Numbered), "verify found [Finding(fault='differs'"),
         (trial(Numbered, Credulous), "files written by several workers have other bytes: "),
         (trial(reader=OtherLabels), "clean, 10/0.a.png: label is 0, not 1"),
         (ARRAYS, "written without a failed image: "),

@@ -261,7 +261,7 @@ def test_places_lie_at_even_distances():
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"kind": "AugMix"}, "AugMix"),
+        ({"title": "AugMix"}, "AugMix"),
         ({"variants": ["fog/9"]}, "lacks"),
         ({"complete": False}, "not complete"),
     ],

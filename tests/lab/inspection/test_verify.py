@@ -121,7 +121,7 @@ def test_the_manifest_says_what_from_where_and_how(output, photos):
     files = [data for name, data in whole(output).items() if name.lower().endswith((".jpeg", ".jpg"))]
     assert held["counts"] == {"files": 25, "bytes": sum(map(len, files))}
     assert (held["complete"], held["failures"], held["images"]) == (True, 0, 5)
-    assert held["kind"] == "ImageNet-C" and held["edition"] == held["settings"]["edition"] == "folder"
+    assert held["title"] == "ImageNet-C" and held["edition"] == held["settings"]["edition"] == "folder"
     assert "Hendrycks" in held["citation"] and "terms" in held["licence"]
     settings, encoder = held["settings"], {"format": "jpeg", "quality": 85, "libjpeg": "turbo"}
     assert settings["seed"] == 0 and settings["output"] == encoder
@@ -152,7 +152,7 @@ def test_findings_as_json(output, tmp_path):
     copied = Path(shutil.copytree(output, tmp_path / "out"))
     (copied / "odd\nname").touch()
     told = json.loads(cli("verify", copied, "--format", "json", status=1).stdout)
-    assert told["problems"] == [{"kind": "extra", "path": "odd\nname", "detail": ""}]
+    assert told["problems"] == [{"fault": "extra", "path": "odd\nname", "detail": ""}]
 
 
 def test_no_clock_and_no_output_path_in_the_manifest(output, photos, tmp_path, monkeypatch):

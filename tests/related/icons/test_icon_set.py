@@ -337,7 +337,7 @@ def test_the_command_makes_a_set_that_verifies(tmp_path, packages):
 
 def test_the_manifest_tells_packages_licences_counts_and_gaps(out):
     manifest = manifest_of(out)
-    assert manifest["kind"] == "icons in the manner of Icons-50"
+    assert manifest["title"] == "icons in the manner of Icons-50"
     assert manifest["complete"] and len(manifest["digest"]) == 64
     google = manifest["source"]["styles"]["google"]
     assert (google["package"], google["version"]) == ("emoji-datasource-google", "16.0.0")

@@ -300,7 +300,7 @@ def test_a_function_of_clips_is_evaluated_and_scored(clips, tmp_path):
     assert family["mpc"] == pytest.approx(1 - np.mean(every))
     assert family["rpc"] == pytest.approx((1 - np.mean(every)) / (1 - scores.clean_error))
     made = json.loads((tmp_path / "judge" / "predictions.json").read_text())
-    assert (made["kind"], made["frames"]) == ("ImageNet-C for clips", {"frames": 8, "seed": None})
+    assert (made["title"], made["frames"]) == ("ImageNet-C for clips", {"frames": 8, "seed": None})
     shown = cli("score", tmp_path / "judge", "--partial", "--compare-with", "published").stdout
     assert "mPC" in shown and "rPC" in shown and "4 clips" not in shown
     again = robustgen.evaluate(judge, "clips", corruptions=names, output=tmp_path, **choices)
@@ -315,7 +315,7 @@ def test_published_rows_stand_beside_all_twelve_corruptions(tmp_path):
     for variant in robustgen.IMAGENET_C.variants(names, range(1, 6)):
         wrong = np.eye(2)[[0, 0, 1, 1, 1, 0]]
         robustgen.write_predictions(tmp_path / "mine", variant, keys, labels, wrong)
-    about = {"schema": 1, "kind": "ImageNet-C for clips", "edition": "kinetics"}
+    about = {"schema": 1, "title": "ImageNet-C for clips", "edition": "kinetics"}
     (tmp_path / "mine" / "predictions.json").write_text(json.dumps(about))
     plain = cli("score", tmp_path / "mine").stdout
     compared = cli("score", tmp_path / "mine", "--compare-with", "published").stdout

@@ -239,7 +239,7 @@ def test_names_that_stand_in_each_other_s_way_are_refused(tmp_path, command, key
         put_photo(tmp_path / "src" / key, seed=seed)
     output, status = tmp_path / "out", 1 if refused else 0
     cli(*command, "--source", tmp_path / "src", "--output", output, "--jobs", "1", status=status)
-    assert {finding.kind for finding in verify(output).problems} <= {"unfinished"}
+    assert {finding.fault for finding in verify(output).problems} <= {"unfinished"}
     assert set(reasons(output) if refused else ()) == refused
     if command == IMAGES:
         assert len(pictures(output / "clean")) == len(keys) - len(refused)

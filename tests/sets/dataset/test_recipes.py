@@ -82,7 +82,7 @@ def test_failed_images_are_not_listed(tmp_path):
     ("command", "named"),
     [
         (("make-c", "--one-per-image", "--severities", "1"), "mixed was"),
-        (("make-c",), "kind was 'mixed'"),
+        (("make-c",), "mixed was 'brightness 1 4, "),
         (("make-p", "--set", "one_per_image=true"), "only make-c has it"),
     ],
 )

@@ -49,8 +49,8 @@ def test_a_shard_that_was_not_merged_is_missed(photos, tmp_path):
     root = merged(photos, tmp_path, *FEW)
     for path in (tmp_path / "2" / ".robustgen" / "records").iterdir():
         (root / ".robustgen" / "records" / path.name).unlink()
-    kinds = [line.split()[0] for line in findings(root)]
-    assert kinds == ["extra"] * 10 + ["unfinished"]
+    faults = [line.split()[0] for line in findings(root)]
+    assert faults == ["extra"] * 10 + ["unfinished"]
 
 
 def test_an_image_repaired_between_a_run_and_its_shards(photos, output, tmp_path):

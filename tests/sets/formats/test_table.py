@@ -331,7 +331,7 @@ def test_tables_of_several_kinds_are_made_together(tmp_path):
 def test_flags_of_tables_are_for_tables(photos, tmp_path):
     out = ("--output", tmp_path / "out")
     message = cli_error("make-c", "--source", photos, "--format", "table", *out, *FEW[2:])
-    assert message == "format: table is for sources of the kind table (--dataset table)"
+    assert message == "format: table is for source_kind=table (--dataset table)"
 
 
 def test_tab_separated_values_are_those_of_the_csv_module():

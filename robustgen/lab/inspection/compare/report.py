@@ -54,7 +54,7 @@ def describe_origin(side: Side) -> str:
     output = settings.get("output", {})
     is_jpeg = "libjpeg" in output.get("sample", output)
     known = (
-        manifest.get("kind"),
+        manifest.get("title"),
         manifest.get("edition"),
         None if seed is None else f"seed {seed}",
         settings.get("versions", {}).get("libjpeg") if is_jpeg else None,
