@@ -251,13 +251,13 @@ def evaluate(
     results = _load(Results, {"output": output, "name": name, "baseline": baseline})
     scoring.check_baseline(results.baseline)
     folder = None if results.output else TemporaryFolder()
-    with borrow_model(model, runtime, results.name) as opened, progress.quiet(outputs.quiet):
+    with borrow_model(model, runtime, results.name) as opened, progress.quiet(outputs.quiet) as printed:
         if results.output and isinstance(opened, FunctionModel) and not name:
             raise ConfigError("output also needs name, by which a resumed run recognises the function")
         place = results.output or str(folder and folder.path)
         done = evaluating.evaluate(chosen, chosen.kind, [opened], place, outputs, taken)
     report = scoring.score(done.folders, baseline=results.baseline, partial=True)
-    return Scores(report, done.folders, run=done, folder=folder)
+    return Scores(report, done.folders, run=done, folder=folder, printed=printed)
 
 
 @_takes()

@@ -1,42 +1,60 @@
 """Progress of a command: a bar on a terminal or in a notebook, otherwise some lines for a log."""
 
-import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
+from io import StringIO
 from types import TracebackType
 from typing import Any, TypeVar
 
 from tqdm import tqdm
 
 from robustgen.display.text import escape, format_time
-from robustgen.files.storage.host import find_error_stream
+from robustgen.files.storage.host import find_log_stream, is_notebook
 
 SECONDS_BETWEEN_LINES = 60.0
 SECONDS_BEFORE_LINES = 10.0
+_COLUMNS = 100
 _PAUSED = "{{desc}}{{percentage:3.0f}}%|{{bar}}| {{n_fmt}}/{{total_fmt}} [{{elapsed}}, {}]"
 # Each thread has its own.
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+_notes: ContextVar[list[str] | None] = ContextVar("notes", default=None)
 
 _Item = TypeVar("_Item")
 
 
 @contextmanager
-def quiet(wanted: bool = True) -> Iterator[None]:
-    """Show no progress inside the context; `print_line` still prints."""
-    before = _quiet.set(wanted)
+def quiet(wanted: bool = True) -> Iterator[list[str]]:
+    """Show no progress inside the context; `print_line` still prints. Yield the notes that it prints."""
+    notes = list[str]()
+    before = _quiet.set(wanted), _notes.set(notes)
     try:
-        yield
+        yield notes
     finally:
-        _quiet.reset(before)
+        _quiet.reset(before[0])
+        _notes.reset(before[1])
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]
     """A bar without the thread that would refresh it between updates, which the system may refuse."""
 
     monitor_interval = 0
+
+
+class _NotebookBar(_Bar):
+    """A bar that is one output of its cell, and changes in place."""
+
+    def __init__(self, **options: Any) -> None:
+        # What a bar writes beside its output goes nowhere.
+        super().__init__(**options, file=StringIO(), ascii=False, ncols=_COLUMNS)
+
+    @staticmethod
+    def status_printer(_: object) -> Callable[[str], None]:
+        from IPython.display import display
+
+        shown = display({"text/plain": ""}, raw=True, display_id=True)
+        return lambda text: shown.update({"text/plain": text}, raw=True)
 
 
 class Meter:
@@ -47,6 +65,11 @@ class Meter:
     total : int
     unit : str
         Plural noun of the counted things.
+
+    Attributes
+    ----------
+    in_lines : bool
+        Whether it prints lines, because there is no bar.
     """
 
     def __init__(self, total: int, unit: str) -> None:
@@ -55,13 +78,12 @@ class Meter:
         # The rate is that since then.
         self._started, self._before = time.monotonic(), 0
         self._next = self._started + SECONDS_BEFORE_LINES
-        in_notebook = "ipykernel" in sys.modules
-        stream = find_error_stream()
-        shows_bars = in_notebook or (stream is not None and stream.isatty())
-        self._lines = not (shows_bars or _quiet.get())
-        hidden = _quiet.get() or not shows_bars
-        bar_type = import_module("tqdm.auto").tqdm if in_notebook else _Bar
-        self._bar: tqdm[Any] = bar_type(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
+        stream = find_log_stream()
+        shows_bars = is_notebook() or (stream is not None and stream.isatty())
+        self.in_lines = not (shows_bars or _quiet.get())
+        hidden = _quiet.get() or not shows_bars or not total
+        bar_type = _NotebookBar if is_notebook() else _Bar
+        self._bar = bar_type(total=total, unit=f" {unit}", disable=hidden, smoothing=0.05)
 
     def __enter__(self) -> "Meter":
         return self
@@ -103,7 +125,7 @@ class Meter:
 
     def _print_line(self) -> None:
         now = time.monotonic()
-        if not self._lines or now < self._next:
+        if not self.in_lines or now < self._next:
             return
         self._next = now + SECONDS_BETWEEN_LINES
         line = f"{self.done} of {self.total} {self._unit}"
@@ -128,10 +150,12 @@ def print_note(text: str) -> None:
     """Print `text` like `print_line`, unless progress is hidden."""
     if not _quiet.get():
         print_line(text)
+        if (notes := _notes.get()) is not None:
+            notes.append(text)
 
 
 def print_line(text: str) -> None:
-    """Print `text` on standard error, if it is open, above the bar if there is one."""
-    if stream := find_error_stream():
+    """Print `text` for readers of the run, above the bar if there is one."""
+    if stream := find_log_stream():
         tqdm.write(escape(text), file=stream)
         stream.flush()

@@ -4,10 +4,12 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.util import find_spec
 from types import ModuleType
 
 import pytest
 
+import robustgen
 from robustgen.display.progress import Meter, print_note, quiet
 from tests.helpers import put_photo
 
@@ -18,12 +20,85 @@ def show(capsys):
     return capsys.readouterr().err
 
 
-def test_a_notebook_shows_bars_and_a_pipe_does_not(monkeypatch, capsys):
+class Cell(ModuleType):
+    """IPython.display as a bar uses it; `outputs` are those of a cell."""
+
+    def __init__(self):
+        super().__init__("IPython.display")
+        self.outputs = []
+
+    def display(self, data, raw, display_id):
+        self.outputs.append(data["text/plain"])
+        return self
+
+    def update(self, data, raw):
+        self.outputs[-1] = data["text/plain"]
+
+
+@pytest.fixture
+def cell(monkeypatch):
+    """The outputs of the cell of a notebook."""
+    made = Cell()
+    for module in (ModuleType("ipykernel.zmqshell"), ModuleType("IPython"), made):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return made.outputs
+
+
+def test_a_pipe_shows_no_bar(capsys):
     assert show(capsys) == ""
-    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
-    assert "3/3" in show(capsys)
-    with quiet():
-        assert show(capsys) == ""
+
+
+def test_a_bar_in_a_notebook_is_one_output(cell, capsys):
+    assert show(capsys) == ""
+    assert len(cell) == 1 and "3/3" in cell[0]
+    with quiet(), Meter(3, "images") as hidden:
+        hidden.update(3)
+    with Meter(0, "images compared"):
+        pass
+    assert len(cell) == 1
+
+
+def test_lines_in_a_notebook_are_on_standard_output(cell, capsys):
+    print_note("input of m")
+    assert capsys.readouterr() == ("input of m\n", "")
+
+
+def test_scores_in_a_notebook_do_not_repeat_what_the_run_has_printed(cell, tmp_path, capsys):
+    for name in "ab":
+        put_photo(tmp_path / "in" / name / "x.png")
+
+    def guess(pixels):
+        return pixels.reshape(len(pixels), -1)[:, :2]
+
+    given = {"source": tmp_path / "in", "corruptions": "contrast", "severities": 1, "jobs": 1}
+    shown, hidden = (robustgen.evaluate(guess, **given, quiet=quiet) for quiet in (False, True))
+    printed = capsys.readouterr()
+    assert printed.err == "" and printed.out.count("input of guess") == 1
+    assert "input of guess" not in shown._repr_html_() and "input of guess" in hidden._repr_html_()
+    assert "input of guess" in str(shown)
+
+
+@pytest.mark.slow("starts the kernel of a notebook")
+def test_a_kernel_shows_each_line_once_and_nothing_red(tmp_path):
+    client, nbformat = (pytest.importorskip(name) for name in ("nbclient", "nbformat"))
+    if find_spec("ipykernel") is None:
+        pytest.skip("no kernel")
+    for name in "ab":
+        put_photo(tmp_path / "in" / name / "x.png")
+    given = 'source="in", corruptions=["contrast", "fog"], severities=[1], jobs=1'
+    cells = [
+        f'import robustgen\nrobustgen.make_c({given}, output="out")',
+        f"robustgen.evaluate(lambda pixels: pixels.reshape(len(pixels), -1)[:, :2], {given})",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(each) for each in cells])
+    resources = {"metadata": {"path": str(tmp_path)}}
+    client.NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources).execute()
+    made, evaluated = ([*each.outputs] for each in notebook.cells)
+    assert [each.output_type for each in made] == ["display_data", "execute_result"]
+    assert "6/6" in made[0].data["text/plain"] and "created" in made[1].data["text/html"]
+    kinds = [each.output_type for each in evaluated]
+    assert kinds == ["stream", "display_data", "execute_result"] and evaluated[0].name == "stdout"
+    assert "input of" not in evaluated[2].data["text/html"]
 
 
 def test_one_thread_does_not_make_another_quiet(capsys):

@@ -379,9 +379,18 @@ def use_utf8() -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
-def find_error_stream() -> TextIO | None:
-    """Return standard error; None if there is none, or if the caller has closed it."""
-    stream = sys.stderr
+def is_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    # Clients of kernels import ipykernel too, but not its shell.
+    return "ipykernel.zmqshell" in sys.modules
+
+
+def find_log_stream() -> TextIO | None:
+    """Return the stream for lines about a run; None if there is none, or if the caller has closed it.
+
+    It is standard error; in a notebook, which paints that red, standard output.
+    """
+    stream = sys.stdout if is_notebook() else sys.stderr
     return None if stream is None or getattr(stream, "closed", False) else stream
 
 

@@ -73,8 +73,10 @@ class Scores:
         dataset: PictureSet | None = None,
         run: EvaluateResult | None = None,
         folder: TemporaryFolder | None = None,
+        printed: Sequence[str] = (),
     ) -> None:
         self._report, self._dataset, self.run = report, dataset, run
+        self._printed = printed
         # Removes temporary predictions together with these scores.
         self._folder = folder
         self.models = tuple(each.model for each in report.models)
@@ -236,7 +238,9 @@ class Scores:
 
     def _repr_html_(self) -> str:
         tables = format_tables([*list_tables(self._report, summary=True)], "html")
-        return tables + "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        # The others stand above the table already.
+        notes = [note for note in self.notes if note not in self._printed]
+        return tables + "".join(f"<p>{html.escape(note)}</p>" for note in notes)
 
     # --- parts
 

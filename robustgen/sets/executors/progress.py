@@ -154,7 +154,8 @@ class Progress:
                 self._done[worker] = int(done)
 
     def _tell_of_compiling_once(self) -> None:
-        if not self._told_of_compiling:
+        # A bar says it itself.
+        if not self._told_of_compiling and (self._meter is None or self._meter.in_lines):
             self._told_of_compiling = True
             print_note(COMPILING)
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from robustgen.files.storage.host import (
     cache_folder,
     check_address_space,
-    find_error_stream,
+    find_log_stream,
     pause_collection,
     private_folder,
 )
@@ -110,7 +110,7 @@ def tell_of_other_loops() -> None:
     """Say, once for each folder of loops, that those in the wheel are for another machine or numba."""
     with suppress(OSError):
         (loop_folder() / "told").touch(exist_ok=False)
-        if stream := find_error_stream():
+        if stream := find_log_stream():
             stream.write(
                 f"robustgen: the compiled loops of this wheel are for {SHIPPED_PROCESSOR} processors and the "
                 "numba of its constraints file; compiling loops for this machine, once\n"
@@ -128,7 +128,7 @@ def _use_temporary_cache() -> Path:
     """Create a temporary cache folder, set it for worker processes too, log it, and return it."""
     folder = private_folder("robustgen-numba")
     os.environ[VARIABLE] = str(folder)
-    if stream := find_error_stream():
+    if stream := find_log_stream():
         stream.write(
             f"robustgen: compiled loops are kept in {folder}, as no other folder can be written; "
             f"{VARIABLE} names one that lasts\n"
