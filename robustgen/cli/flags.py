@@ -67,7 +67,7 @@ def takes(
     Parameters
     ----------
     kinds : str
-        Kinds of sets that the command writes or reads: ``c``, ``p`` or ``cp``.
+        Benchmarks whose sets the command writes or reads: ``c``, ``p`` or ``cp``.
     hide : iterable of str
         Keys of configs without a flag in this command.
     demo : bool

@@ -85,7 +85,7 @@ def preview(config: Config, options: Previewing) -> None:
 
 
 def _find_kind(config: Config, options: Previewing) -> "Kind":
-    """Return the kind that the flags request: corruptions or perturbations."""
+    """Return the benchmark that the flags request."""
     given = sorted(config.flagged | options.flagged)
     of_c, of_p = ([key for key in given if key in keys] for keys in (_OF_CORRUPTIONS, _OF_SEQUENCES))
     if of_c and of_p:

@@ -156,7 +156,7 @@ def _name_package(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "of unknown origin"
 
 
-# --- names of formats and kinds of source, and where in their packages the rows stand -------------
+# --- names of formats and of `source_kind`, and where in their packages the rows stand -------------
 
 FORMAT_ROWS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -190,4 +190,4 @@ SOURCE_ROWS: Final[Mapping[str, str]] = MappingProxyType(
         "clips": "clips:CLIPS",
     }
 )
-"""Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
+"""Values of `source_kind`, in the order of recognition; plug-ins come before "arrays" and "folder"."""

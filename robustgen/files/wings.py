@@ -41,7 +41,7 @@ class CommandRow(NamedTuple):
 
 
 class SetRow(NamedTuple):
-    """A kind of set.
+    """A row in the table of sets.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Wing(NamedTuple):
     ----------
     commands : sequence of CommandRow
     sets : mapping of str to SetRow
-        Kinds of set by their name in `dataset.json`.
+        Rows of sets by their title in `dataset.json`.
     public : mapping of str to mapping
         Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each, and
         the ``"package.module:NAME"`` of these. Those of plug-ins are ignored.

@@ -4,5 +4,5 @@ models      opening and running models
 evaluation  from images to predictions
 scores      from predictions to tables and pages
 inspection  commands that look at sets
-plans       plans of every kind of set, as files
+plans       plans of sets, as files
 """

@@ -1,4 +1,4 @@
-"""Plans of every kind of set, as files: written on one machine, run on another."""
+"""Plans of sets, as files: written on one machine, run on another."""
 
 import hashlib
 import json

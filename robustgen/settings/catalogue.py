@@ -68,7 +68,7 @@ def find_edition(name: str) -> "Edition | None":
 
 
 def source_kinds() -> Collection[str]:
-    """Return the kinds of sources."""
+    """Return the values of `source_kind`."""
     return ["auto", *Registry("kind of source", "robustgen.sources", object, registry.SOURCE_ROWS), "demo"]
 
 

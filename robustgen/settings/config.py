@@ -208,7 +208,7 @@ SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Gr
 
 
 class Choices(Options):
-    """Choices common to all kinds of run."""
+    """Choices common to all runs."""
 
     dataset: SetName | None = None
     """name of the data set, for the default output; default that of the source"""
@@ -262,7 +262,7 @@ class Choices(Options):
         return (source.name.partition(".")[0] if source.is_file() else source.name) or "custom"
 
     def resolve_output(self, kind: str) -> str:
-        """Return the output for a set of this `kind`: a URL or an absolute path."""
+        """Return the output for a set of the benchmark `kind`: a URL or an absolute path."""
         return make_absolute(self.output.replace("{dataset}", self.name_dataset()).replace("{kind}", kind))
 
 
@@ -359,7 +359,7 @@ class Config(Choices):
 
     @property
     def kind(self) -> "Kind":
-        """Return the kind of set that the given keys select: p for those of perturbations, otherwise c."""
+        """Return the benchmark that the given keys select: p for those of perturbations, otherwise c."""
         return "p" if self.flagged & {"perturbations", "difficulty"} else "c"
 
     @property

@@ -57,7 +57,7 @@ class Flag:
     usual : bool
         Whether ``--help`` shows the flag; ``--help-all`` shows every flag.
     kinds : str
-        Kinds of sets, ``c`` or ``p`` or both, whose commands have the flag.
+        Benchmarks whose commands have the flag: ``c``, ``p`` or ``cp``.
     name : str, optional
         Spelling without dashes if it is not that of the field.
     argument : bool

@@ -1,4 +1,4 @@
-"""Negatives of photographs: the rows of a kind of set and of its command in a plug-in."""
+"""Negatives of photographs: the rows of a set and of its command in a plug-in."""
 
 from robustgen.plugins import CommandRow, Section, SetRow, Wing
 

@@ -126,7 +126,7 @@ def check_family(family: Family) -> None:
 
 
 def check_format(name: str, write: WriteSource = write_folder, source_kind: str = "auto") -> None:
-    """Check a format, for each kind of set that it supports.
+    """Check a format, for corruptions and for perturbations if it supports both.
 
     A set must be read back with the pixels, names and labels that were written; become complete again after
     files were lost; have the same bytes for any number of workers; omit failed images; and pass `verify`.
@@ -138,7 +138,7 @@ def check_format(name: str, write: WriteSource = write_folder, source_kind: str 
     write : callable
         Writes the source of the set; the default writes a folder of PNG files.
     source_kind : str
-        Kind of this source.
+        `source_kind` of this source.
     """
     form, encoding = parse_format(name)
     for content in FORMATS[form].encoders:
@@ -163,7 +163,7 @@ def _write_clips(folder: Path, images: Sequence[Rgb]) -> Path:
 
 @dataclass(frozen=True)
 class _FormatCheck:
-    """Check of a format for one kind of set."""
+    """Check of a format for sets of one benchmark."""
 
     name: str
     kind: Kind
@@ -266,7 +266,7 @@ def check_source(
     grey: bool = False,
     lossless: bool = True,
 ) -> None:
-    """Check a kind of source.
+    """Check a source.
 
     Its keys must be unique and stable. Loading must return a new, writeable array each time, also from
     a pickled source. The identity of an image must change with its content. Damaged images and unknown keys
@@ -275,9 +275,9 @@ def check_source(
     Parameters
     ----------
     write : callable
-        Writes a source of this kind.
+        Writes such a source.
     open_location : callable
-        Opens the source at a location; the default recognises its kind.
+        Opens the source at a location; the default recognises its `source_kind`.
     shape : (int, int)
         Height and width of the images.
     grey : bool

@@ -316,7 +316,7 @@ def _list_rows(variants: list[Variant], sample: SetSample, benchmark: Benchmark)
 def _row(variants: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
     if kind == "p":
         view = sample.views[variants[0]]
-        # There are no numbers if no sequence of this kind can be read.
+        # There are no numbers if no such sequence can be read.
         captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
         return PictureRow(variants[0].folder, [_caption(captions, strip) for strip in view.strips])
     captions = [str(variant.level) for variant in variants]

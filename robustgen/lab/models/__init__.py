@@ -1,7 +1,7 @@
 """Models of images, by file format or library: inputs, outputs, and whether they match a data set.
 
 preprocessing   mean, std, size, layout of a model
-base            shared by all kinds; a model with its preprocessing; functions of arrays
+base            shared by all models; a model with its preprocessing; functions of arrays
 onnx            ONNX Runtime: model.onnx
 pytorch         PyTorch: model.pt2, timm:NAME, torchvision:NAME@FILE, package.module:factory
 exported        a check that a .pt2 cannot run code

@@ -1,4 +1,4 @@
-"""Base of all kinds of models: batches, layouts and sizes of images; from pixels to logits."""
+"""Base of all models: batches, layouts and sizes of images; from pixels to logits."""
 
 import math
 import re

@@ -139,7 +139,7 @@ class Measure:
 def make_measures(
     models: Sequence[ModelScores], baseline: Baseline | None, partial: bool = False
 ) -> list[Measure]:
-    """Return all measures for the scores of `models`, all of one kind.
+    """Return all measures for the scores of `models`, all of one benchmark.
 
     `partial` omits operations without a baseline value, also common ones.
 

@@ -61,7 +61,7 @@ class Scoreboard:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of the sets: c or p."""
+        """Return the letter of the benchmark."""
         return self.models[0].kind
 
     @property

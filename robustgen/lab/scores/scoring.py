@@ -225,9 +225,9 @@ def _check_mixture(opened: Sequence[Predictions]) -> None:
     first = opened[0]
     for other in opened[1:]:
         if other.kind != first.kind:
-            kinds = {"c": "a C set", "p": "a P set"}
+            named = {"c": "a C set", "p": "a P set"}
             raise SourceError(
-                f"{first.root} is of {kinds[first.kind]}, {other.root} of {kinds[other.kind]}: "
+                f"{first.root} is of {named[first.kind]}, {other.root} of {named[other.kind]}: "
                 f"score them one after the other"
             )
         if other.keys != first.keys:
@@ -275,7 +275,7 @@ def _check_labels(first: Predictions, other: Predictions) -> None:
 def _check_keys(predictions: Predictions, dataset: PictureSet, notes: list[str]) -> None:
     if dataset.kind != predictions.kind:
         raise SourceError(
-            f"{predictions.root}: not predictions of {dataset.root}, which is of the other kind"
+            f"{predictions.root}: not predictions of {dataset.root}, which is of kind {dataset.kind}"
         )
     wanted = tuple(sorted(dataset.keys_of(dataset.variants[0])))
     asked = predictions.settings.get("keys") == digest_of(next(iter(predictions.files.values())).keys)
@@ -425,7 +425,7 @@ def _describe_origin(predictions: Predictions) -> str:
 def choose_published(
     models: Sequence[ModelScores], difficulty: int, notes: list[str]
 ) -> list[PublishedModel]:
-    """Return the published models of the kind, if their values have the same severities."""
+    """Return the published models of the benchmark, if their values have the same severities."""
     if not models[0].complete or difficulty > 1:
         notes.append("published values are for five severities and difficulty 1: none is compared")
         return []

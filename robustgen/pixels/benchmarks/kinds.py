@@ -265,7 +265,7 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     Raises
     ------
     SourceError
-        A set of this kind has no such folder.
+        A set of this benchmark has no such folder.
     """
     variant = BENCHMARKS[kind].variant_in(folder)
     if variant is None:
@@ -275,7 +275,7 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
 
 
 def name_contents(kind: Kind) -> str:
-    """Return the plural noun for the content of a set of this kind: images or sequences."""
+    """Return the plural noun for the content of a set of this benchmark: images or sequences."""
     return f"{BENCHMARKS[kind].noun}s"
 
 

@@ -77,7 +77,7 @@ def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> 
 def read_manifest_of(store: Store) -> dict[str, Any]:
     """Return the content of the manifest of a set; empty if there is none.
 
-    For a cleaned set, kind and source digest are those of the original set, so that both can be scored
+    For a cleaned set, title and source digest are those of the original set, so that both can be scored
     together, and ``"cleaned"`` contains the name of the cleaning and its parameters.
 
     Raises
@@ -116,7 +116,7 @@ def name_command(title: str) -> str:
 
 
 def _from_manifest(store: Store, manifest: Mapping[str, Any]) -> tuple[Kind, dict[str, str]]:
-    """Return the kind of a set and the location of each variant, without listing the whole set."""
+    """Return the benchmark of a set and the location of each variant, without listing the whole set."""
     variants = manifest["variants"]
     array = next(iter(manifest["arrays"]), "")
     suffix = PurePosixPath(array).suffix
@@ -138,7 +138,7 @@ def _exists(store: Store, path: str) -> bool:
 
 
 def _from_layout(store: Store) -> tuple[Kind, dict[str, str]]:
-    """Return the kind of a set without `dataset.json`, and the location of each variant."""
+    """Return the benchmark of a set without `dataset.json`, and the location of each variant."""
     files = [entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/")]
     if archives := _find_archives(files):
         return "c", archives

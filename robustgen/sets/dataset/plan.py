@@ -1,6 +1,6 @@
 """Plan: all that decides the bytes of a set, as a value.
 
-`assemble_plan` serves every kind of set; `plan_benchmark` turns a `Config` into the plan of a C or a P set.
+`assemble_plan` serves all sets; `plan_benchmark` turns a `Config` into the plan of a C or a P set.
 """
 
 import copy

@@ -62,9 +62,9 @@ class _Words(np.random.SeedSequence):
         return self._words
 
 
-def item_rng(seed: int, kind: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
+def item_rng(seed: int, recipe: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
     """Return the random stream of one output, seeded by a hash of the arguments only."""
-    identity = "\0".join([str(seed), kind, edition, name, str(level), key])
+    identity = "\0".join([str(seed), recipe, edition, name, str(level), key])
     # PCG64 takes four words of 64 bits, the length of a SHA-256.
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
     return np.random.Generator(np.random.PCG64(_Words(np.frombuffer(digest, _WORD))))

@@ -103,7 +103,7 @@ def open_writer(
     Raises
     ------
     ConfigError
-        The format or the encoding does not exist for this kind of set, or cannot store the set.
+        The format or the encoding does not exist for this benchmark, or cannot store the set.
     """
     benchmark = content.benchmark
     command = f"make-{benchmark.kind}" + " of clips" * (benchmark.noun == CLIP)

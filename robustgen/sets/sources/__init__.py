@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SourceKind:
-    """A row in the table of kinds of source.
+    """A row in the table of sources; its name is the `source_kind`.
 
     Attributes
     ----------
     recognise : callable
-        Returns True for a place with a source of this kind.
+        Returns True for a place with such a source.
     open : callable
         Opens the source at a place, with options.
     has_split_folders : bool
@@ -43,7 +43,7 @@ SOURCES: Final[Registry[SourceKind]] = Registry(
     {name: f"{__name__}.{row}" for name, row in registry.SOURCE_ROWS.items()},
     reserved=("auto", "demo"),
 )
-"""Kinds of source by name, in the order of recognition; plug-ins come before "arrays" and "folder"."""
+"""Rows by `source_kind`, in the order of recognition; plug-ins come before "arrays" and "folder"."""
 
 
 def list_source_kinds() -> list[str]:

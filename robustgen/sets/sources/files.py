@@ -19,6 +19,7 @@ from robustgen.errors import ImageError, MissingDependencyError, SourceError
 from robustgen.files.containers.archives import unpack
 from robustgen.files.storage import Store
 from robustgen.files.storage.local import LocalStore, TemporaryFolder
+from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
@@ -422,7 +423,7 @@ class IndexedSource(Index, EncodedSource):
     """
 
     def __init__(
-        self, files: Location | Place, options: SourceOptions = DEFAULTS, kind: str | None = None
+        self, files: Location | Place, options: SourceOptions = DEFAULTS, kind: Kind | None = None
     ) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
         self.kind, self.libjpeg, self.levels = kind, options.libjpeg, options.levels

@@ -14,6 +14,7 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.files.containers import tables
 from robustgen.files.containers.archives import iterate_members, locate_member, peek_names, skip_members
 from robustgen.files.text_files import split_names
+from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of, name_source_in_errors
@@ -87,7 +88,7 @@ class ShardSource(IndexedSource):
         self,
         files: Location | Place,
         options: SourceOptions = DEFAULTS,
-        kind: str | None = None,
+        kind: Kind | None = None,
         recorded: RecordedSamples | None = None,
     ) -> None:
         super().__init__(files, options, kind)
@@ -426,7 +427,7 @@ PARQUET_FILES: Final = SourceKind(is_parquet, Parquet, has_split_folders=True)
 
 
 @lru_cache(maxsize=4)
-def find_groups(file: SourceFile, kind: str | None) -> tuple[str, list[int]]:
+def find_groups(file: SourceFile, kind: Kind | None) -> tuple[str, list[int]]:
     """Return the column of the encoded images, and the number of the first row of each row group."""
     with file.store.open(file.name) as content:
         table = tables.open_table(content).file
@@ -457,7 +458,7 @@ class _Schema(NamedTuple):
     names: Sequence[str] | None
 
 
-def _read_schema(schema: Any, kind: str | None, column: str | None = None) -> _Schema:
+def _read_schema(schema: Any, kind: Kind | None, column: str | None = None) -> _Schema:
     """Find the columns of images or videos, and of labels: `column`, or those with a usual name."""
     types, features = tables.import_pyarrow()[0].types, tables.read_features(schema)
     labels = sorted(filter(is_label_column, schema.names), key=lambda name: _ORDER.get(name, len(_ORDER)))
@@ -493,7 +494,7 @@ def _name_column(schema: _Schema) -> str:
 
 
 def _read_rows(
-    table: tables.OpenParquet, schema: _Schema, number: int, group: int, kind: str | None
+    table: tables.OpenParquet, schema: _Schema, number: int, group: int, kind: Kind | None
 ) -> list[_Found]:
     """Read the images of a row group of file `number`; for a set, only their paths."""
     column = _name_column(schema)

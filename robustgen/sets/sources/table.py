@@ -17,6 +17,7 @@ from typing import IO, Any, Final, NamedTuple
 
 from robustgen.errors import SourceError
 from robustgen.files.containers.tables import JsonLines, ParquetTable, RowPlace, TabSeparated
+from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of, name_source_in_errors
@@ -256,7 +257,7 @@ class TableSource(IndexedSource):
         self,
         files: Location | Place,
         options: SourceOptions = DEFAULTS,
-        kind: str | None = None,
+        kind: Kind | None = None,
         classes: Sequence[str] = (),
     ) -> None:
         super().__init__(files, options, kind)

@@ -59,7 +59,7 @@ def compare_sets(options: Comparing) -> Comparison:
     for name in options.margin.keys() - METRIC_NAMES:
         raise ConfigError(f"--margin: {UnknownNameError('metric', name, METRIC_NAMES)}")
     first, second = Side(open_set(options.a)), Side(open_set(options.b))
-    kind = _check_kinds(first, second)
+    kind = _check_kind(first, second)
     folders, only = _find_shared_variants(first, second, options)
     notes: list[str] = []
     sides = Sides(first, second, _find_clean_sides(first, second, options.clean, kind, notes))
@@ -86,14 +86,14 @@ def compare_sets(options: Comparing) -> Comparison:
     return Comparison(first, second, kind, operations, only, tuple(notes), options)
 
 
-def _check_kinds(a: Side, b: Side) -> Kind:
+def _check_kind(a: Side, b: Side) -> Kind:
     for side in (a, b):
         if side.written.benchmark.noun == CLIP:
             raise ConfigError(f"{side.root}: contains clips, which compare does not take")
     if a.written.kind != b.written.kind:
-        kinds = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
+        named = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
         raise SourceError(
-            f"{a.root} is {kinds[a.written.kind]}, {b.root} {kinds[b.written.kind]}: they cannot be compared"
+            f"{a.root} is {named[a.written.kind]}, {b.root} {named[b.written.kind]}: they cannot be compared"
         )
     return a.written.kind
 
