@@ -199,7 +199,7 @@ another number, or without one, was written by another version: every command re
 it is.
 `--overwrite` replaces such an output.
 """
-DESCRIBED = ("dataset", "errors", "predictions", "arrays", "settings", "plan", "record")
+DESCRIBED = ("dataset", "errors", "notes", "predictions", "arrays", "settings", "plan", "record")
 
 KEYWORDS = '''\
 """Types of the keywords of `make_c`, `make_p` and `evaluate` in Python, for editors and type checkers.

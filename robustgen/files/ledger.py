@@ -41,10 +41,17 @@ _MOST_LETTERS = 100
 
 Failure = dict[str, str]
 """An entry of `errors.jsonl`: ``key``, ``variant`` if only one variant failed, ``reason``."""
+Note = dict[str, Any]
+"""An entry of `notes.jsonl`: ``key``, ``variant``, and what was noted about this output."""
 Origin = tuple[int, str]
 """Bytes of a source image, and its identity at the time of reading (empty if it could not be read)."""
 Differences = Mapping[str, tuple[Any, Any]]
 """Dotted name of each setting that differs, to its value in the output and in this run."""
+
+
+def index_notes(notes: Iterable[Note]) -> dict[tuple[str, str], Note]:
+    """Return the notes by key and variant."""
+    return {(note["key"], note["variant"]): note for note in notes}
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,8 @@ class Record:
         about the set, a digest of what they describe.
     values : mapping of str to list
         Lists of JSON values by name: results of units that compute instead of writing files,
-        ``losses`` of images in 8 bits and three channels, and ``orientations`` of files with an EXIF tag.
+        ``losses`` of images in 8 bits and three channels, ``orientations`` of files with an EXIF tag, and
+        ``notes`` about outputs.
     """
 
     images: Mapping[str, Origin] = field(default_factory=dict)
@@ -75,6 +83,12 @@ class Record:
     failures: Sequence[Failure] = ()
     shared: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> Sequence[Note]:
+        """Return the notes about outputs."""
+        noted: Sequence[Note] = self.values.get("notes", ())
+        return noted
 
     def to_bytes(self) -> bytes:
         """Return the bytes of a file; equal records give equal bytes."""

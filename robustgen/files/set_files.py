@@ -11,7 +11,8 @@ STATE: Final = ".robustgen"
 """Folder of the output state."""
 
 
-SUMS, FRAMES, MANIFEST, ERRORS = "SHA256SUMS", "FRAMES.SHA256", "dataset.json", "errors.jsonl"
+SUMS, FRAMES, MANIFEST = "SHA256SUMS", "FRAMES.SHA256", "dataset.json"
+ERRORS, NOTES = "errors.jsonl", "notes.jsonl"
 
 
 MANIFEST_SUMS: Final = "MANIFEST.SHA256"

@@ -197,7 +197,7 @@ class Video(Options):
     pixel_format: Annotated[str, known("pixel format", catalogue.pixel_formats)] = "yuv444p"
     """yuv444p (published), yuv420p, or rgb24 (exact colours)"""
     lossless: StrictBool = False
-    """rate factor 0"""
+    """rate factor 0; of clips, exact frames"""
     playable: StrictBool = False
     """yuv420p, which browsers play"""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from robustgen.display.text import Table, format_tables
 from robustgen.errors import ArgumentError
-from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, STATE, SUMS
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, NOTES, STATE, SUMS
 from robustgen.files.storage import Store, open_store, prefetch
 from robustgen.files.text_files import read_sums
 from robustgen.sets.dataset.manifest import list_sums
@@ -233,7 +233,7 @@ def _compare(
 
 def _list_files(store: Store, prefix: str) -> Iterator[str]:
     """Yield the files below `prefix`, except for hidden files and files about the set."""
-    exempt = {MANIFEST, MANIFEST_SUMS, ERRORS, KEYS, STATE}
+    exempt = {MANIFEST, MANIFEST_SUMS, ERRORS, NOTES, KEYS, STATE}
     for path in (entry.path for entry in store.list(prefix.rstrip("/"))):
         if path not in exempt and not any(part.startswith(".") for part in path.split("/")):
             yield path

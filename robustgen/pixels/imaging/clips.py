@@ -1,10 +1,10 @@
 """Clips: frames of one size at a constant rate, and what changes several of them at once."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from robustgen.pixels.imaging.third_party import cv2
 
 USUAL_RATE: Final = Fraction(25)
 """Frames per second of numbered images, as in FFmpeg."""
+
+Frame = TypeVar("Frame")
 
 MOST_HELD: Final = 1 << 28
 """Bytes of the largest clip that is kept in memory; others are decoded again for each variant."""
@@ -35,12 +37,18 @@ class Clip:
         The video file that decodes to these frames; empty if there is none.
     names : tuple of str
         Names of the files of the frames in their folder; () if they have none.
+    notes : mapping
+        What a video encoder or a damaged bit stream did to this clip, as JSON values.
+    publish : callable, optional
+        Returns the clip as the published video file contains it, if that has a loss that `frames` lack.
     """
 
     frames: Iterable[Rgb]
     rate: Fraction = USUAL_RATE
     data: bytes = b""
     names: tuple[str, ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    publish: Callable[[], "Clip"] | None = None
 
     def __iter__(self) -> Iterator[Rgb]:
         try:
@@ -166,11 +174,12 @@ def choose_frames(count: int, rate: Fraction, wanted: Fraction) -> list[int]:
     return chosen
 
 
-def change_rate(clip: Clip, wanted: Fraction) -> Clip:
-    """Return the clip at the `wanted` rate: frames are left out or repeated as by FFmpeg's ``fps``."""
-    chosen = choose_frames(sum(1 for _ in clip), clip.rate, wanted)
-    repeats = Counter(chosen)
-    return Clip((frame for place, frame in enumerate(clip) for _ in range(repeats[place])), wanted)
+def change_rate(clip: Clip, frames: Iterable[Frame], wanted: Fraction) -> Iterator[Frame]:
+    """Yield the `frames` of `clip`, in any form, at the `wanted` rate: some are left out or repeated."""
+    repeats = Counter(choose_frames(sum(1 for _ in clip), clip.rate, wanted))
+    for place, frame in enumerate(frames):
+        for _ in range(repeats[place]):
+            yield frame
 
 
 def average_frames(frames: Iterable[Rgb], reach: int) -> Iterator[Rgb]:

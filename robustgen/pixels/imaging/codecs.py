@@ -6,11 +6,12 @@ Encoders and decoders run on one thread, because their results depend on the num
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import count
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from robustgen.errors import ImageError, MissingDependencyError
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip
+from robustgen.pixels.imaging.clips import Clip, change_rate
 from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.video import (
     CONTAINERS,
@@ -34,7 +35,12 @@ from robustgen.pixels.imaging.video import (
 
 Codec = Literal["libx264", "libx265"]
 
-_USUAL_FACTOR: Final = 23
+USUAL_FACTORS: Final[Mapping[Codec, int]] = MappingProxyType({"libx264": 23, "libx265": 28})
+"""The encoders' own rate factors."""
+
+FRAME_RATE: Final = f"libx265, rate factor {USUAL_FACTORS['libx265']}"
+"""Compression of published clips at another frame rate."""
+
 _DATAGRAM: Final = 1472
 _GOOD_FACTOR: Final = 18
 
@@ -157,8 +163,8 @@ def _encode(
     return file.getvalue(), contents
 
 
-def _open_whole(data: bytes, rate: Fraction, names: tuple[str, ...] = ()) -> Clip:
-    return Clip(DamagedVideo(data), rate, data, names)
+def _open_whole(data: bytes, rate: Fraction, notes: Mapping[str, Any] | None = None) -> Clip:
+    return Clip(DamagedVideo(data), rate, data, notes=notes or {})
 
 
 def open_damaged(data: bytes) -> Clip:
@@ -188,8 +194,19 @@ def digest_clip(clip: Clip) -> str:
 
 def compress(clip: Clip, codec: Codec, factor: int) -> Clip:
     """Return the clip after encoding at a constant rate `factor`."""
-    data, _ = _encode(_list_pictures(clip), clip.rate, codec, {"crf": str(factor)})
-    return _open_whole(data, clip.rate, clip.names)
+    made = _compress(_list_pictures(clip), clip.rate, codec, factor)
+    return replace(made, names=clip.names)
+
+
+def _compress(pictures: Iterable[Any], rate: Fraction, codec: Codec, factor: int) -> Clip:
+    data, _ = _encode(pictures, rate, codec, {"crf": str(factor)})
+    return _open_whole(data, rate, {"codec": codec, "rate_factor": factor})
+
+
+def compress_at_rate(clip: Clip, rate: Fraction) -> Clip:
+    """Return the clip at another frame rate, encoded by libx265 at its own rate factor."""
+    pictures = change_rate(clip, _list_pictures(clip), rate)
+    return _compress(pictures, rate, "libx265", USUAL_FACTORS["libx265"])
 
 
 def squeeze(clip: Clip, codec: Codec, divisor: int) -> Clip:
@@ -197,20 +214,27 @@ def squeeze(clip: Clip, codec: Codec, divisor: int) -> Clip:
 
     The rate of a clip without a file is that of libx264 at a rate factor of 18.
     """
-    bits = str(int(_measure_rate(clip) / divisor))
-    options = {"b": bits, "maxrate": bits, "bufsize": bits}
+    source, measured = _measure_rate(clip)
+    bits = int(source / divisor)
+    options = dict.fromkeys(("b", "maxrate", "bufsize"), str(bits))
     data, _ = _encode(_list_pictures(clip), clip.rate, codec, options)
-    return _open_whole(data, clip.rate, clip.names)
+    notes = {"codec": codec, "bit_rate": bits, "source_bit_rate": round(source), **measured}
+    return replace(_open_whole(data, clip.rate, notes), names=clip.names)
 
 
-def _measure_rate(clip: Clip) -> float:
-    """Return the bits per second of the file of a clip."""
+def _measure_rate(clip: Clip) -> tuple[float, dict[str, Any]]:
+    """Return the bits per second of the file of a clip, and notes on the encoding that gave them."""
     if clip.data:
         with import_av().open(io.BytesIO(clip.data)) as container:
             if container.bit_rate:
-                return float(container.bit_rate)
+                return float(container.bit_rate), {}
     good, packets = _encode(_list_pictures(clip), clip.rate, "libx264", {"crf": str(_GOOD_FACTOR)})
-    return float(len(good) * 8 * clip.rate / len(packets))
+    return float(len(good) * 8 * clip.rate / len(packets)), _name_first(_GOOD_FACTOR)
+
+
+def _name_first(factor: int) -> dict[str, Any]:
+    """Return the notes on the encoding of a clip that has no file."""
+    return {"first_codec": "libx264", "first_rate_factor": factor}
 
 
 def flip_bytes(data: bytes, every: int, state: int = 0) -> tuple[bytes, int]:
@@ -238,15 +262,18 @@ def damage_bytes(clip: Clip, every: int) -> Clip:
     """
     if clip.data:
         try:
-            return _open_whole(_copy_damaged(clip.data, every), clip.rate)
+            return _open_whole(*_copy_damaged(clip.data, clip.rate, every))
         except (ValueError, import_av().FFmpegError):
             pass
-    data, _ = _encode(_list_pictures(clip), clip.rate, "libx264", {"crf": str(_USUAL_FACTOR)})
-    return _open_whole(_copy_damaged(data, every), clip.rate)
+    factor = USUAL_FACTORS["libx264"]
+    first = compress(clip, "libx264", factor)
+    made = _open_whole(*_copy_damaged(first.data, clip.rate, every))
+    return replace(made, notes={**made.notes, **_name_first(factor)})
 
 
-def _copy_damaged(data: bytes, every: int) -> bytes:
-    av, file, state = import_av(), io.BytesIO(), 0
+def _copy_damaged(data: bytes, rate: Fraction, every: int) -> tuple[bytes, Fraction, dict[str, Any]]:
+    """Return the file with replaced bytes, its frame rate, and notes on the number of these bytes."""
+    av, file, state, changed, total = import_av(), io.BytesIO(), 0, 0, 0
     with (
         av.open(io.BytesIO(data)) as source,
         av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as target,
@@ -256,9 +283,17 @@ def _copy_damaged(data: bytes, every: int) -> bytes:
         for packet in source.demux(stream):
             if packet.dts is None and packet.size == 0:
                 continue
-            damaged, state = flip_bytes(bytes(packet), every, state)
+            own = bytes(packet)
+            damaged, state = flip_bytes(own, every, state)
+            changed += count_changed(own, damaged)
+            total += len(own)
             target.mux(_replace_packet(packet, damaged, copy))
-    return file.getvalue()
+    return file.getvalue(), rate, {"changed_bytes": changed, "bytes": total}
+
+
+def count_changed(before: bytes, after: bytes) -> int:
+    """Return the number of bytes that differ between two texts of one length."""
+    return int(np.count_nonzero(np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)))
 
 
 def _replace_packet(packet: Any, data: bytes, stream: Any) -> Any:
@@ -269,25 +304,31 @@ def _replace_packet(packet: Any, data: bytes, stream: Any) -> Any:
     return made
 
 
-def drop_datagrams(packets: Iterable[bytes], share: float, rng: Rng) -> bytes:
-    """Return the Annex B stream of H.264 `packets` that arrives if each datagram is lost with chance `share`.
+def cut_datagrams(packets: Iterable[bytes]) -> list[bytes]:
+    """Return the datagrams in which FFmpeg sends the packets of an Annex B stream."""
+    return [
+        packet[start : start + _DATAGRAM] for packet in packets for start in range(0, len(packet), _DATAGRAM)
+    ]
+
+
+def drop_datagrams(pieces: Sequence[bytes], share: float, rng: Rng) -> list[bytes]:
+    """Return the datagrams that arrive if each is lost with chance `share`.
 
     The first datagram always arrives, because nothing can be decoded without it.
     """
-    pieces = [
-        packet[start : start + _DATAGRAM] for packet in packets for start in range(0, len(packet), _DATAGRAM)
-    ]
     kept = [rng.uniform(0, 1) >= share for _ in pieces]
-    return b"".join(piece for number, piece in enumerate(pieces) if kept[number] or not number)
+    return [piece for number, piece in enumerate(pieces) if kept[number] or not number]
 
 
 def lose_packets(clip: Clip, percent: float, rng: Rng) -> Clip:
     """Return the clip after two encodings by libx264 and a link that loses `percent` of its datagrams."""
-    usual = {"crf": str(_USUAL_FACTOR)}
-    once, _ = _encode(_list_pictures(clip), clip.rate, "libx264", usual)
-    first = Clip((), clip.rate, once)
-    _, packets = _encode(_list_pictures(first), clip.rate, "libx264", usual, "h264")
-    return _open_whole(_wrap(drop_datagrams(packets, percent / 100, rng), clip.rate), clip.rate)
+    factor = USUAL_FACTORS["libx264"]
+    once = compress(clip, "libx264", factor)
+    _, packets = _encode(_list_pictures(once), clip.rate, "libx264", {"crf": str(factor)}, "h264")
+    sent = cut_datagrams(packets)
+    arrived = drop_datagrams(sent, percent / 100, rng)
+    notes = {"datagrams": len(sent), "lost_datagrams": len(sent) - len(arrived), **_name_first(factor)}
+    return _open_whole(_wrap(b"".join(arrived), clip.rate), clip.rate, notes)
 
 
 def _wrap(stream: bytes, rate: Fraction) -> bytes:

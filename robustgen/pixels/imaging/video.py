@@ -79,7 +79,7 @@ class Encoding:
         x264's tuning, one of `TUNES`. ImageNet-P's noises use ``crf=None, tune="grain"``.
     pixel_format : str
         ``"yuv444p"``; ``"yuv420p"``, which browsers play; or ``"rgb24"``, which keeps RGB (as gbrp).
-    fps : int
+    fps : int or Fraction
         Frames per second, 1 to 1000.
     """
 
@@ -87,7 +87,7 @@ class Encoding:
     crf: float | None = 20
     tune: str | None = None
     pixel_format: str = "yuv444p"
-    fps: int = 1
+    fps: int | Fraction = 1
 
     def lossless(self) -> "Encoding":
         """Return this encoding at rate factor 0, lossless for the stored pixels.

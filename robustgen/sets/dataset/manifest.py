@@ -15,8 +15,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from robustgen.errors import OutputError, WriteError
-from robustgen.files.ledger import Failure, Record, Standing
-from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, MANIFEST_SUMS, SCHEMA, SUMS, read_described
+from robustgen.files.ledger import Failure, Note, Record, Standing, index_notes
+from robustgen.files.set_files import (
+    ERRORS,
+    FRAMES,
+    MANIFEST,
+    MANIFEST_SUMS,
+    NOTES,
+    SCHEMA,
+    SUMS,
+    read_described,
+)
 from robustgen.files.storage import AT_ONCE, Store, prefetch
 from robustgen.files.text_files import escape_name, parse_object, read_sums
 from robustgen.sets.dataset.descriptions import CARD, CROISSANT, encode_croissant, make_croissant, write_card
@@ -75,7 +84,7 @@ class RecordSummary:
     Attributes
     ----------
     attempted : Coverage
-    failures : list of dict
+    failures, notes : list of dict
         Sorted by key and variant.
     damaged : list of str
         Names of the damaged records.
@@ -86,6 +95,7 @@ class RecordSummary:
     def __init__(self, state: SetLedger, files: sqlite3.Connection | None = None) -> None:
         self.attempted, self.damaged, self.about = Coverage(), list[str](), dict[str, Record]()
         failures: dict[tuple[str, str], Failure] = {}
+        notes: dict[tuple[str, str], Note] = {}
         for name, record in state.read_records():
             if record is None:
                 self.damaged.append(name)
@@ -94,6 +104,7 @@ class RecordSummary:
             if not record.images:
                 self.about[name] = replace(record, files=())
             failures |= {(each["key"], each.get("variant", "")): each for each in record.failures}
+            notes |= index_notes(record.notes)
             if files:
                 folders = {*record.variants}
                 # Bytes sort like their texts; names may contain bytes that are not UTF-8.
@@ -103,6 +114,7 @@ class RecordSummary:
                 )
                 files.executemany("INSERT INTO files VALUES (?, ?, ?, ?, ?)", rows)
         self.failures = [failures[each] for each in sorted(failures)]
+        self.notes = [notes[each] for each in sorted(notes)]
 
     def count(self, folders: Collection[str], without: Collection[str] = ()) -> int:
         """Return the number of images with all variants in `folders` attempted, `without` some images."""
@@ -202,16 +214,19 @@ def finish(state: SetLedger) -> list[Failure]:
         "complete": not lacking and has_arrays and made >= manifest["images"],
         "digest": _combine(digests[SUMS]),
     }
+    if summary.notes:
+        manifest["notes"] = len(summary.notes)
     if digests[FRAMES]:
         manifest["frames_digest"] = _combine(digests[FRAMES])
     about = {
         **make_cards(manifest),
         CROISSANT: encode_croissant(make_croissant(manifest, store)),
-        ERRORS: "".join(json.dumps(failure) + "\n" for failure in failures).encode(),
+        ERRORS: _encode_lines(failures),
+        NOTES: _encode_lines(summary.notes),
         MANIFEST: (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode(),
     }
-    if not failures:
-        store.delete(ERRORS)
+    for name in {ERRORS, NOTES}.difference(list_about(manifest)):
+        store.delete(name)
     if lacking:
         state.mark_unfinished()
     named = {name: about[name] for name in list_about(manifest)}
@@ -227,6 +242,10 @@ def finish(state: SetLedger) -> list[Failure]:
     return failures
 
 
+def _encode_lines(entries: Iterable[Note]) -> bytes:
+    return "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()
+
+
 def encode_sums(sums: Mapping[str, str]) -> bytes:
     """Return the content of `MANIFEST_SUMS`: a line for each name and digest."""
     return "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode()
@@ -234,7 +253,8 @@ def encode_sums(sums: Mapping[str, str]) -> bytes:
 
 def list_about(manifest: Mapping[str, Any]) -> list[str]:
     """Return the files that describe a finished set, and that `MANIFEST_SUMS` lists; the manifest is last."""
-    return [*make_cards(manifest), CROISSANT, *[ERRORS] * bool(manifest["failures"]), MANIFEST]
+    optional = [name for name, key in ((ERRORS, "failures"), (NOTES, "notes")) if manifest.get(key)]
+    return [*make_cards(manifest), CROISSANT, *optional, MANIFEST]
 
 
 def check_about(store: Store, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -55,6 +55,7 @@ from robustgen.sets.dataset.selection import (
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, WorkUnit, Writer, list_versions
+from robustgen.sets.formats.encoders import LOSSLESS_CLIP
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Items, Loaded, Source
 from robustgen.sets.sources.classes import find_unlabelled
@@ -249,7 +250,7 @@ def plan_benchmark(
         subsampling=row.subsampling,
         grey=row.grey,
         videos=lambda: _choose_encodings(config),
-        clip_video=lambda: _choose_encodings(config) if config.video != type(config.video)() else (),
+        clip_video=lambda: _choose_clip_encodings(config),
     )
     writer = open_writer(name, content, choices, encoding)
     mirror = _open_mirror(name, config, source, maps)
@@ -371,7 +372,9 @@ def _try_out(config: Config) -> None:
         for severity in severities:
             variant = Variant(name, severity, f"{name}/{severity}")
             operation = recipe.bind(variant).operation
-            if operation.requires or (operation.needs and operation.needs.default != "installed"):
+            # Whole clips are corrupted by one number, which has been checked.
+            is_lacking = operation.needs and operation.needs.default != "installed"
+            if operation.takes_clips or operation.requires or is_lacking:
                 continue
             try:
                 recipe.make(variant, "trial", image)
@@ -523,6 +526,18 @@ def _choose_encodings(config: Config) -> tuple[video.Encoding, video.Encoding]:
     if choice.lossless:
         smooth, noise = smooth.lossless(), noise.lossless()
     return (smooth.playable(), noise.playable()) if choice.playable else (smooth, noise)
+
+
+def _choose_clip_encodings(config: Config) -> tuple[Any, ...]:
+    """Return the arguments of `ClipVideoEncoder`; () for its defaults."""
+    choice = config.video
+    if choice == type(choice)():
+        return ()
+    smooth, noise = _choose_encodings(config)
+    if choice.lossless and not choice.playable and choice.pixel_format == "yuv444p":
+        # Only RGB is exact.
+        smooth = noise = dataclasses.replace(LOSSLESS_CLIP, preset=choice.preset or LOSSLESS_CLIP.preset)
+    return smooth, noise, not choice.lossless
 
 
 def _check_rows(recipe: BenchmarkRecipe[Any], source: Source, keys: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from robustgen.display.text import format_count
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.binding import (
     NOT_CONSTANTS,
@@ -117,6 +119,14 @@ class Recipe(ABC, Generic[Loaded]):
     def stream(self, variant: Variant, key: str, prepared: Loaded) -> Iterator[Rgb] | None:
         """Return an iterator that computes the frames of `make` one by one; None for images."""
         return None
+
+    def note(self, made: Any) -> Mapping[str, Any]:
+        """Return what is worth noting about the result of `make`, as JSON values."""
+        return {}
+
+    def describe_notes(self, notes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield remarks on the notes of a run, which also have ``"key"`` and ``"variant"``."""
+        yield from ()
 
     @abstractmethod
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
@@ -344,6 +354,20 @@ class ClipRecipe(CorruptionRecipe):
         family = get_family(bound.operation)
         temporal = "clip" if family.edition in CLIP_SETS else self.temporal
         return bound.apply_to_clip(prepared, rng, given, temporal)
+
+    def note(self, made: Clip) -> Mapping[str, Any]:
+        """Return what an encoder or a lossy link did to the clip."""
+        return made.notes
+
+    def describe_notes(self, notes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield a remark for each variant in which no byte or datagram of some clips was hit."""
+        every, spared = Counter[str](), Counter[str]()
+        for note in notes:
+            every[note["variant"]] += 1
+            spared[note["variant"]] += 0 in (note.get("changed_bytes"), note.get("lost_datagrams"))
+        for folder, count in sorted((+spared).items()):
+            what = f"{count} of {format_count(every[folder], 'clip')}"
+            yield f"{folder}: {what} came out unharmed, as their streams are short (notes.jsonl)"
 
     def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return the settings of the set of images, and what the frames of a clip share."""

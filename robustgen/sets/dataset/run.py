@@ -14,7 +14,7 @@ from robustgen.display import progress
 from robustgen.display.progress import Meter
 from robustgen.display.text import Table, format_size, format_tables
 from robustgen.errors import ImageError, OutputError
-from robustgen.files.ledger import Failure, Record, Standing
+from robustgen.files.ledger import Failure, Note, Record, Standing, index_notes
 from robustgen.files.set_files import (
     ERRORS,
     FRAMES,
@@ -224,6 +224,7 @@ class _SetRun:
         self._complaints = list[Complaint]()
         self._losses = dict[str, Loss | None]()
         self._orientations = dict[str, int]()
+        self._notes = dict[tuple[str, str], Note]()
         self._removed = 0
         self._standing = state.standing()
 
@@ -324,6 +325,7 @@ class _SetRun:
                 elif record.images:
                     self._losses |= list_losses(record)
                     self._orientations |= list_orientations(record)
+                    self._notes |= index_notes(record.notes)
                     yield name, record
 
         def is_current(file: WrittenFile) -> bool:
@@ -395,6 +397,7 @@ class _SetRun:
         self._complaints += outcome.complaints
         self._losses |= outcome.losses
         self._orientations |= outcome.orientations
+        self._notes |= index_notes(outcome.notes)
         self._own += unit.count_outputs()
         self._read.update(unit.keys)
         self._log(unit, outcome)
@@ -415,6 +418,7 @@ class _SetRun:
             *plan.remarks,
             *plan.source.remarks(),
             *describe_losses(self._losses, len(plan.keys)),
+            *plan.recipe.describe_notes(self._notes.values()),
             *describe_orientations(
                 self._orientations.values(), len(plan.keys), f"pixels as stored, and the tag is {fate}"
             ),
@@ -450,6 +454,10 @@ class _SetRun:
         written = [
             WrittenFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
         ]
+        if plan.mirror:
+            # The list of keys holds for the variants of earlier runs too.
+            earlier = (folder for each in state.plans() for folder in each["manifest"]["variants"])
+            folders = sorted({*folders, *earlier})
         record = Record({}, folders, written, refused)
         self._put_files(COMPANIONS, record, lambda store, path: store.put(path, files[path]))
         # What this run has changed is no copy of a finished set.

@@ -16,7 +16,7 @@ from robustgen.errors import (
     explain_failure,
     name_error,
 )
-from robustgen.files.ledger import Failure, Origin, Record
+from robustgen.files.ledger import Failure, Note, Origin, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
 from robustgen.files.storage import host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
@@ -73,6 +73,7 @@ class Outcome:
         Key to what the image loses in 8 bits and three channels.
     orientations : mapping of str to int
         Key to the EXIF orientation, if an image of the unit has one.
+    notes : sequence of dict
     """
 
     name: str
@@ -84,6 +85,7 @@ class Outcome:
     complaints: tuple[Complaint, ...] = ()
     losses: Mapping[str, Loss | None] = field(default_factory=dict)
     orientations: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ class UnitJob:
             complaints=tuple(found),
             losses=list_losses(record),
             orientations=list_orientations(record),
+            notes=tuple(record.notes),
         )
 
     def _check_worker(self) -> None:
@@ -211,7 +214,7 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     reporter.tell(0)
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
-    losses, orientations = list[Loss | None](), list[int]()
+    losses, orientations, notes = list[Loss | None](), list[int](), list[Note]()
     step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
     with (
         # The record is written after this block, when all files exist.
@@ -234,7 +237,8 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
                 losses.append(work.loss)
                 orientations.append(work.tags.orientation)
                 files += work.files
-                failures += work.list_failures()
+                failures += work.sort(work.failures)
+                notes += work.sort(work.notes)
             # Free the pixels before loading the next images.
             del works, work
         files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
@@ -242,7 +246,8 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
     folders = [variant.folder for variant in unit.variants]
     values: dict[str, list[Any]] = {_LOSSES: losses} if any(losses) else {}
     turned = {_ORIENTATIONS: orientations} if any(orientations) else {}
-    return Record(images, folders, files, failures, unit.shared, values | turned)
+    noted = {"notes": notes} if notes else {}
+    return Record(images, folders, files, failures, unit.shared, values | turned | noted)
 
 
 def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
@@ -285,6 +290,7 @@ class ImageWork:
         Orientation and colour profile of the file.
     files : list of WrittenFile
     failures : list of dict
+    notes : list of dict
     """
 
     def __init__(self, job: UnitJob, writer: UnitWriter, index: int, key: str, size: int) -> None:
@@ -294,6 +300,7 @@ class ImageWork:
         self.tags = NO_TAGS
         self.files: list[WrittenFile] = []
         self.failures: list[Failure] = []
+        self.notes: list[Note] = []
         self._shared: dict[str, Any] = {}
         self._image: Any = None
         try:
@@ -329,6 +336,8 @@ class ImageWork:
             encoded = job.writer.encoder.encode_with_tags(variant, key, made, self.tags)
             files = self._writer.write(variant, self._index, key, encoded)
             self.files += [file._replace(path=variant.path(file.path)) for file in files]
+            if note := job.recipe.note(made):
+                self.notes.append({"key": key, "variant": variant.folder, **note})
         except (WriteError, OutputError, MissingDependencyError):
             raise
         except Exception as error:
@@ -350,7 +359,7 @@ class ImageWork:
         entry = {"key": self.key, "variant": variant.folder} if variant else {"key": self.key}
         self.failures.append(entry | {"reason": reason})
 
-    def list_failures(self) -> list[Failure]:
-        """Return the failures in the order of the variants, whatever the order of processing."""
+    def sort(self, entries: list[Note]) -> list[Note]:
+        """Return failures or notes in the order of the variants, whatever the order of processing."""
         order = {variant.folder: index for index, variant in enumerate(self._job.unit.variants)}
-        return sorted(self.failures, key=lambda failure: order.get(failure.get("variant", ""), 0))
+        return sorted(entries, key=lambda entry: order.get(entry.get("variant", ""), 0))

@@ -136,7 +136,7 @@ class EncoderChoices:
     videos : callable
         Returns the video encodings of smooth sequences and of noise, or () for the published ones.
     clip_video : callable
-        Returns the video encodings of clips and of clips with noise, or () for lossless ones.
+        Returns the arguments of `ClipVideoEncoder`.
     """
 
     quality: int = 85
@@ -144,7 +144,7 @@ class EncoderChoices:
     subsampling: Subsampling = "4:2:0"
     grey: bool = False
     videos: Callable[[], tuple[video.Encoding, ...]] = tuple
-    clip_video: Callable[[], tuple[video.Encoding, ...]] = tuple
+    clip_video: Callable[[], tuple[Any, ...]] = tuple
 
 
 @dataclass(frozen=True, kw_only=True)

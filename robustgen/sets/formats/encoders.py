@@ -15,6 +15,7 @@ from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import CLIP, IMAGENET_C, IMAGENET_P, Kind, Variant
 from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import as_rgb
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, encode_jpeg, round_trip
 from robustgen.sets.formats import Format
@@ -365,12 +366,15 @@ class ClipVideoEncoder(Encoder):
     ----------
     encoding, noise_encoding : Encoding
         Encodings of all clips, and of those with independent noise in each frame.
+    is_published : bool
+        Whether a corruption that was published with the loss of an encoder has it here too.
     """
 
     is_slow: ClassVar[bool] = True
 
     encoding: video.Encoding = LOSSLESS_CLIP
     noise_encoding: video.Encoding = LOSSLESS_CLIP
+    is_published: bool = True
 
     def settings(self) -> dict[str, Any]:
         """Return the format and the encoder settings."""
@@ -380,6 +384,7 @@ class ClipVideoEncoder(Encoder):
             "video": smooth,
             "noise_video": noise,
             "large_video": {"above": video.LARGE, **video.BOUNDS},
+            "frame_rate": codecs.FRAME_RATE if self.is_published else "lossless",
         }
 
     def versions(self) -> dict[str, str]:
@@ -392,23 +397,27 @@ class ClipVideoEncoder(Encoder):
 
     def encode(self, variant: Variant, key: str, pixels: Any) -> list[Encoded]:
         """Encode a `Clip`; decode it again to count its frames and to compute their digest."""
-        if pixels.data:
-            return [Encoded(self.output_name(key), pixels.data, codecs.digest_clip(pixels))]
-        data, count = _encode_frames(pixels, self._choose(variant, pixels))
+        clip = self._publish(pixels)
+        if clip.data:
+            return [Encoded(self.output_name(key), clip.data, codecs.digest_clip(clip))]
+        data, count = _encode_frames(clip, self._choose(variant, clip))
         return [Encoded(self.output_name(key), data, video.digest_video(data, count))]
 
     def as_read(self, variant: Variant, key: str, pixels: Any) -> Rgb:
         """Return the frames of the video, uint8 (T, H, W, 3)."""
-        encoding = self._choose(variant, pixels)
-        if pixels.data or replace(encoding, fps=LOSSLESS_CLIP.fps) == LOSSLESS_CLIP:
-            own: Rgb = pixels.stack()
-            return own
-        data, count = _encode_frames(pixels, encoding)
+        clip = self._publish(pixels)
+        encoding = self._choose(variant, clip)
+        if clip.data or replace(encoding, fps=LOSSLESS_CLIP.fps) == LOSSLESS_CLIP:
+            return clip.stack()
+        data, count = _encode_frames(clip, encoding)
         frames = video.read_frames(data)
         video.check_kept(len(frames), count)
         return frames
 
-    def _choose(self, variant: Variant, clip: Any) -> video.Encoding:
+    def _publish(self, clip: Clip) -> Clip:
+        return clip.publish() if clip.publish and self.is_published else clip
+
+    def _choose(self, variant: Variant, clip: Clip) -> video.Encoding:
         is_noise = variant.name.rpartition(":")[2] in IMAGENET_C.categories["noise"]
         return replace(self.noise_encoding if is_noise else self.encoding, fps=clip.rate)
 

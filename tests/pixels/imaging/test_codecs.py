@@ -1,13 +1,14 @@
 """What encoders and lossy links do to clips."""
 
 import io
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from robustgen.errors import ImageError
 from robustgen.pixels.imaging import codecs, video
-from robustgen.pixels.imaging.clips import Clip
+from robustgen.pixels.imaging.clips import Clip, choose_frames
 from tests.helpers import photo
 
 av = pytest.importorskip("av")
@@ -86,6 +87,37 @@ def test_wrong_bytes_are_those_of_the_filter_noise(clip):
     changed = sum(a != b for a, b in zip(whole, b"".join(expected), strict=True))
     assert 0 < changed < 4 * len(whole) / every
     assert np.array_equal(damaged.stack(), damaged.stack())
+    assert damaged.notes == {"changed_bytes": changed, "bytes": len(whole)}
+
+
+def test_notes_tell_what_the_encoders_got_and_did(clip):
+    frames = Clip(clip.stack(), clip.rate)
+    first = {"first_codec": "libx264", "first_rate_factor": 23}
+    assert codecs.damage_bytes(frames, 10**9).notes.items() >= {"changed_bytes": 0, **first}.items()
+    assert codecs.compress(clip, "libx265", 39).notes == {"codec": "libx265", "rate_factor": 39}
+    with av.open(io.BytesIO(clip.data)) as container:
+        own = container.bit_rate
+    notes = {"codec": "libx264", "source_bit_rate": own, "bit_rate": own // 4}
+    assert codecs.squeeze(clip, "libx264", 4).notes == notes
+    good = codecs.compress(frames, "libx264", 18).data
+    measured = codecs.squeeze(frames, "libx264", 4).notes
+    assert measured["source_bit_rate"] == round(len(good) * 8 * 25 / 24)
+    assert (measured["first_codec"], measured["first_rate_factor"]) == ("libx264", 18)
+    lost = codecs.lose_packets(clip, 20, np.random.default_rng(1)).notes
+    assert 0 < lost["lost_datagrams"] < lost["datagrams"] and lost.items() >= first.items()
+
+
+@pytest.mark.parametrize("with_file", [True, False])
+def test_another_frame_rate_is_published_as_h265(clip, with_file):
+    given = clip if with_file else Clip(clip.stack(), clip.rate)
+    made = codecs.compress_at_rate(given, Fraction(10))
+    chosen = clip.stack()[choose_frames(24, Fraction(25), Fraction(10))]
+    assert made.rate == 10 and made.stack().shape == chosen.shape
+    assert -23 < quality(made.stack(), chosen) < 0
+    assert made.notes == {"codec": "libx265", "rate_factor": 28}
+    assert codec_of(made.data) == "hevc"
+    with av.open(io.BytesIO(made.data)) as container:
+        assert container.streams.video[0].average_rate == 10
 
 
 def test_the_state_of_the_filter_goes_on_from_packet_to_packet():
@@ -107,9 +139,11 @@ def test_datagrams_are_lost_by_their_own_draws_but_not_the_first():
     packets = [bytes([number]) * size for number, size in enumerate((3000, 10, 1472, 1473))]
     pieces = [1472, 1472, 56, 10, 1472, 1472, 1]
     draws = np.random.RandomState(3).uniform(size=7)
-    kept = codecs.drop_datagrams(packets, 0.5, np.random.RandomState(3))
-    assert len(kept) == sum(size for number, size in enumerate(pieces) if draws[number] >= 0.5 or number == 0)
-    assert len(codecs.drop_datagrams(packets, 1.0, np.random.RandomState(3))) == 1472
+    sent = codecs.cut_datagrams(packets)
+    assert [*map(len, sent)] == pieces and b"".join(sent) == b"".join(packets)
+    kept = codecs.drop_datagrams(sent, 0.5, np.random.RandomState(3))
+    assert kept == [piece for number, piece in enumerate(sent) if draws[number] >= 0.5 or number == 0]
+    assert codecs.drop_datagrams(sent, 1.0, np.random.RandomState(3)) == sent[:1]
 
 
 def test_a_lossy_link_loses_frames_or_parts_of_them_and_repeats(clip):
@@ -125,7 +159,7 @@ def test_a_lossy_link_loses_frames_or_parts_of_them_and_repeats(clip):
 def test_a_stream_without_any_frame_is_an_error():
     data = codecs.compress(Clip(np.zeros((2, 64, 64, 3), np.uint8)), "libx264", 30).data
     with pytest.raises(ImageError):
-        [*codecs.DamagedVideo(codecs._copy_damaged(data, 1))]
+        [*codecs.damage_bytes(Clip((), data=data), 1)]
 
 
 def test_versions_of_the_encoders_are_known():

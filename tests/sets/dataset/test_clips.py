@@ -107,6 +107,55 @@ def test_a_codec_s_own_file_is_written(clips, made):
     assert "x264" in manifest(made)["settings"]["versions"]["video"]
 
 
+def notes_of(root):
+    return [json.loads(line) for line in (root / "notes.jsonl").read_text().splitlines()]
+
+
+def test_notes_tell_what_encoders_and_links_did(clips, made, tmp_path):
+    notes = {(note["key"], note["variant"]): note for note in notes_of(made)}
+    assert {variant for _, variant in notes} == {"video-c.bit_error/1", "video-c.bit_error/4"}
+    assert notes["cat/c", "video-c.bit_error/4"]["first_rate_factor"] == 23
+    assert "first_codec" not in notes["dog/b.webm", "video-c.bit_error/4"]
+    assert manifest(made)["notes"] == len(notes) == 8
+    # Frames have no bit rate of their own.
+    names = "video-c:h265_abr,video-c:packet_loss"
+    make_c(clips, tmp_path / "out", *FLAGS, "--corruptions", names, "--format", "png")
+    make_c(clips, tmp_path / "out", *FLAGS, "--corruptions", "contrast,video-c:h264_crf", "--format", "png")
+    notes = {(note["key"], note["variant"]): note for note in notes_of(tmp_path / "out")}
+    assert notes["cat/c", "video-c.h265_abr/1"]["first_rate_factor"] == 18
+    assert notes["cat/a.mp4", "video-c.h264_crf/4"]["rate_factor"] == 44
+    assert len(notes) == 24 and findings(tmp_path / "out", "--deep", "1", status=0) == []
+    (tmp_path / "out" / "notes.jsonl").write_text("{}\n")
+    assert any("notes.jsonl" in line for line in findings(tmp_path / "out"))
+
+
+def test_a_run_tells_which_clips_came_out_unharmed(clips, tmp_path):
+    flags = (
+        *FLAGS,
+        "--corruptions",
+        "video-c:bit_error",
+        "--set",
+        "parameters.video-c:bit_error.1.every=1e9",
+    )
+    shown = make_c(clips, tmp_path / "out", *flags).stderr
+    assert "video-c.bit_error/1: 4 of 4 clips" in shown
+
+
+def test_another_frame_rate_is_published_by_h265_unless_lossless_is_asked_for(clips, made, tmp_path):
+    variant, path = Variant("video-c:frame_rate", 4, "video-c.frame_rate/4"), "video-c.frame_rate/4/cat/c.mp4"
+    flags = (*FLAGS, "--corruptions", "video-c:frame_rate")
+    make_c(clips, tmp_path / "whole", *flags, "--set", "video.lossless=true")
+    make_c(clips, tmp_path / "small", *flags, "--preset", "ultrafast")
+    whole_frames = robustgen.open_set(tmp_path / "whole").load(variant, "cat/c.mp4")
+    assert np.array_equal(whole_frames, robustgen.corrupt_clip(pan(2), "video-c:frame_rate", 4))
+    for root, codec in ((made, "hevc"), (tmp_path / "whole", "h264"), (tmp_path / "small", "hevc")):
+        with av.open(str(root / path)) as container:
+            assert container.streams.video[0].codec_context.name == codec
+        assert len(robustgen.open_set(root).load(variant, "cat/c.mp4")) == len(whole_frames) == 6
+        assert findings(root, "--deep", "1", status=0) == []
+    assert manifest(tmp_path / "whole")["settings"]["output"]["frame_rate"] == "lossless"
+
+
 def test_nothing_is_left_to_do_and_verify_finds_nothing(clips, made):
     assert "nothing to do" in make_c(clips, made, *FLAGS, *FEW).stdout
     assert findings(made, "--deep", "all", status=0) == []
@@ -228,6 +277,10 @@ def test_annotations_beside_clips_are_mirrored(tmp_path):
     assert files - {"SHA256SUMS"} == own
     assert (fog / "MOT17-02" / "gt" / "gt.txt").read_text() == "1,1,0,0,5,5\n"
     assert findings(tmp_path / "out", status=0) == []
+    # Another corruption is added to the set, and each part of it is complete.
+    for name in ("contrast", "fog"):
+        make_c(source, tmp_path / "out", *FLAGS, "--corruptions", name, *flags[2:])
+        assert findings(tmp_path / "out", status=0) == []
 
 
 def test_masks_of_clips_are_mirrored_and_not_corrupted(tmp_path):

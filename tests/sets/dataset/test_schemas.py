@@ -15,7 +15,7 @@ from robustgen.sets.formats import list_formats
 from tests.digits import PLAIN, put_folder
 from tests.helpers import FEW, cli, cli_error, findings, make_c, put_photo, records_of, whole
 
-NAMES = ("arrays", "dataset", "errors", "plan", "predictions", "record", "settings")
+NAMES = ("arrays", "dataset", "errors", "notes", "plan", "predictions", "record", "settings")
 VALIDATORS = {
     name: Draft202012Validator(
         json.loads((files("robustgen") / "files" / "schemas" / f"{name}.json").read_text("utf-8"))
@@ -45,9 +45,10 @@ def check_set(root, state=None):
     """Hold everything that describes the set at `root` to the schemas."""
     check("dataset", json.loads((root / "dataset.json").read_text()))
     assert min(check_state(state or root / ".robustgen")) >= 1
-    errors = root / "errors.jsonl"
-    for line in errors.read_text().splitlines() if errors.exists() else ():
-        check("errors", json.loads(line))
+    for name in ("errors", "notes"):
+        lines = root / f"{name}.jsonl"
+        for line in lines.read_text().splitlines() if lines.exists() else ():
+            check(name, json.loads(line))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -6,6 +6,7 @@ Definitions: Yi, Yang, Li, Tan and Kot 2021, as the published generation code co
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +140,9 @@ class FrameRate:
 )
 def frame_rate(clip: Clip, parameters: FrameRate, rng: Rng) -> Clip:
     """Leave out frames; a clip of a lower rate gets repeated ones."""
-    return change_rate(clip, parse_rate(parameters.per_second))
+    wanted = parse_rate(parameters.per_second)
+    publish = partial(codecs.compress_at_rate, clip, wanted)
+    return Clip(change_rate(clip, clip, wanted), wanted, publish=publish)
 
 
 @dataclass(frozen=True)
