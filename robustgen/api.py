@@ -81,6 +81,17 @@ def corrupt(
     ------
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> grey = np.full((64, 64, 3), 128, np.uint8)
+    >>> foggy = robustgen.corrupt(grey, "fog", severity=3, rng=0)
+    >>> foggy.shape, foggy.dtype
+    ((64, 64, 3), dtype('uint8'))
+    >>> [int(robustgen.corrupt(grey, "gaussian_noise", each, rng=0).std()) for each in (1, 3, 5)]
+    [10, 30, 45]
     """
     bound, given = _bind_given(edition, corruption, severity, scale, parameters)
     operation = bound.operation
@@ -141,6 +152,18 @@ def corrupt_clip(
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
     ImageError
         The clip is too short, or its frames are too small.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> clip = np.full((4, 64, 64, 3), 128, np.uint8)
+    >>> foggy = robustgen.corrupt_clip(clip, "fog", severity=3, rng=0)
+    >>> bool((foggy[0] == foggy[3]).all())  # one fog for the whole clip
+    True
+    >>> noisy = robustgen.corrupt_clip(clip, "gaussian_noise", severity=3, rng=0)
+    >>> bool((noisy[0] == noisy[3]).all())
+    False
     """
     family = find_family(corruption) if isinstance(corruption, str) else None
     published = family.edition if family and family.edition in CLIP_SETS else None
@@ -210,6 +233,17 @@ def perturb(
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
     ImageError
         The image is too small or too elongated for the edition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> grey = np.full((64, 64), 128, np.uint8)
+    >>> frames = robustgen.perturb(grey, "brightness", rng=0)
+    >>> frames.shape
+    (31, 64, 64, 3)
+    >>> [int(frame.mean()) for frame in frames[::10]]
+    [51, 102, 153, 204]
     """
     bound = bind(edition, perturbation, difficulty, "p", scale=scale, overrides=parameters)
     return _apply(bound, bound.edition.start(source, bound.scale), rng, parameters)
@@ -277,6 +311,17 @@ def augmix(
     ------
     ArgumentError, ArgumentTypeError
         A ValueError or TypeError; the message says what is wrong, and the nearest name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> image = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
+    >>> mix = robustgen.augmix(image, rng=0)
+    >>> mix.shape
+    (64, 64, 3)
+    >>> bool((mix == image).all())
+    False
     """
     from robustgen.pixels.imaging import augmix as mixing
 

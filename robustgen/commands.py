@@ -136,6 +136,15 @@ def make_c(
     ------
     RobustgenError
         A key is wrong, or the source or the output cannot be used.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> result = robustgen.make_c("demo", corruptions="contrast", limit=2, output="out", jobs=1, quiet=True)
+    >>> result.made  # two photographs, clean and at five severities
+    12
+    >>> result.failures
+    []
     """
     return _make("c", dataset, config, keys)
 
@@ -144,7 +153,15 @@ def make_c(
 def make_p(
     dataset: str | None = None, *, config: _Path | None = None, **keys: "Unpack[MakeKeys]"
 ) -> RunResult:
-    """Write ImageNet-P: perturbation sequences of every image, as ``robustgen make-p`` does; see `make_c`."""
+    """Write ImageNet-P: perturbation sequences of every image, as ``robustgen make-p`` does; see `make_c`.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> result = robustgen.make_p("demo", perturbations="tilt", limit=1, output="out", jobs=1, quiet=True)
+    >>> result.made
+    1
+    """
     return _make("p", dataset, config, keys)
 
 
@@ -188,6 +205,14 @@ def verify(
     ------
     RobustgenError
         `directory` is not an output of robustgen, or an argument cannot be used.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> made = robustgen.make_c("demo", corruptions="contrast", limit=2, output="out", jobs=1, quiet=True)
+    >>> found = robustgen.verify("out", deep=1)
+    >>> found.problems, found.images, found.remade
+    ([], 2, 1)
     """
     given = {"directory": directory, "jobs": jobs, "source": source, "against": against}
     options = _load(Verifying, given | {"deep": None if deep is None else str(deep)})
@@ -245,6 +270,17 @@ def evaluate(
     ------
     RobustgenError
         A key is wrong, or model, images and output do not match.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> def guess(pixels):  # one score for each class of the demo
+    ...     return np.eye(8)[np.zeros(len(pixels), int)]
+    >>> keys = {"corruptions": "contrast", "severities": 3, "limit": 2, "jobs": 1, "quiet": True}
+    >>> scores = robustgen.evaluate(guess, "demo", **keys)
+    >>> scores.mean("error")
+    0.5
     """
     chosen, taken = _load_config(dataset, config, keys), _load(ModelInput, keys)
     runtime, outputs = _load(Runtime, keys), _load(OnTheFly, keys)
@@ -299,6 +335,18 @@ def score(
     ------
     RobustgenError
         A file is missing, malformed, or does not match; the message says which.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> keys, labels = ["a.png", "b.png"], [0, 0]
+    >>> for severity in range(1, 6):
+    ...     logits = [[2, 1], [0, severity - 3.5]]
+    ...     path = robustgen.write_predictions("preds/m", f"fog/{severity}", keys, labels, logits)
+    >>> scores = robustgen.score("preds/m", partial=True)
+    >>> scores.value("error", "fog")
+    0.2
     """
     given = {"baseline": baseline, "partial": partial, "difficulty": difficulty, "dataset": dataset}
     given |= {"replicates": replicates, "compare_with": compare_with}

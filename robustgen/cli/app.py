@@ -285,7 +285,14 @@ def _redden(text: str) -> str:
 
 
 def echo(line: str, *, err: bool = False) -> None:
-    """Print one line; line breaks and terminal codes in it are escaped."""
+    """Print one line; line breaks and terminal codes in it are escaped.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import echo
+    >>> echo("8 images")
+    8 images
+    """
     _print(escape(line), err=err)
 
 
@@ -344,7 +351,18 @@ def main() -> None:
 
 
 def command(name: str) -> Callable[[_Function], click.Command]:
-    """Declare a function as the command `name`; its docstring is the help, and ends with examples."""
+    """Declare a function as the command `name`; its docstring is the help, and ends with examples.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Options, command, echo, takes
+    >>> @command("greet")
+    ... @takes(options=Options)
+    ... def greet(options):
+    ...     echo("Hello.")
+    >>> greet.main([], standalone_mode=False)
+    Hello.
+    """
     return main.command(name, cls=Command, context_settings=_HELP)
 
 

@@ -31,6 +31,12 @@ class PlannedSet(NamedTuple):
     running : Running
     on_end : callable
         Prints more after the result of a run.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import PlannedSet, Running
+    >>> PlannedSet(None, Running(quiet=True)).running.quiet
+    True
     """
 
     plan: "Plan"

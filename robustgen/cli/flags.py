@@ -78,6 +78,20 @@ def takes(
         Key to the sentence that describes it in this command, if it differs from that of the field.
     **models : type
         Argument of the command to the model that it takes.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> from pydantic import Field
+    >>> from robustgen.plugins import Flag, Group, Options, command, echo, takes
+    >>> class Greeting(Options):
+    ...     times: Annotated[int, Flag(Group.CONTENT, "N")] = Field(1, description="number of greetings")
+    >>> @command("greet")
+    ... @takes(greeting=Greeting)
+    ... def greet(greeting):
+    ...     echo("Hello." * greeting.times)
+    >>> greet.main(["--times", "2"], standalone_mode=False)
+    Hello.Hello.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

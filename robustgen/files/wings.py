@@ -10,7 +10,14 @@ from robustgen.files.registry import Registry
 
 
 class Section(Enum):
-    """Sections of ``robustgen --help``."""
+    """Sections of ``robustgen --help``.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Section
+    >>> [section.value for section in Section]
+    ['Make and check', 'Inspect', 'Score', 'Related benchmarks']
+    """
 
     MAKE = "Make and check"
     SEE = "Inspect"
@@ -31,6 +38,13 @@ class CommandRow(NamedTuple):
         First line of the command's help.
     resumes : bool
         The same command, called again, resumes an interrupted run.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import CommandRow, Section
+    >>> row = CommandRow("count", Section.SEE, "robustgen_count", "Count the images of a source.")
+    >>> row.name, row.resumes
+    ('count', False)
     """
 
     name: str
@@ -50,6 +64,12 @@ class SetRow(NamedTuple):
     choices, planner : str
         ``"package.module:NAME"`` of the model of its settings, and of the function that turns these into its
         plan.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import SetRow
+    >>> SetRow("make-negatives", "negatives:Choices", "negatives:plan").planner
+    'negatives:plan'
     """
 
     command: str
@@ -68,6 +88,13 @@ class Wing(NamedTuple):
     public : mapping of str to mapping
         Public modules, ``"robustgen"`` or ``"robustgen.torch"``, to the names that the wing adds to each, and
         the ``"package.module:NAME"`` of these. Those of plug-ins are ignored.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import CommandRow, Section, Wing
+    >>> row = CommandRow("count", Section.SEE, "robustgen_count", "Count the images of a source.")
+    >>> [command.name for command in Wing(commands=(row,)).commands]
+    ['count']
     """
 
     commands: tuple[CommandRow, ...] = ()

@@ -42,6 +42,13 @@ def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: in
     ------
     ArgumentError
         The values have another shape, are not finite numbers, or there is no replicate.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import bootstrap_means
+    >>> wrong = [[True, False], [False, False], [True, True]]  # three images, two models
+    >>> bootstrap_means(wrong, replicates=1000).std(axis=0).round(2)
+    array([0.28, 0.27])
     """
     rows = array_of(values, "values", "fiub", "images columns")
     # Single precision counts truth values exactly, up to 2**24 images.
@@ -74,6 +81,13 @@ def draw_weights(images: int, replicates: int, seed: int = 0) -> NDArray[np.int6
     ------
     ArgumentError
         `replicates` is negative.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import draw_weights
+    >>> draw_weights(images=4, replicates=2)
+    array([[0, 1, 2, 1],
+           [3, 1, 0, 0]])
     """
     if replicates < 0:
         raise ArgumentError(f"replicates must be 0 or more, not {replicates}")
@@ -94,6 +108,13 @@ def percentile_interval(replicates: ArrayLike, level: float = LEVEL) -> tuple[Fl
     Returns
     -------
     low, high : ndarray, (...), float64
+
+    Examples
+    --------
+    >>> from robustgen.metrics import bootstrap_means, percentile_interval
+    >>> low, high = percentile_interval(bootstrap_means([[0], [1], [0], [1]]))
+    >>> low, high
+    (array([0.]), array([1.]))
     """
     rows = array_of(replicates, "replicates", "f", "replicates ...")
     low, high = np.quantile(rows, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -133,6 +154,12 @@ def images_needed(values: ArrayLike, half_width: float) -> int:
     ------
     ArgumentError
         There are fewer than two values, or the width is not positive or too small for any sample.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import images_needed
+    >>> images_needed([0, 1, 0, 1], half_width=0.01)
+    12805
     """
     sample = array_of(values, "values", "fiub", "images").astype(np.float64)
     if len(sample) < 2:

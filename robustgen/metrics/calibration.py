@@ -43,6 +43,12 @@ def rms_calibration_error(confidence: ArrayLike, correct: ArrayLike) -> float:
     ------
     ArgumentError
         A confidence is not a fraction, or the lengths differ.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import rms_calibration_error
+    >>> rms_calibration_error([0.9] * 10, [True] * 8 + [False] * 2)
+    0.1
     """
     certain = bounded(confidence, "confidence", "images")
     right = flags_of(correct, "correct", len(certain))
@@ -71,6 +77,12 @@ def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
     ------
     ArgumentError
         A row is not a distribution, a label is out of range, or a shape is wrong.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import brier_scores
+    >>> brier_scores([[1, 0], [0.5, 0.5]], [0, 0])
+    array([0. , 0.5])
     """
     rows = distributions(probabilities, "images classes")
     rows[np.arange(len(rows)), labels_of(labels, *rows.shape)] -= 1
@@ -79,7 +91,14 @@ def brier_scores(probabilities: ArrayLike, labels: ArrayLike) -> Floats:
 
 
 def brier_score(probabilities: ArrayLike, labels: ArrayLike) -> float:
-    """Return the mean of `brier_scores`; same arguments."""
+    """Return the mean of `brier_scores`; same arguments.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import brier_score
+    >>> brier_score([[1, 0], [0.5, 0.5]], [0, 0])
+    0.25
+    """
     return float(brier_scores(probabilities, labels).mean())
 
 
@@ -101,6 +120,12 @@ def imagenet_a_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike
     ------
     ArgumentError
         The logits contain NaN or infinity, a shape is wrong, or a label is not among `classes`.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import imagenet_a_accuracy
+    >>> imagenet_a_accuracy([[1, 5, 2], [3, 4, 0]], [2, 0], classes=[0, 2])
+    1.0
     """
     array = logits_of(logits, "images classes")
     true, chosen = labels_of(labels, *array.shape), class_set(classes, array.shape[1])
@@ -126,6 +151,12 @@ def anomaly_scores(logits: ArrayLike, classes: ArrayLike | None = None) -> Float
     ------
     ArgumentError
         The logits contain NaN or infinity, or a class is out of range.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import anomaly_scores
+    >>> anomaly_scores([[9, 0], [1, 1]]).round(2)
+    array([-1. , -0.5])
     """
     array = logits_of(logits, "images classes")
     return -confidences(array if classes is None else array[:, class_set(classes, array.shape[1])])
@@ -146,6 +177,12 @@ def aupr(scores: ArrayLike, positives: ArrayLike) -> float:
     ------
     ArgumentError
         A score is NaN, the lengths differ or there is no positive.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import aupr
+    >>> aupr([0.9, 0.8, 0.1], [True, False, True])
+    0.8333333333333333
     """
     values = array_of(scores, "scores", "fiu", "images")
     if np.isnan(values).any():
@@ -177,6 +214,12 @@ def imagenet_o_aupr(
     ------
     ArgumentError
         As in `anomaly_scores`.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import imagenet_o_aupr
+    >>> imagenet_o_aupr([[9, 0], [0, 9]], [[1, 1], [0, 1]])
+    1.0
     """
     usual, anomalous = anomaly_scores(usual_logits, classes), anomaly_scores(anomalous_logits, classes)
     return aupr(np.concatenate([usual, anomalous]), np.arange(len(usual) + len(anomalous)) >= len(usual))
@@ -193,6 +236,13 @@ class DetectionRates(NamedTuple):
         Area under the receiver operating characteristic.
     aupr_in, aupr_out : float
         Area under the precision-recall curve, with ID or with OOD images as positives.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import DetectionRates
+    >>> rates = DetectionRates(fpr95=0.5, auroc=0.75, aupr_in=0.8, aupr_out=0.7)
+    >>> rates.auroc
+    0.75
     """
 
     fpr95: float
@@ -216,6 +266,12 @@ def detection_rates(id_confidence: ArrayLike, ood_confidence: ArrayLike) -> Dete
     ------
     ArgumentError
         A confidence is NaN, or there is none.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import detection_rates
+    >>> detection_rates(id_confidence=[0.9, 0.8, 0.4], ood_confidence=[0.5, 0.1]).auroc
+    0.8333333333333334
     """
     known = array_of(id_confidence, "id_confidence", "fiu", "images").astype(np.float64)
     unknown = array_of(ood_confidence, "ood_confidence", "fiu", "images").astype(np.float64)
@@ -262,6 +318,15 @@ class RunningMean:
         Sum of all values so far.
     count : int
         Number of values so far.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import RunningMean
+    >>> mean = RunningMean()
+    >>> mean.update([0, 1])
+    >>> mean.update([1, 1])
+    >>> mean.mean
+    0.75
     """
 
     total: float = 0.0

@@ -148,6 +148,12 @@ def top_classes(logits: ArrayLike, count: int = 5) -> Classes:
     ------
     ArgumentError
         The logits contain NaN or infinity, or fewer than `count` classes.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import top_classes
+    >>> top_classes([[0.1, 0.7, 0.2]], count=2)
+    array([[1, 2]])
     """
     array = logits_of(logits)
     if not 1 <= count <= array.shape[-1]:
@@ -185,6 +191,12 @@ def softmax(logits: ArrayLike) -> Floats:
     ------
     ArgumentError
         The logits contain NaN or infinity.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import softmax
+    >>> softmax([0, 0, 0, 0])
+    array([0.25, 0.25, 0.25, 0.25])
     """
     probabilities: Floats = special.softmax(logits_of(logits).astype(np.float64, copy=False), axis=-1)
     return probabilities
@@ -205,6 +217,12 @@ def confidences(logits: ArrayLike) -> Floats:
     ------
     ArgumentError
         The logits contain NaN or infinity, or have another shape.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import confidences
+    >>> confidences([[2, 2], [9, 0]]).round(2)
+    array([0.5, 1. ])
     """
     array = logits_of(logits, "images classes")
     return np.concatenate([softmax(array[block]).max(axis=1) for block in blocks(*array.shape)])
@@ -227,6 +245,12 @@ def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     ------
     ArgumentError
         The logits contain NaN or infinity, a label is out of range, or a shape is wrong.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import top1_mistakes
+    >>> top1_mistakes([[2, 1], [0, 3], [1, 0]], labels=[0, 1, 1])
+    array([False, False,  True])
     """
     array = logits_of(logits, "images classes")
     wrong: NDArray[np.bool_] = array.argmax(axis=1) != labels_of(labels, *array.shape)
@@ -234,7 +258,14 @@ def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
 
 
 def top1_error(logits: ArrayLike, labels: ArrayLike) -> float:
-    """Return the share of wrongly classified images, E of [C] section 4.2; see `top1_mistakes`."""
+    """Return the share of wrongly classified images, E of [C] section 4.2; see `top1_mistakes`.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import top1_error
+    >>> top1_error([[2, 1], [0, 3], [1, 0], [3, 1]], labels=[0, 1, 1, 0])
+    0.25
+    """
     return float(top1_mistakes(logits, labels).mean())
 
 
@@ -258,6 +289,12 @@ def jensen_shannon(*rows: ArrayLike) -> Floats:
     ------
     ArgumentError
         There are fewer than two, the shapes differ, or a row is not a distribution.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import jensen_shannon
+    >>> jensen_shannon([[1, 0], [0.5, 0.5]], [[0, 1], [0.5, 0.5]]).round(3)
+    array([0.693, 0.   ])
     """
     arrays = [distributions(each) for each in rows]
     if len(arrays) < 2 or len({each.shape for each in arrays}) > 1:
@@ -321,6 +358,14 @@ def count_pixels(
     ------
     ArgumentError
         The shapes differ, or there is another label.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import count_pixels
+    >>> count_pixels([[0, 0, 1, 255]], [[0, 1, 1, 1]], classes=2)
+    array([[1, 1],
+           [2, 1],
+           [1, 2]])
     """
     true = array_of(truth, "labels", "iu", "height width")
     guess = array_of(predicted, "labels", "iu", "height width")
@@ -352,6 +397,12 @@ def intersections_over_union(counts: ArrayLike) -> Floats:
     Returns
     -------
     ndarray, (..., classes), float64
+
+    Examples
+    --------
+    >>> from robustgen.metrics import count_pixels, intersections_over_union
+    >>> intersections_over_union(count_pixels([[0, 0, 1]], [[0, 1, 1]], classes=3))
+    array([0.5, 0.5, nan])
     """
     right, has, taken = np.moveaxis(np.asarray(counts, np.float64), -2, 0)
     union = has + taken - right
@@ -361,7 +412,14 @@ def intersections_over_union(counts: ArrayLike) -> Floats:
 
 
 def mean_intersection_over_union(counts: ArrayLike) -> Floats:
-    """Return the mean of `intersections_over_union` over the classes that occur."""
+    """Return the mean of `intersections_over_union` over the classes that occur.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import count_pixels, mean_intersection_over_union
+    >>> float(mean_intersection_over_union(count_pixels([[0, 0, 1]], [[0, 1, 1]], classes=3)))
+    0.5
+    """
     found = intersections_over_union(counts)
     there = np.isfinite(found)
     means: Floats = np.where(there, found, 0).sum(axis=-1) / np.maximum(there.sum(axis=-1), 1)

@@ -25,6 +25,12 @@ def mean_performance_under_corruption(errors: Mapping[str, Sequence[float]]) -> 
     ------
     ArgumentError
         There are no errors.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import mean_performance_under_corruption
+    >>> mean_performance_under_corruption({"fog": [0.2, 0.4], "rain": [0.3, 0.7]})
+    0.6
     """
     if not errors or not all(map(len, errors.values())):
         raise ArgumentError("errors must have a corruption with at least one severity")
@@ -45,6 +51,12 @@ def relative_performance_under_corruption(errors: Mapping[str, Sequence[float]],
     ------
     ArgumentError
         There are no errors, or no clean clip is classified correctly.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import relative_performance_under_corruption
+    >>> relative_performance_under_corruption({"fog": [0.25, 0.5]}, clean_error=0.0)
+    0.625
     """
     if not clean_error < 1:
         raise ArgumentError(f"clean_error must be below 1, not {clean_error}")
@@ -62,6 +74,12 @@ def published_performance(edition: str) -> Mapping[str, Mapping[str, float]]:
     ------
     ArgumentError
         Nothing was published for this edition.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import published_performance
+    >>> published_performance("kinetics")["3D ResNet-18"]
+    {'clean': 66.2, 'mpc': 53.3, 'rpc': 80.5}
     """
     rows: list[dict[str, Any]] = read_published("clips")["models"]
     keys = ("clean", "mpc", "rpc")

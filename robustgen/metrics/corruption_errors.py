@@ -239,19 +239,42 @@ def unnormalised_corruption_error(errors: ArrayLike, *, severities: int = SEVERI
     """Return the mean error over the severities of one corruption, uCE of [M] section 4.
 
     A mean over a number of `severities` other than five is not uCE.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import unnormalised_corruption_error
+    >>> unnormalised_corruption_error([0.1, 0.2, 0.3, 0.4, 0.5])
+    0.3
     """
     return float(ERROR.combine(level_values(errors, "errors", severities)))
 
 
 def unnormalised_corruption_errors(mistakes: ArrayLike, *, severities: int = SEVERITIES) -> Floats:
-    """Return the share of each image in `unnormalised_corruption_error`, (images,)."""
+    """Return the share of each image in `unnormalised_corruption_error`, (images,).
+
+    Examples
+    --------
+    >>> from robustgen.metrics import unnormalised_corruption_errors
+    >>> wrong = [[False, True]] * 4 + [[True, True]]  # five severities, two images
+    >>> unnormalised_corruption_errors(wrong)
+    array([0.2, 1. ])
+    """
     return ERROR.combine(_mistakes(mistakes, severities))
 
 
 def corruption_error(
     corruption: str, errors: ArrayLike, baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR
 ) -> float:
-    """Return the error summed over the severities, divided by that of the baseline: CE of [C] section 4.2."""
+    """Return the error summed over the severities, divided by that of the baseline: CE of [C] section 4.2.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import corruption_error
+    >>> round(corruption_error("fog", [0.3, 0.4, 0.5, 0.6, 0.7]), 4)  # over that of AlexNet
+    0.6105
+    >>> corruption_error("fog", [0.4, 0.5, 0.6, 0.7, 0.8], baseline={"fog": 0.6})
+    1.0
+    """
     return float(CORRUPTION_ERROR.combine(level_values(errors, "errors"))) / CORRUPTION_ERROR.divisor(
         corruption, baseline
     )
@@ -260,7 +283,15 @@ def corruption_error(
 def corruption_errors(
     corruption: str, mistakes: ArrayLike, baseline: Mapping[str, ArrayLike] = ALEXNET_ERROR
 ) -> Floats:
-    """Return the share of each image in `corruption_error`, (images,)."""
+    """Return the share of each image in `corruption_error`, (images,).
+
+    Examples
+    --------
+    >>> from robustgen.metrics import corruption_errors
+    >>> wrong = [[False, True]] * 4 + [[True, True]]  # five severities, two images
+    >>> corruption_errors("fog", wrong).round(3)
+    array([0.244, 1.221])
+    """
     return CORRUPTION_ERROR.combine(_mistakes(mistakes)) / CORRUPTION_ERROR.divisor(corruption, baseline)
 
 
@@ -275,6 +306,12 @@ def relative_corruption_error(
 
     `clean_error` is the top-1 error on the clean images, a fraction. `baseline_clean_error` is that of the
     baseline, required except for AlexNet. It must be below the baseline's error on the corruption.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import relative_corruption_error
+    >>> round(relative_corruption_error("fog", [0.3, 0.4, 0.5, 0.6, 0.7], clean_error=0.25), 4)
+    0.651
     """
     of_baseline = RELATIVE_CORRUPTION_ERROR.divisor(
         corruption, baseline, _baseline_clean(baseline, baseline_clean_error)
@@ -295,6 +332,13 @@ def relative_corruption_errors(
     """Return the share of each image in `relative_corruption_error`, (images,).
 
     `clean_mistakes`, (images,), are the mistakes on the clean images.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import relative_corruption_errors
+    >>> wrong = [[False, True]] * 4 + [[True, True]]  # five severities, two images
+    >>> relative_corruption_errors("fog", wrong, clean_mistakes=[False, True]).round(3)
+    array([0.521, 0.   ])
     """
     of_baseline = RELATIVE_CORRUPTION_ERROR.divisor(
         corruption, baseline, _baseline_clean(baseline, baseline_clean_error)
@@ -307,12 +351,26 @@ def area_under_distortion_error(clean_error: float, errors: ArrayLike) -> float:
     """Return the area under error against severity 0 to 5, over 5, by the trapezoid rule: [D] section 3.2.
 
     Severity 0 are the clean images, with the top-1 error `clean_error`.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import area_under_distortion_error
+    >>> area_under_distortion_error(0.0, [0.25, 0.25, 0.5, 0.5, 1.0])
+    0.4
     """
     return float(AREA.combine(level_values(errors, "errors"), number(clean_error, "clean_error")))
 
 
 def areas_under_distortion_error(clean_mistakes: ArrayLike, mistakes: ArrayLike) -> Floats:
-    """Return the share of each image in `area_under_distortion_error`, (images,)."""
+    """Return the share of each image in `area_under_distortion_error`, (images,).
+
+    Examples
+    --------
+    >>> from robustgen.metrics import areas_under_distortion_error
+    >>> wrong = [[False, True]] * 4 + [[True, True]]  # five severities, two images
+    >>> areas_under_distortion_error([False, False], wrong)
+    array([0.1, 0.9])
+    """
     clean = array_of(clean_mistakes, "clean_mistakes", "bf", "images")
     return AREA.combine(array_of(mistakes, "mistakes", "bf", "severities images"), clean)
 
@@ -325,6 +383,13 @@ def mean_corruption_error(
     """Return the mean CE over the 15 common corruptions: mCE of [C] section 4.2.
 
     All of `names` must be in `errors`; over other corruptions than these it is not mCE.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import ALEXNET_ERROR, mean_corruption_error
+    >>> half = {name: [error / 2] * 5 for name, error in ALEXNET_ERROR.items()}
+    >>> mean_corruption_error(half)
+    0.5
     """
     return mean_over(names, errors, lambda name, value: corruption_error(name, value, baseline))
 
@@ -338,6 +403,13 @@ def unnormalised_mean_corruption_error(
     """Return the mean error over corruptions and severities: the score of CIFAR-C, [M] section 4.
 
     It is not comparable with a published mCE.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import unnormalised_mean_corruption_error
+    >>> errors = {"fog": [0.1, 0.2, 0.3, 0.4, 0.5], "snow": [0.2, 0.3, 0.4, 0.5, 0.6]}
+    >>> unnormalised_mean_corruption_error(errors, names=["fog", "snow"])
+    0.35
     """
     return mean_over(
         names, errors, lambda _, value: unnormalised_corruption_error(value, severities=severities)
@@ -351,7 +423,15 @@ def relative_mean_corruption_error(
     baseline_clean_error: float | None = None,
     names: Sequence[str] = COMMON_CORRUPTIONS,
 ) -> float:
-    """Return the mean Relative CE over the 15 common corruptions: Relative mCE of [C] section 4.2."""
+    """Return the mean Relative CE over the 15 common corruptions: Relative mCE of [C] section 4.2.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import ALEXNET_CLEAN_ERROR, ALEXNET_ERROR, relative_mean_corruption_error
+    >>> alexnet = {name: [error] * 5 for name, error in ALEXNET_ERROR.items()}
+    >>> round(relative_mean_corruption_error(alexnet, ALEXNET_CLEAN_ERROR), 9)
+    1.0
+    """
 
     def score(name: str, value: ArrayLike) -> float:
         return relative_corruption_error(name, value, clean_error, baseline, baseline_clean_error)
@@ -362,7 +442,15 @@ def relative_mean_corruption_error(
 def mean_area_under_distortion_error(
     clean_error: float, errors: Mapping[str, ArrayLike], names: Sequence[str] = COMMON_CORRUPTIONS
 ) -> float:
-    """Return the mean AUDE over the 15 common corruptions: mAUDE of [D] section 3.2."""
+    """Return the mean AUDE over the 15 common corruptions: mAUDE of [D] section 3.2.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import mean_area_under_distortion_error
+    >>> errors = {"fog": [0.2, 0.3, 0.4, 0.5, 0.6], "snow": [0.4, 0.5, 0.6, 0.7, 0.8]}
+    >>> round(mean_area_under_distortion_error(0.1, errors, names=["fog", "snow"]), 4)
+    0.44
+    """
     return mean_over(names, errors, lambda _, value: area_under_distortion_error(clean_error, value))
 
 
@@ -407,6 +495,12 @@ def alexnet_balanced_errors(data_set: str) -> Mapping[str, float]:
     ------
     ArgumentError
         The data set does not exist.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import alexnet_balanced_errors
+    >>> round(alexnet_balanced_errors("pathmnist")["clean"], 4)
+    0.0884
     """
     known = _read_medmnist_errors()
     if data_set not in known:
@@ -427,6 +521,12 @@ def balanced_error(predictions: ArrayLike, labels: ArrayLike) -> float:
     ------
     ArgumentError
         The arrays do not match.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import balanced_error
+    >>> balanced_error([0, 0, 0, 1], labels=[0, 0, 1, 1])
+    0.25
     """
     found = array_of(predictions, "predictions", "iub", "images")
     largest = int(np.max(array_of(labels, "labels", "iub", "images")))
@@ -463,6 +563,13 @@ def multi_label_balanced_error(scores: ArrayLike, labels: ArrayLike, thresholds:
     ------
     ArgumentError
         The arrays do not match.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import multi_label_balanced_error
+    >>> scores, labels = [[0.9, 0.2], [0.4, 0.7]], [[1, 0], [1, 1]]
+    >>> multi_label_balanced_error(scores, labels)
+    0.25
     """
     values = bounded(scores, "scores", "images labels")
     truth: NDArray[np.int64] = array_of(labels, "labels", "iub", "images labels").astype(np.int64)
@@ -485,6 +592,13 @@ def balanced_corruption_error(corruption: str, errors: ArrayLike, baseline: Mapp
         Balanced errors.
     baseline : mapping of str to float
         Mean errors by corruption, such as those of `alexnet_balanced_errors`.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import alexnet_balanced_errors, balanced_corruption_error
+    >>> baseline = alexnet_balanced_errors("pathmnist")
+    >>> round(balanced_corruption_error("pixelate", [0.1, 0.2, 0.3, 0.4, 0.5], baseline), 4)
+    1.4331
     """
     mean = float(bounded(errors, "errors", "severities").mean())
     return mean / check_positive(number(baseline_value(baseline, corruption), corruption), corruption)
@@ -497,6 +611,12 @@ def relative_balanced_corruption_error(
 
     The baseline has a negative loss on contrast_up and gamma_corr_up of PneumoniaMNIST, so their rBE has the
     wrong sign. This comes from the published baseline.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import relative_balanced_corruption_error
+    >>> relative_balanced_corruption_error("fog", [0.25, 0.75], 0.25, {"fog": 0.75, "clean": 0.25})
+    0.5
     """
     lost = float(bounded(errors, "errors", "severities").mean()) - number(clean_error, "clean_error")
     of_baseline = baseline_value(baseline, corruption) - baseline_value(baseline, CLEAN)
@@ -506,14 +626,30 @@ def relative_balanced_corruption_error(
 def mean_balanced_corruption_error(
     names: Sequence[str], errors: Mapping[str, ArrayLike], baseline: Mapping[str, float]
 ) -> float:
-    """Return BE: the mean over the corruptions `names` of `balanced_corruption_error`."""
+    """Return BE: the mean over the corruptions `names` of `balanced_corruption_error`.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import mean_balanced_corruption_error
+    >>> errors, baseline = {"fog": [0.2, 0.4], "snow": [0.1, 0.3]}, {"fog": 0.6, "snow": 0.4}
+    >>> mean_balanced_corruption_error(["fog", "snow"], errors, baseline)
+    0.5
+    """
     return mean_over(names, errors, lambda name, each: balanced_corruption_error(name, each, baseline))
 
 
 def mean_relative_balanced_corruption_error(
     names: Sequence[str], errors: Mapping[str, ArrayLike], clean_error: float, baseline: Mapping[str, float]
 ) -> float:
-    """Return rBE: the mean over the corruptions `names` of `relative_balanced_corruption_error`."""
+    """Return rBE: the mean over the corruptions `names` of `relative_balanced_corruption_error`.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import mean_relative_balanced_corruption_error
+    >>> errors, baseline = {"fog": [0.25, 0.75]}, {"fog": 0.75, "clean": 0.25}
+    >>> mean_relative_balanced_corruption_error(["fog"], errors, 0.25, baseline)
+    0.5
+    """
 
     def score(name: str, each: ArrayLike) -> float:
         return relative_balanced_corruption_error(name, each, clean_error, baseline)
@@ -535,12 +671,26 @@ def _read_superclasses() -> Mapping[str, Any]:
 
 
 def list_superclasses() -> Mapping[str, tuple[int, ...]]:
-    """Return the 16 superclasses, ordered by their first class: name to indices of ImageNet's classes."""
+    """Return the 16 superclasses, ordered by their first class: name to indices of ImageNet's classes.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import list_superclasses
+    >>> len(list_superclasses()), [*list_superclasses()][:3]
+    (16, ['fish', 'bird', 'snakes'])
+    """
     return {name: tuple(indices) for name, indices in _read_superclasses()["superclasses"].items()}
 
 
 def published_accuracies() -> Mapping[str, float]:
-    """Return published mean accuracies in %, by model or human, over LAION-C's distortions and severities."""
+    """Return published mean accuracies in %, by model or human, over LAION-C's distortions and severities.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import published_accuracies
+    >>> published_accuracies()["best human"]
+    55.2
+    """
     return dict(_read_superclasses()["average_accuracy"])
 
 
@@ -551,6 +701,12 @@ def superclass_labels(labels: ArrayLike) -> Classes:
     ----------
     labels : array_like, (images,), int
         0 to 999, in the order of the WordNet ids.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import superclass_labels
+    >>> superclass_labels([0, 152, 281, 404])  # the last one is in none
+    array([ 0,  3,  4, -1])
     """
     superclasses = np.full(IMAGENET_CLASSES, -1, np.intp)
     for index, classes in enumerate(list_superclasses().values()):
@@ -574,6 +730,13 @@ def superclass_probabilities(probabilities: ArrayLike) -> Floats:
     ------
     ArgumentError
         The rows are not distributions over 1000 classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.metrics import superclass_probabilities
+    >>> superclass_probabilities(np.full((2, 1000), 0.001)).shape
+    (2, 16)
     """
     rows = distributions(probabilities)
     if rows.shape[-1] != IMAGENET_CLASSES:
@@ -582,7 +745,16 @@ def superclass_probabilities(probabilities: ArrayLike) -> Floats:
 
 
 def superclass_predictions(probabilities: ArrayLike) -> Classes:
-    """Return the most probable superclass, the first of equal ones; see `superclass_probabilities`."""
+    """Return the most probable superclass, the first of equal ones; see `superclass_probabilities`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.metrics import list_superclasses, superclass_predictions
+    >>> boat = list_superclasses()["boat"][0]
+    >>> superclass_predictions(np.eye(1000)[boat])
+    array(13)
+    """
     return np.asarray(superclass_probabilities(probabilities).argmax(axis=-1), np.intp)
 
 
@@ -599,6 +771,14 @@ def superclass_accuracy(probabilities: ArrayLike, labels: ArrayLike) -> float:
     ------
     ArgumentError
         As in `superclass_probabilities`, or the labels do not match.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.metrics import superclass_accuracy, superclass_labels
+    >>> dogs = [152, 153]
+    >>> superclass_accuracy(np.eye(1000)[dogs], superclass_labels(dogs))
+    1.0
     """
     predictions = superclass_predictions(probabilities)
     if predictions.ndim != 1:
@@ -612,12 +792,26 @@ def superclass_accuracy(probabilities: ArrayLike, labels: ArrayLike) -> float:
 
 
 def depth_estimation_error(relative_error: float, accuracy: float) -> float:
-    """Return DEE of the absolute relative error and of the share of pixels within a factor of 1.25 (d1)."""
+    """Return DEE of the absolute relative error and of the share of pixels within a factor of 1.25 (d1).
+
+    Examples
+    --------
+    >>> from robustgen.metrics import depth_estimation_error
+    >>> depth_estimation_error(relative_error=0.25, accuracy=0.75)
+    0.25
+    """
     return (number(relative_error, "relative_error", np.inf) - number(accuracy, "accuracy") + 1) / 2
 
 
 def depth_corruption_error(errors: ArrayLike, baseline: ArrayLike) -> float:
-    """Return CE of one corruption: the sum of DEE over its severities, divided by the baseline's."""
+    """Return CE of one corruption: the sum of DEE over its severities, divided by the baseline's.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import depth_corruption_error
+    >>> depth_corruption_error([0.25, 0.5], baseline=[0.5, 0.5])
+    0.75
+    """
     own = bounded(errors, "errors", "severities", np.inf)
     others = bounded(baseline, "baseline", "severities", np.inf)
     if own.shape != others.shape:
@@ -626,7 +820,14 @@ def depth_corruption_error(errors: ArrayLike, baseline: ArrayLike) -> float:
 
 
 def resilience_rate(errors: ArrayLike, clean_error: float) -> float:
-    """Return RR of one corruption: the mean over severities of 1 - DEE, divided by that of clean images."""
+    """Return RR of one corruption: the mean over severities of 1 - DEE, divided by that of clean images.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import resilience_rate
+    >>> resilience_rate([0.25, 0.5], clean_error=0.0)
+    0.625
+    """
     own = bounded(errors, "errors", "severities", np.inf)
     left = 1 - number(clean_error, "clean_error", np.inf)
     return float((1 - own).mean() / check_positive(left, "clean images"))

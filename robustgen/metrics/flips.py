@@ -55,6 +55,14 @@ def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) 
     ------
     ArgumentError
         The predictions have another shape or dtype, or too few frames.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import sequence_flips
+    >>> sequence_flips([[3, 3, 3, 3, 7], [1, 2, 1, 2, 1]], noise=False)
+    array([0.25, 1.  ])
+    >>> sequence_flips([[3, 3, 3, 3, 7], [1, 2, 1, 2, 1]], noise=True)
+    array([0.25, 0.5 ])
     """
     frames = array_of(predictions, "predictions", "iu", "sequences frames")
     before, after = frame_pairs(frames, noise, difficulty)
@@ -63,7 +71,14 @@ def sequence_flips(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) 
 
 
 def flip_probability(predictions: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Return the mean of `sequence_flips`: FP of [C] section 4.2; same arguments."""
+    """Return the mean of `sequence_flips`: FP of [C] section 4.2; same arguments.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import flip_probability
+    >>> flip_probability([[3, 3, 3, 3, 7], [1, 2, 1, 2, 1]], noise=False)
+    0.625
+    """
     return float(sequence_flips(predictions, noise=noise, difficulty=difficulty).mean())
 
 
@@ -74,6 +89,12 @@ def flip_rate(
 
     `baseline` maps perturbations to flip probabilities of another model. A probability that is not a
     fraction, or a baseline without a positive value, raises ArgumentError.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import flip_rate
+    >>> round(flip_rate("tilt", 0.05), 4)  # over that of AlexNet
+    0.7092
     """
     own = number(probability, f"the value of {perturbation}")
     return own / FLIP_RATE.divisor(perturbation, baseline)
@@ -87,6 +108,13 @@ def mean_flip_rate(
     """Return the mean flip rate over the ten common perturbations: mFR of [C] section 4.2.
 
     All of `names` must be in `probabilities`; over others than the ten it is not mFR.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import ALEXNET_FLIP_PROBABILITY, mean_flip_rate
+    >>> half = {name: value / 2 for name, value in ALEXNET_FLIP_PROBABILITY.items()}
+    >>> mean_flip_rate(half)
+    0.5
     """
     return mean_over(names, probabilities, lambda name, value: flip_rate(name, value, baseline))
 
@@ -94,7 +122,14 @@ def mean_flip_rate(
 def mean_flip_probability(
     probabilities: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
 ) -> float:
-    """Return the mean flip probability over the ten common perturbations: mFP of [M] section 4."""
+    """Return the mean flip probability over the ten common perturbations: mFP of [M] section 4.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import mean_flip_probability
+    >>> mean_flip_probability({"tilt": 0.1, "snow": 0.3}, names=["tilt", "snow"])
+    0.2
+    """
     return mean_over(names, probabilities, lambda name, value: number(value, name))
 
 
@@ -124,6 +159,12 @@ def top5_distance(before: ArrayLike, after: ArrayLike) -> NDArray[np.intp]:
     ------
     ArgumentError
         A list does not have five classes, or the shapes do not match.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import top5_distance
+    >>> top5_distance([1, 2, 3, 4, 5], [[2, 1, 3, 4, 5], [6, 7, 8, 9, 0]])
+    array([ 2, 15])
     """
     first, second = _top5(before), _top5(after)
     try:
@@ -160,6 +201,12 @@ def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1
     ------
     ArgumentError
         The lists have another shape or dtype, or too few frames.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import sequence_top5_distances
+    >>> sequence_top5_distances([[[1, 2, 3, 4, 5], [2, 1, 3, 4, 5], [2, 1, 3, 4, 5]]], noise=False)
+    array([1.])
     """
     pairs = frame_pairs(_top5(top5, "sequences frames 5"), noise, difficulty)
     distances: Floats = top5_distance(*pairs).mean(axis=1)
@@ -167,7 +214,14 @@ def sequence_top5_distances(top5: ArrayLike, *, noise: bool, difficulty: int = 1
 
 
 def unnormalised_top5_distance(top5: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Return the mean of `sequence_top5_distances`: uT5D of [C] section 4.2; same arguments."""
+    """Return the mean of `sequence_top5_distances`: uT5D of [C] section 4.2; same arguments.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import unnormalised_top5_distance
+    >>> unnormalised_top5_distance([[[1, 2, 3, 4, 5], [2, 1, 3, 4, 5]]], noise=False)
+    2.0
+    """
     return float(sequence_top5_distances(top5, noise=noise, difficulty=difficulty).mean())
 
 
@@ -190,6 +244,12 @@ def zipf_distance(before: ArrayLike, after: ArrayLike) -> Floats:
     ------
     ArgumentError
         The logits contain NaN or infinity, or the shapes do not match.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import zipf_distance
+    >>> zipf_distance([3, 2, 1], [[3, 2, 1], [2, 3, 1]])
+    array([0.  , 0.75])
     """
     first, second = logits_of(before), logits_of(after)
     if first.shape[-1] != second.shape[-1]:
@@ -231,6 +291,12 @@ def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int =
     ------
     ArgumentError
         The logits contain NaN or infinity, have another shape, or too few frames.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import sequence_zipf_distances
+    >>> sequence_zipf_distances([[[3, 2, 1], [2, 3, 1], [2, 3, 1]]], noise=False)
+    array([0.375])
     """
     array = logits_of(logits, "sequences frames classes")
     means = np.empty(len(array))
@@ -241,7 +307,14 @@ def sequence_zipf_distances(logits: ArrayLike, *, noise: bool, difficulty: int =
 
 
 def unnormalised_zipf_distance(logits: ArrayLike, *, noise: bool, difficulty: int = 1) -> float:
-    """Return the mean of `sequence_zipf_distances`: the variant of uT5D in [C] appendix C."""
+    """Return the mean of `sequence_zipf_distances`: the variant of uT5D in [C] appendix C.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import unnormalised_zipf_distance
+    >>> unnormalised_zipf_distance([[[3, 2, 1], [2, 3, 1]]], noise=False)
+    0.75
+    """
     return float(sequence_zipf_distances(logits, noise=noise, difficulty=difficulty).mean())
 
 
@@ -252,6 +325,12 @@ def standardised_top5_distance(
 
     `baseline` maps perturbations to uT5D of another model. A distance above 15, or a baseline without a
     positive value, raises ArgumentError.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import standardised_top5_distance
+    >>> standardised_top5_distance("tilt", 1.75)
+    1.0
     """
     own = number(distance, f"the value of {perturbation}", LARGEST_TOP5_DISTANCE)
     return own / TOP5_RATIO.divisor(perturbation, baseline)
@@ -265,6 +344,13 @@ def mean_top5_distance(
     """Return the mean T5D over the ten common perturbations: mT5D of [C] section 4.2.
 
     All of `names` must be in `distances`; over others than the ten it is not mT5D.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import ALEXNET_TOP5_DISTANCE, mean_top5_distance
+    >>> half = {name: value / 2 for name, value in ALEXNET_TOP5_DISTANCE.items()}
+    >>> mean_top5_distance(half)
+    0.5
     """
     return mean_over(names, distances, lambda name, value: standardised_top5_distance(name, value, baseline))
 
@@ -272,5 +358,12 @@ def mean_top5_distance(
 def unnormalised_mean_top5_distance(
     distances: Mapping[str, float], names: Sequence[str] = COMMON_PERTURBATIONS
 ) -> float:
-    """Return the mean uT5D over the ten common perturbations."""
+    """Return the mean uT5D over the ten common perturbations.
+
+    Examples
+    --------
+    >>> from robustgen.metrics import unnormalised_mean_top5_distance
+    >>> unnormalised_mean_top5_distance({"tilt": 1, "snow": 3}, names=["tilt", "snow"])
+    2.0
+    """
     return mean_over(names, distances, lambda name, value: number(value, name, LARGEST_TOP5_DISTANCE))

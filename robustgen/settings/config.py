@@ -208,7 +208,15 @@ SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Gr
 
 
 class Choices(Options):
-    """Choices common to all runs."""
+    """Choices common to all runs.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Choices
+    >>> choices = Choices(source="photos", limit=10)
+    >>> choices.limit, choices.seed
+    (10, 0)
+    """
 
     dataset: SetName | None = None
     """name of the data set, for the default output; default that of the source"""

@@ -33,7 +33,14 @@ _MOST_PARTS: Final = 500
 
 
 class Group(Enum):
-    """Groups of flags in the help, in this order."""
+    """Groups of flags in the help, in this order.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Group
+    >>> Group.SOURCE.value
+    'Source'
+    """
 
     ARGUMENTS = "Arguments"
     SOURCE = "Source"
@@ -66,6 +73,15 @@ class Flag:
         Whether the flag has no value, although its field has a type other than bool.
     complete : callable, optional
         Returns the names for completion.
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> from robustgen.plugins import Flag, Group, Options
+    >>> class Mixing(Options):
+    ...     share: Annotated[float, Flag(Group.CONTENT, "X", usual=True)] = 1.0
+    >>> Mixing.model_fields["share"].metadata[0].metavar  # of --share
+    'X'
     """
 
     group: Group
@@ -79,7 +95,16 @@ class Flag:
 
 
 class Options(BaseModel):
-    """Base of all models: immutable, without unknown keys; knows which fields the command line gave."""
+    """Base of all models: immutable, without unknown keys; knows which fields the command line gave.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Options
+    >>> class Mixing(Options):
+    ...     share: float = 1.0
+    >>> Mixing(share=0.5).share
+    0.5
+    """
 
     model_config = ConfigDict(
         extra="forbid",

@@ -42,7 +42,14 @@ def read_shard(text: str | None) -> tuple[int, int]:
 
 
 class Running(Options):
-    """Execution of a plan."""
+    """Execution of a plan.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Running
+    >>> Running(overwrite=True).overwrite
+    True
+    """
 
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
     """start over if the output has other content"""

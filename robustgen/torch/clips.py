@@ -62,6 +62,21 @@ class ClipDataset:
         There is no clip at `source`.
     ImageError
         In item access: a clip cannot be read; the message names its key.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from robustgen.torch import ClipDataset
+    >>> for number in range(8):
+    ...     Path("clips/run/a").mkdir(parents=True, exist_ok=True)
+    ...     frame = np.full((64, 64, 3), 20 * number, np.uint8)
+    ...     Image.fromarray(frame).save(f"clips/run/a/{number:05d}.png")
+    >>> dataset = ClipDataset("clips", "fog", 3, edition="folder")
+    >>> clip, label = dataset[0]
+    >>> clip.shape, dataset.classes[label]
+    (torch.Size([8, 3, 64, 64]), 'run')
     """
 
     def __init__(

@@ -43,6 +43,16 @@ class AugMixDataset(EpochDataset):
     ------
     ArgumentError, ArgumentTypeError
         An argument is invalid, or an item is not a pair of an image and a label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.torch import AugMixDataset
+    >>> pairs = [(np.full((32, 32, 3), 30 * each, np.uint8), each) for each in range(4)]
+    >>> mixed = AugMixDataset(pairs, seed=0)
+    >>> (clean, first, second), label = mixed[2]
+    >>> clean.shape, label, len(mixed)
+    ((32, 32, 3), 2, 4)
     """
 
     def __init__(
@@ -111,6 +121,16 @@ def jensen_shannon_loss(
         The logits are not tensors, or not of one shape (N, classes).
     MissingDependencyError
         PyTorch is not installed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from robustgen.torch import jensen_shannon_loss
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+    >>> abs(round(float(jensen_shannon_loss(logits, logits, logits)), 4))
+    0.0
+    >>> round(float(jensen_shannon_loss(logits, logits, -logits)), 4)
+    2.3656
     """
     # It imports SciPy, which the data set does not need.
     from robustgen.metrics.classification import divergence_from_mean
@@ -152,6 +172,16 @@ def stability_loss(logits_clean: Any, logits_noisy: Any, labels: Any = None, wei
         The logits are not tensors, or not of one shape (N, classes).
     MissingDependencyError
         PyTorch is not installed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from robustgen.torch import stability_loss
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+    >>> round(float(stability_loss(logits, logits, weight=1)), 4)
+    0.4738
+    >>> round(float(stability_loss(logits, -logits, weight=1)), 4)
+    1.4664
     """
     torch = _torch("stability_loss")
     _check_logits((logits_clean, logits_noisy), torch)

@@ -83,6 +83,18 @@ class SourceDataset:
     ------
     SourceError
         There is no image at `source`, or its classes are unknown.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> from robustgen.torch import SourceDataset
+    >>> Path("photos/cat").mkdir(parents=True)
+    >>> Image.new("RGB", (64, 48)).save("photos/cat/a.png")
+    >>> dataset = SourceDataset("photos")
+    >>> image, label = dataset[0]
+    >>> image.size, dataset.classes[label], dataset.keys
+    ((64, 48), 'cat', ('cat/a.png',))
     """
 
     def __init__(
@@ -305,6 +317,17 @@ class CorruptedDataset(_MadeDataset):
         An argument is invalid, the keys are unknown, or an item is not a pair of an image and a label.
     ImageError
         An image cannot be used; the message names its key.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.torch import CorruptedDataset
+    >>> pairs = [(np.full((32, 32, 3), 30 * each, np.uint8), each) for each in range(4)]
+    >>> keys = ["a.png", "b.png", "c.png", "d.png"]
+    >>> foggy = CorruptedDataset(pairs, "fog", 3, edition="cifar-10", key=keys)
+    >>> image, label = foggy[2]
+    >>> image.shape, label
+    ((32, 32, 3), 2)
     """
 
     def __init__(
@@ -402,6 +425,17 @@ class PerturbedDataset(_MadeDataset):
     ------
     ArgumentError, ArgumentTypeError, ImageError
         As in `CorruptedDataset`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.torch import PerturbedDataset
+    >>> pairs = [(np.full((32, 32, 3), 30 * each, np.uint8), each) for each in range(4)]
+    >>> keys = ["a.png", "b.png", "c.png", "d.png"]
+    >>> tilted = PerturbedDataset(pairs, "tilt", edition="cifar-10", key=keys)
+    >>> frames, label = tilted[2]
+    >>> frames.shape, label
+    ((31, 32, 32, 3), 2)
     """
 
     def __init__(
@@ -448,6 +482,18 @@ class VariantsDataset(_MadeDataset):
     ------
     ArgumentError, ArgumentTypeError, ImageError
         As in `CorruptedDataset`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> from robustgen.torch import VariantsDataset
+    >>> pairs = [(np.full((32, 32, 3), 30 * each, np.uint8), each) for each in range(4)]
+    >>> keys = ["a.png", "b.png", "c.png", "d.png"]
+    >>> variants = robustgen.IMAGENET_C.variants(["fog"], [1, 3, 5])
+    >>> foggy = VariantsDataset(pairs, variants, edition="cifar-10", key=keys)
+    >>> len(foggy), foggy[0][0].shape
+    (12, (32, 32, 3))
     """
 
     def __init__(

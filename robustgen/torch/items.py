@@ -262,6 +262,19 @@ class SeededDataset(EpochDataset):
         `seed` is invalid.
     MissingDependencyError
         PyTorch is not installed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from robustgen.torch import SeededDataset
+    >>> class Draws(torch.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 3
+    ...     def __getitem__(self, index):
+    ...         return torch.rand(())
+    >>> seeded = SeededDataset(Draws(), seed=0)
+    >>> bool(seeded[1] == seeded[1]), bool(seeded[1] == seeded[2])
+    (True, False)
     """
 
     def __init__(self, dataset: MapStyle, *, seed: int = 0) -> None:

@@ -68,6 +68,15 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
     ArgumentError, ArgumentTypeError
         An argument is invalid. In a call: the sample has boxes or masks without `move`, or an image has
         another type.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from robustgen.torch import Corrupt
+    >>> corrupt = Corrupt(["fog", "contrast"], severities=3)
+    >>> grey = torch.full((3, 64, 64), 128, dtype=torch.uint8)
+    >>> corrupt(grey).shape
+    torch.Size([3, 64, 64])
     """
 
     _transformed_types = (Image.Image, is_pure_tensor, tv_tensors.Image, tv_tensors.Video)

@@ -40,6 +40,14 @@ class UniformNoise(v2.Transform):  # type: ignore[misc]
     ArgumentError, ArgumentTypeError
         `bound` is invalid. In a call: a floating-point image has values outside 0 to 1, or an image has
         another dtype.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from robustgen.torch import UniformNoise
+    >>> noisy = UniformNoise(bound=0.05)(torch.full((3, 64, 64), 0.5))
+    >>> round(float(noisy.min()), 2), round(float(noisy.max()), 2)
+    (0.45, 0.55)
     """
 
     _transformed_types = (Image.Image, is_pure_tensor, tv_tensors.Image)

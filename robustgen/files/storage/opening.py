@@ -35,6 +35,14 @@ def open_store(location: str | os.PathLike[str], temporary: str | Path | None = 
         The scheme of the URL is unknown.
     MissingDependencyError
         The package for the scheme is not installed.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import open_store
+    >>> store = open_store("out")
+    >>> store.put("a.txt", b"hello")
+    >>> store.read("a.txt"), store.exists("b.txt")
+    (b'hello', False)
     """
     text = _text_of(location)
     if not is_url(text):

@@ -104,6 +104,15 @@ def write(
     ------
     ArgumentError
         The logits contain NaN, or shapes do not match.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> logits = np.array([[2.0, 1.0], [0.0, 3.0]])
+    >>> path = robustgen.write_predictions("preds/m", "fog/3", ["a.png", "b.png"], [0, 0], logits)
+    >>> robustgen.score("preds/m", partial=True).mean("error")
+    0.5
     """
     folder, store = variant if isinstance(variant, str) else variant.folder, open_store(root)
     scores = np.asarray(logits)
@@ -579,6 +588,17 @@ class EvaluateResult:
     seconds : float
     remarks : tuple of str
         Remarks about the source, one line each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> def guess(pixels):  # one score for each class of the demo
+    ...     return np.eye(8)[np.zeros(len(pixels), int)]
+    >>> keys = {"corruptions": "contrast", "severities": 3, "limit": 2, "jobs": 1, "quiet": True}
+    >>> scores = robustgen.evaluate(guess, "demo", **keys)
+    >>> scores.run.made, scores.run.failures
+    (4, {})
     """
 
     folders: tuple[str, ...]

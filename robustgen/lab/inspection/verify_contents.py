@@ -60,6 +60,13 @@ class Findings:
         Path of each file that is one of a published set, with the name of that set.
     notes : list of str
         Sentences on the source that are no problem.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> made = robustgen.make_c("demo", corruptions="contrast", limit=1, output="out", jobs=1, quiet=True)
+    >>> robustgen.verify("out").checked
+    6
     """
 
     problems: list[Finding]

@@ -64,6 +64,21 @@ class Scores:
         Number of images or sequences.
     run : EvaluateResult or None
         For `evaluate`, the numbers of predictions made and kept, and the images that failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> def guess(pixels):  # one score for each class of the demo
+    ...     return np.eye(8)[np.zeros(len(pixels), int)]
+    >>> keys = {"corruptions": "contrast", "severities": 3, "limit": 2, "jobs": 1, "quiet": True}
+    >>> scores = robustgen.evaluate(guess, "demo", **keys)
+    >>> scores.models, scores.images
+    (('guess',), 2)
+    >>> scores.value("error", "contrast")
+    0.5
+    >>> scores.rows[0].severities
+    {3: 0.5}
     """
 
     def __init__(

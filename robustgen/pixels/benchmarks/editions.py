@@ -339,6 +339,16 @@ def prepare(image: Any, edition: str = "imagenet") -> Rgb:
         Not an image, or the edition does not exist.
     ImageError
         The image is too small or too elongated for the edition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> photo = np.zeros((300, 400, 3), np.uint8)
+    >>> robustgen.prepare(photo, "imagenet").shape
+    (224, 224, 3)
+    >>> robustgen.prepare(photo, "imagenet-64").shape
+    (64, 64, 3)
     """
     pixels = as_rgb(image)
     prepared = get_edition(edition).prepared(pixels)

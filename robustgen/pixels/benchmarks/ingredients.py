@@ -53,6 +53,13 @@ class IngredientSpec:
         Decoder of JPEG files.
     store : Store
         The output state, for caches that worker processes read.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import IngredientSpec, open_store
+    >>> spec = IngredientSpec("maps", {"gain": 2.0}, [], None, ("a.png",), "turbo", open_store("out"))
+    >>> spec.place, spec.settings["gain"]
+    ('maps', 2.0)
     """
 
     place: str | None
@@ -71,6 +78,18 @@ class OpenedIngredient(ABC):
     ----------
     licence : str
         Sentence about the terms of what the images contain of it; empty if there is nothing to say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> from robustgen.plugins import OpenedIngredient
+    >>> class Light(OpenedIngredient):
+    ...     def provide(self, key, preparation):
+    ...         return preparation.follow(np.ones((300, 400), np.float32))
+    >>> preparation = robustgen.published_preparation("laion-c:mosaic", severity=1)
+    >>> Light().provide("a.png", preparation.step).shape
+    (224, 224)
     """
 
     licence: str = ""
@@ -115,6 +134,15 @@ class Ingredient(ABC):
         What is used if the user names no place: nothing, installed files, or the images of the set.
     fits_image : bool
         Whether what it gives fits one image pixel by pixel, and neither another nor a part of it.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Ingredient
+    >>> class Lamps(Ingredient):
+    ...     name = "lamps"
+    ...     sentence = "maps of light, in a folder"
+    >>> Lamps().default  # without --with lamps=PLACE
+    'refused'
     """
 
     name: ClassVar[str]

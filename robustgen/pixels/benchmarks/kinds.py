@@ -37,6 +37,12 @@ class Variant:
     folder : str
         Folder of its files below the output, for instance ``"fog/3"``, ``"fog/2.5"`` or
         ``"shot_noise_2"``; empty for the output itself.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Variant
+    >>> Variant("fog", 3, "fog/3").path("a.png")
+    'fog/3/a.png'
     """
 
     name: str

@@ -333,6 +333,13 @@ class Family:
     measure : str
         Further measure of its paper that `score` prints: `SUPERCLASS_ACCURACY`, `PERFORMANCE` or, for
         MedMNIST-C alone, `BALANCED_ERRORS`; empty for none.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Family
+    >>> PAPER = Family("few", "Few Shades", "A. Painter: Few Shades, 2031.", licence="MIT")
+    >>> PAPER.title, PAPER.severities
+    ('Few Shades', (1, 2, 3, 4, 5))
     """
 
     name: str
@@ -499,6 +506,24 @@ def corruption(
     ------
     ArgumentError, ArgumentTypeError
         The category, the parameters or the table is invalid, or the name is taken.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from robustgen.plugins import Family, corruption
+    >>> @dataclass(frozen=True)
+    ... class Dim:
+    ...     light: float
+    >>> PAPER = Family("few", "Few Shades", "A. Painter: Few Shades, 2031.", licence="MIT")
+    >>> @corruption("weather", Dim, {224: (0.8, 0.6, 0.4, 0.2, 0.1)}, family=PAPER, random=False)
+    ... def dim(image, parameters, rng):
+    ...     return (image * parameters.light).astype(np.uint8)
+    >>> [*PAPER.corruptions]
+    ['few:dim']
+    >>> grey = np.full((64, 64, 3), 100, np.uint8)
+    >>> int(dim(grey, PAPER.corruptions["few:dim"].parameters(3, 224), None).max())
+    40
     """
 
     def register(function: Function) -> Function:

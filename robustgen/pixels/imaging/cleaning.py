@@ -114,6 +114,15 @@ def clahe(image: Any, parameters: Clahe = Clahe(), rng: None = None) -> Rgb:
     ------
     ArgumentError, ArgumentTypeError, ImageError
         As for `robustgen.pixels.imaging.decode.as_rgb`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> dull = np.random.default_rng(0).integers(100, 130, (64, 64, 3), np.uint8)
+    >>> clear = robustgen.clahe(dull)
+    >>> int(np.ptp(dull)), int(np.ptp(clear))
+    (29, 121)
     """
     lab = cv2.cvtColor(as_rgb(image), cv2.COLOR_RGB2LAB)
     lightness = np.ascontiguousarray(lab[..., 0])

@@ -146,7 +146,16 @@ def decode_to_pillow(
     library: Libjpeg = "turbo",
     levels: Levels | None = None,
 ) -> Image.Image:
-    """Decode an image file, like `decode`, to a Pillow image of its own mode, or of 8 bits with `levels`."""
+    """Decode an image file, like `decode`, to a Pillow image of its own mode, or of 8 bits with `levels`.
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> from robustgen.plugins import decode_to_pillow
+    >>> Image.new("L", (6, 4)).save("grey.png")
+    >>> decode_to_pillow("grey.png").mode
+    'L'
+    """
     name = name or str(file)
     with name_image_in_errors(name):
         return _decode(file, name, library, levels)
@@ -545,6 +554,13 @@ def as_rgb(image: Any) -> Rgb:
         The array has another shape, or is empty.
     ImageError
         The file of a Pillow image is damaged, or its values need levels (see `decode`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import as_rgb
+    >>> as_rgb(np.zeros((4, 6), np.uint8)).shape
+    (4, 6, 3)
     """
     if isinstance(image, Image.Image):
         image = np.array(as_rgb_picture(image))

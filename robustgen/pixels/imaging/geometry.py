@@ -225,7 +225,18 @@ _Resize = Callable[[Any, int, int], Any]
 
 
 class PreparationStep(ABC):
-    """A step of the preparation."""
+    """A step of the preparation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> step = robustgen.published_preparation("laion-c:mosaic", severity=1).step
+    >>> step(np.zeros((300, 400, 3), np.uint8)).shape
+    (224, 224, 3)
+    >>> step.follow(np.zeros((300, 400), np.float32)).shape
+    (224, 224)
+    """
 
     def __call__(self, image: Decoded) -> Rgb:
         """Return the image after this step, uint8 (H, W, 3).

@@ -166,6 +166,13 @@ class TileBank:
         Tiles by side; not modified.
     left_out : int, optional
         Number of a picture to exclude.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import TileBank
+    >>> TileBank.from_images([np.zeros((300, 400, 3), np.uint8)] * 2, sides=[16])
+    TileBank(2 of 16 x 16)
     """
 
     def __init__(self, tiles: Mapping[int, Rgb], left_out: int | None = None) -> None:

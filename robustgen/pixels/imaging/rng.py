@@ -22,7 +22,15 @@ Rng = np.random.Generator | np.random.RandomState
 
 
 def integers(rng: Rng, low: Any, high: Any, size: tuple[int, ...] | None = None) -> Any:
-    """Draw integers in [low, high) from either generator; the bounds may be arrays."""
+    """Draw integers in [low, high) from either generator; the bounds may be arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import integers
+    >>> int(integers(np.random.RandomState(0), 0, 10)), int(integers(np.random.default_rng(0), 0, 10))
+    (5, 8)
+    """
     draw = rng.randint if isinstance(rng, np.random.RandomState) else rng.integers
     return draw(low, high, size)
 

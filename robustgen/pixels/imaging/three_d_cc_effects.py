@@ -29,7 +29,15 @@ _VISIBLE = 0.01
 
 
 def depth_from_midas(values: npt.NDArray[np.integer]) -> Depth:
-    """Return the published depth of ImageNet from MiDaS' inverse depth, 16-bit `values`."""
+    """Return the published depth of ImageNet from MiDaS' inverse depth, 16-bit `values`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> robustgen.depth_from_midas(np.array([[512, 5120]], np.uint16)).round(2)
+    array([[0.5, 0.1]], dtype=float32)
+    """
     inverse = np.asarray(values).astype(np.float32) / np.float32(512)
     return np.asarray(np.clip(1 / (inverse + np.float32(1e-6)), 0, np.float32(_FARTHEST)), np.float32)
 
@@ -54,6 +62,13 @@ def prepare_depth(depth: Depth, shorter: int, crop: int) -> Depth:
     """Resize the shorter side of `depth` to `shorter` pixels and cut the central `crop`, as for its image.
 
     Values are not interpolated: each result is the nearest value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> robustgen.prepare_depth(np.ones((480, 640), np.float32), shorter=256, crop=224).shape
+    (224, 224)
     """
     return Chain(ResizeShorter(shorter), Crop(crop)).follow(np.asarray(depth, np.float32))
 

@@ -161,6 +161,14 @@ def read_sequence(path: str | PathLike[str]) -> Frames:
     ------
     ImageError
         If the file is missing, damaged or no video; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> np.save("frames.npy", np.zeros((1, 4, 32, 32, 3), np.uint8))
+    >>> robustgen.read_sequence("frames.npy").shape
+    (1, 4, 32, 32, 3)
     """
     path = Path(path)
     if path.is_dir():

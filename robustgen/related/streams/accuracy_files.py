@@ -94,6 +94,15 @@ def load_table(location: Location) -> AccuracyTable:
     ------
     ArgumentError
         The file cannot be read or used; the message names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> np.savez("accuracies.npz", n1_fog_n2_snow=np.full((21, 21), 40.0))
+    >>> table = robustgen.load_accuracy_table("accuracies.npz")
+    >>> [*table], table["fog", "snow"].shape
+    ([('fog', 'snow')], (21, 21))
     """
     try:
         store, name = locate(location)

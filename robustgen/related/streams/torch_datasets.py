@@ -196,6 +196,19 @@ class CccDataset:
     ------
     ArgumentError, ArgumentTypeError
         An argument is invalid, or the table lacks a pair.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> from robustgen.torch import CccDataset
+    >>> names = [name.removeprefix("ccc:") for name in robustgen.FAMILIES["ccc"].corruptions]
+    >>> table = {(one, other): np.full((21, 21), 40.0) for one in names for other in names}
+    >>> pairs = [(np.full((256, 256, 3), 30 * each, np.uint8), each) for each in range(4)]
+    >>> run = CccDataset(pairs, table, baseline=40, speed=1000, seed=43, images=100)
+    >>> image, label = run[0]
+    >>> image.size, label == run.run[0].image, len(run)
+    ((224, 224), True, 100)
     """
 
     def __init__(
@@ -270,6 +283,20 @@ class StreamDataset:
         was drawn for another edition.
     ImageError
         An image cannot be used; the message names its key.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from robustgen.torch import StreamDataset
+    >>> pairs = [(np.full((32, 32, 3), 30 * each, np.uint8), each) for each in range(4)]
+    >>> keys = ["a.png", "b.png", "c.png", "d.png"]
+    >>> row = '{"key": "c.png", "corruption": "fog", "severity": 3, "label": 2, "visit": 1, "domain": 0}'
+    >>> written = Path("stream.jsonl").write_text(row)
+    >>> stream = StreamDataset(pairs, "stream.jsonl", edition="cifar-10", key=keys)
+    >>> image, label = stream[0]
+    >>> image.shape, label, stream.variant(0).folder
+    ((32, 32, 3), 2, 'fog/3')
     """
 
     def __init__(

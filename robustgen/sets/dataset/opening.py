@@ -42,6 +42,17 @@ def open_set(root: str | Path | Store, classes: Sequence[str] | None = None) -> 
     ------
     SourceError
         There is no set, it is unfinished, or its parts are inconsistent.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> made = robustgen.make_c("demo", corruptions="contrast", limit=2, output="out", jobs=1, quiet=True)
+    >>> opened = robustgen.open_set("out")
+    >>> [variant.folder for variant in opened][:3]
+    ['clean', 'contrast/1', 'contrast/2']
+    >>> source = opened[[*opened][-1]]
+    >>> source.load(source.keys()[0]).shape
+    (224, 224, 3)
     """
     store = root if isinstance(root, Store) else open_store(root)
     check_folder(store)

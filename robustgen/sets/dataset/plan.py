@@ -99,6 +99,25 @@ class Plan:
         Links or copies other files of the source into every variant.
     remarks : tuple of str
         Remarks about the choice of images.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Choices, OriginalEncoder, Recipe, TreeWriter, Variant
+    >>> from robustgen.plugins import assemble_plan, open_chosen_source, open_store
+    >>> class Negatives(Recipe):
+    ...     title = "Negatives"
+    ...     def prepare(self, loaded):
+    ...         return loaded
+    ...     def make(self, variant, key, prepared, shared=None):
+    ...         return 255 - prepared
+    ...     def settings(self, variants):
+    ...         return {}
+    >>> choices = Choices(source_kind="demo")
+    >>> source, variants = open_chosen_source(choices), (Variant("negative", 0, ""),)
+    >>> writer, output = TreeWriter(OriginalEncoder(95)), open_store("negatives")
+    >>> plan = assemble_plan(Negatives(), source, source.keys(), variants, writer, output, choices)
+    >>> [variant.folder for variant in plan.variants], plan.jobs
+    ([''], None)
     """
 
     recipe: Recipe[Any]
@@ -426,6 +445,25 @@ def assemble_plan(
     ------
     OutputError
         The location of the output is not allowed.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Choices, OriginalEncoder, Recipe, TreeWriter, Variant
+    >>> from robustgen.plugins import assemble_plan, open_chosen_source, open_store
+    >>> class Negatives(Recipe):
+    ...     title = "Negatives"
+    ...     def prepare(self, loaded):
+    ...         return loaded
+    ...     def make(self, variant, key, prepared, shared=None):
+    ...         return 255 - prepared
+    ...     def settings(self, variants):
+    ...         return {}
+    >>> choices = Choices(source_kind="demo")
+    >>> source, variants = open_chosen_source(choices), (Variant("negative", 0, ""),)
+    >>> writer, output = TreeWriter(OriginalEncoder(95)), open_store("negatives")
+    >>> plan = assemble_plan(Negatives(), source, source.keys(), variants, writer, output, choices)
+    >>> len(plan.keys), plan.recipe.title
+    (8, 'Negatives')
     """
     _check_output(store, source)
     refused = source.refused() | _collisions(source, writer, variants)

@@ -65,7 +65,15 @@ class _Words(np.random.SeedSequence):
 
 
 def item_rng(seed: int, recipe: str, edition: str, name: str, level: float, key: str) -> np.random.Generator:
-    """Return the random stream of one output, seeded by a hash of the arguments only."""
+    """Return the random stream of one output, seeded by a hash of the arguments only.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> rng = robustgen.item_rng(0, "c", "imagenet", "fog", 3, "n01440764/a.JPEG")
+    >>> int(rng.integers(1000))
+    750
+    """
     identity = "\0".join([str(seed), recipe, edition, name, str(level), key])
     # PCG64 takes four words of 64 bits, the length of a SHA-256.
     digest = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).digest()
@@ -81,6 +89,22 @@ class Recipe(ABC, Generic[Loaded]):
         Name of one output: image or sequence.
     images_at_once : int
         Number of images that a worker processes at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import Recipe, Variant, as_rgb
+    >>> class Negatives(Recipe):
+    ...     title = "Negatives"
+    ...     def prepare(self, loaded):
+    ...         return as_rgb(loaded)
+    ...     def make(self, variant, key, prepared, shared=None):
+    ...         return 255 - prepared
+    ...     def settings(self, variants):
+    ...         return {}
+    >>> black = np.zeros((32, 32, 3), np.uint8)
+    >>> int(Negatives().make(Variant("negative", 0, ""), "a.png", black).min())
+    255
     """
 
     noun: ClassVar[str] = "image"

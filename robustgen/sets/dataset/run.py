@@ -83,6 +83,16 @@ class RunResult:
     remarks : tuple of str
         Remarks about the source, such as files that are no images, warnings of decoders, or images that come
         out dark.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> result = robustgen.make_c("demo", corruptions="contrast", limit=1, output="out", jobs=1, quiet=True)
+    >>> result.made, result.kept
+    (6, 0)
+    >>> again = robustgen.make_c("demo", corruptions="contrast", limit=1, output="out", jobs=1, quiet=True)
+    >>> again.made, again.kept
+    (0, 6)
     """
 
     made: int

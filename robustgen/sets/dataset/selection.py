@@ -45,6 +45,13 @@ def open_chosen_source(
     ------
     SourceError
         The config names no source, or one that cannot be used.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Choices, open_chosen_source
+    >>> source = open_chosen_source(Choices(source_kind="demo"))
+    >>> source.keys()[0]
+    'astronaut/astronaut.png'
     """
     if config.source is None and config.source_kind != "demo":
         raise SourceError("no source: name the folder of images with --source or `source:`")
@@ -194,6 +201,14 @@ def select_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     ------
     ConfigError
         The subset names a missing image, or the config has both a sample and a limit.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Choices, open_chosen_source, select_keys
+    >>> choices = Choices(source_kind="demo", limit=2)
+    >>> source = open_chosen_source(choices)
+    >>> len(select_keys(source, choices)), len(source.keys())
+    (2, 8)
     """
     keys = list_subset(source, config)
     if config.sample and config.limit:

@@ -18,14 +18,37 @@ class WorkersLostError(Exception):
 
 
 class Job(Protocol[Covariant]):
-    """Piece of work for one worker. Picklable."""
+    """Piece of work for one worker. Picklable.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Reporter, run_job
+    >>> class Square:
+    ...     def run(self, reporter):
+    ...         return 3**2
+    >>> run_job(Square(), Reporter())
+    9
+    """
 
     def run(self, reporter: Reporter) -> Covariant:
         """Run the job, report progress to the `reporter`, and return the result."""
 
 
 class Executor(Protocol):
-    """Runner of jobs, in any order and any number at a time."""
+    """Runner of jobs, in any order and any number at a time.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Reporter, run_job
+    >>> class OneByOne:
+    ...     def map(self, jobs, reporter):
+    ...         yield from (run_job(job, reporter) for job in jobs)
+    >>> class Square:
+    ...     def run(self, reporter):
+    ...         return 3**2
+    >>> [*OneByOne().map([Square(), Square()], Reporter())]
+    [9, 9]
+    """
 
     def map(self, jobs: Iterable[Job[Result]], reporter: Reporter) -> Iterator[Result]:
         """Yield the result of each job as it is finished.
@@ -50,6 +73,18 @@ class Launcher(ABC):
         Number of shards, each of which one job processes.
     wait : bool
         Whether `submit` waits until all jobs have ended.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Launcher
+    >>> class Queue(Launcher):
+    ...     scheduler, shards, wait = "Queue", 2, False
+    ...     def compose_script(self, command, shards, folder):
+    ...         return "; ".join(f"{' '.join(command)} --shard {each}/2 --jobs 4" for each in shards)
+    ...     def submit(self, script):
+    ...         return "1"
+    >>> Queue().compose_script(["robustgen", "run", "plan.json"], [1, 2], "logs")
+    'robustgen run plan.json --shard 1/2 --jobs 4; robustgen run plan.json --shard 2/2 --jobs 4'
     """
 
     scheduler: ClassVar[str]
@@ -75,7 +110,17 @@ class Launcher(ABC):
 
 
 def run_job(job: Job[Result], reporter: Reporter) -> Result:
-    """Run `job`; a module-level function, because worker processes need to import it."""
+    """Run `job`; a module-level function, because worker processes need to import it.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Reporter, run_job
+    >>> class Square:
+    ...     def run(self, reporter):
+    ...         return 3**2
+    >>> run_job(Square(), Reporter())
+    9
+    """
     call_before_compiling(reporter.tell_compiling)
     return job.run(reporter)
 

@@ -28,6 +28,16 @@ class Reporter:
         Address at which the run listens; None if nobody listens.
     token : str
         Distinguishes this run from others.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Reporter, run_job
+    >>> class Square:
+    ...     def run(self, reporter):
+    ...         reporter.tell(1)
+    ...         return 3**2
+    >>> run_job(Square(), Reporter())  # nobody listens
+    9
     """
 
     address: tuple[str, int] | None = None

@@ -33,6 +33,13 @@ class Format:
         `TreeWriter` for separate files.
     reader : type of WrittenSet, optional
         Reads sets whose settings name this format. Default: files that Pillow decodes, or videos.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Format, LosslessEncoder, TreeWriter
+    >>> BMP = Format("BMP", {"c": lambda choices: LosslessEncoder(".bmp")}, TreeWriter)
+    >>> BMP.file_per
+    'image'
     """
 
     title: str

@@ -137,6 +137,12 @@ class EncoderChoices:
         Returns the video encodings of smooth sequences and of noise, or () for the published ones.
     clip_video : callable
         Returns the arguments of `ClipVideoEncoder`.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import EncoderChoices
+    >>> EncoderChoices(quality=95).quality, EncoderChoices().subsampling
+    (95, '4:2:0')
     """
 
     quality: int = 85
@@ -161,6 +167,15 @@ class SetContent:
         Source of the images.
     shard_size : int
         Number of images per shard.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> from robustgen.plugins import SetContent
+    >>> variants = tuple(robustgen.IMAGENET_C.variants(["fog"], [1, 3]))
+    >>> content = SetContent(benchmark=robustgen.IMAGENET_C, variants=variants, keys=("a",), source=None)
+    >>> [variant.folder for variant in content.variants]
+    ['fog/1', 'fog/3']
     """
 
     benchmark: Benchmark
@@ -195,6 +210,12 @@ class Encoded(NamedTuple):
     """Encoded image or frame: name below the variant's folder, and bytes.
 
     Videos also have the digest of their frames, and rows of arrays have a shape.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Encoded
+    >>> Encoded("a.png", b"...").name
+    'a.png'
     """
 
     name: str
@@ -228,6 +249,21 @@ class Encoder(ABC):
         Whether encoding takes far longer than reading a source image, which units may then repeat.
     keeps_tags : bool
         Whether files keep orientation and colour profile of the source's file; their pixels are then RGB.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import Encoded, Encoder, Variant
+    >>> class Raw(Encoder):
+    ...     def settings(self):
+    ...         return {"format": "raw"}
+    ...     def output_name(self, key):
+    ...         return key + ".raw"
+    ...     def encode(self, variant, key, pixels):
+    ...         return [Encoded(self.output_name(key), pixels.tobytes())]
+    >>> (file,) = Raw().encode(Variant("fog", 3, "fog/3"), "a", np.zeros((32, 32, 3), np.uint8))
+    >>> file.name, len(file.data)
+    ('a.raw', 3072)
     """
 
     is_slow: ClassVar[bool] = False
@@ -314,6 +350,12 @@ class Writer(ABC):
         as the rows of an array. One unit writes each file.
     arrays : tuple of str
         Names of the files per operation, in the order of the units, for ``dataset.json``.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import LosslessEncoder, TreeWriter
+    >>> TreeWriter(LosslessEncoder(".png")).settings()
+    {'format': 'png'}
     """
 
     file_per: ClassVar[FilePer]
@@ -413,6 +455,14 @@ class WrittenSet(Mapping[Variant, Source], ABC):
         Name of the format in `robustgen.sets.formats` that writes this layout.
     grey : bool
         Whether its files contain one channel.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> made = robustgen.make_c("demo", corruptions="contrast", limit=1, output="out", jobs=1, quiet=True)
+    >>> opened = robustgen.open_set("out")
+    >>> len(opened), [variant.folder for variant in opened][0], opened.format
+    (6, 'clean', 'original')
     """
 
     store: Store

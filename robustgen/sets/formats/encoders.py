@@ -37,6 +37,15 @@ class JpegEncoder(Encoder):
 
     The published sets have `quality` 85 and use libjpeg-turbo. Files are `grey` if the channels of all
     images are equal. LAION-C has 4:4:4 and Pillow's default tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import JpegEncoder, Variant
+    >>> encoder = JpegEncoder(quality=85)
+    >>> (file,) = encoder.encode(Variant("fog", 3, "fog/3"), "a.png", np.zeros((32, 32, 3), np.uint8))
+    >>> file.name, file.data[6:10]
+    ('a.JPEG', b'JFIF')
     """
 
     quality: int = 85
@@ -117,6 +126,15 @@ class LosslessEncoder(Encoder):
         Suffix of the files, one of `LOSSLESS`.
     grey : bool
         Whether the channels of all images are equal, so that the files keep one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import LosslessEncoder, Variant
+    >>> encoder = LosslessEncoder(".png")
+    >>> (file,) = encoder.encode(Variant("fog", 3, "fog/3"), "a.jpg", np.zeros((32, 32, 3), np.uint8))
+    >>> file.name, file.data[1:4]
+    ('a.png', b'PNG')
     """
 
     def __init__(self, suffix: str, grey: bool = False) -> None:
@@ -182,7 +200,17 @@ WEBP: Final = Format(
 
 @dataclass(frozen=True)
 class OriginalEncoder(Encoder):
-    """Encoder of files with the name and format of the source: JPEG of `quality`, other formats lossless."""
+    """Encoder of files with the name and format of the source: JPEG of `quality`, other formats lossless.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import OriginalEncoder, Variant
+    >>> encoder = OriginalEncoder(quality=95)
+    >>> (file,) = encoder.encode(Variant("fog", 3, "fog/3"), "a.png", np.zeros((32, 32, 3), np.uint8))
+    >>> file.name, file.data[1:4]
+    ('a.png', b'PNG')
+    """
 
     keeps_tags: ClassVar[bool] = True
 

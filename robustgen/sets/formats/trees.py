@@ -37,6 +37,13 @@ class TreeWriter(Writer):
     source : Items, optional
         Source whose images have no class folders in their keys, such as rows of an array: the files then lie
         in class folders.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import LosslessEncoder, TreeWriter
+    >>> writer = TreeWriter(LosslessEncoder(".png"))
+    >>> writer.file_per, writer.output_name("cat/a.jpg")
+    ('image', 'cat/a.png')
     """
 
     file_per = "image"

@@ -29,6 +29,13 @@ class SourceKind:
         Opens the source at a place, with options.
     has_split_folders : bool
         Whether the splits of a source may be folders in it.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import NumberedSource, Place, SourceKind
+    >>> kind = SourceKind(lambda place: place.has_suffix(".stack.npy"), NumberedSource)
+    >>> kind.recognise(Place("photos.stack.npy")), kind.recognise(Place("photos.npy"))
+    (True, False)
     """
 
     recognise: "Callable[[Place], bool]"

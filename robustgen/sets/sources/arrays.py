@@ -56,6 +56,14 @@ class ArrayRows(NamedTuple):
         Whether the classes are bare numbers, of which there may be more.
     keys : tuple of str
         Names of the images; () if they are numbered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import ArrayRows
+    >>> rows = ArrayRows(np.zeros((2, 32, 32, 3), np.uint8), np.array([0, 1]), ("cat", "dog"))
+    >>> rows.classes[rows.labels[1]]
+    'dog'
     """
 
     images: Rgb
@@ -72,6 +80,20 @@ class NumberedSource(Source):
     ----------
     path : path or URL
     options : SourceOptions
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from robustgen.plugins import ArrayRows, NumberedSource
+    >>> class Stack(NumberedSource):
+    ...     def _read(self):
+    ...         images = np.load(Path(self.location))
+    ...         return ArrayRows(images, np.zeros(len(images), np.int64), ("all",))
+    >>> np.save("stack.npy", np.zeros((2, 32, 32, 3), np.uint8))
+    >>> source = Stack("stack.npy")
+    >>> source.keys(), source.classes
+    (('00000', '00001'), ('all',))
     """
 
     splits: tuple[str, ...] = ("test", "train")

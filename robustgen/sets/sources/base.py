@@ -54,6 +54,12 @@ class SourceOptions(NamedTuple):
         The two values of greys of more than 8 bits in files that become 0 and 255.
     rate : Fraction, optional
         Frames per second of the clips that are folders of frames. Default: that of ``seqinfo.ini``, or 25.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import SourceOptions
+    >>> SourceOptions(split="train").split
+    'train'
     """
 
     labels: Location | None = None
@@ -276,7 +282,26 @@ class Items(Reusable, ABC, Generic[Loaded]):
 
 
 class Source(Items[Rgb]):
-    """Images under unique keys: uint8 ndarrays of shape (H, W, 3), C-contiguous and writable."""
+    """Images under unique keys: uint8 ndarrays of shape (H, W, 3), C-contiguous and writable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.plugins import Source
+    >>> class Greys(Source):
+    ...     classes = ("all",)
+    ...     def keys(self):
+    ...         return ("all/0.png", "all/1.png")
+    ...     def load(self, key):
+    ...         return np.full((32, 32, 3), 100, np.uint8)
+    ...     def label(self, key):
+    ...         return 0
+    ...     def size(self, key):
+    ...         return 32 * 32 * 3
+    >>> source = Greys("greys")
+    >>> source.dimensions(source.keys()[0])
+    (32, 32)
+    """
 
     def dimensions(self, key: str) -> tuple[int, int]:
         """Return width and height of one image in pixels, read from its header if it has one.

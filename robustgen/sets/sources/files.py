@@ -420,6 +420,16 @@ class IndexedSource(Index, EncodedSource):
     ------
     SourceError
         The file does not exist. From all other methods: the files contain no images.
+
+    Examples
+    --------
+    >>> import robustgen
+    >>> from robustgen.plugins import Choices, IndexedSource, open_chosen_source
+    >>> keys = {"corruptions": "contrast", "limit": 2, "format": "webdataset", "quiet": True}
+    >>> made = robustgen.make_c("demo", output="out", jobs=1, **keys)
+    >>> source = open_chosen_source(Choices(source="out/contrast/1"))
+    >>> isinstance(source, IndexedSource), len(source.keys())
+    (True, 2)
     """
 
     def __init__(

@@ -148,7 +148,19 @@ class TreeItems(ListedItems[Loaded]):
 
 
 class FileSource(TreeItems[Rgb], EncodedSource):
-    """A source with one file for each image, in a folder or an archive."""
+    """A source with one file for each image, in a folder or an archive.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> from robustgen.plugins import Choices, FileSource, open_chosen_source
+    >>> Path("photos/cat").mkdir(parents=True)
+    >>> Image.new("RGB", (64, 48)).save("photos/cat/a.png")
+    >>> source = open_chosen_source(Choices(source="photos"))
+    >>> isinstance(source, FileSource), source.dimensions("cat/a.png")
+    (True, (64, 48))
+    """
 
     def read_bytes(self, key: str) -> bytes:
         """Read the file of one image."""

@@ -57,6 +57,13 @@ class Place:
     store : Store
         Its parent folder.
     name : str
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Place
+    >>> place = Place("photos/val-{000000..000063}.tar")
+    >>> place.name, place.is_pattern, place.has_suffix(".tar")
+    ('val-{000000..000063}.tar', True, True)
     """
 
     def __init__(self, location: Location) -> None:

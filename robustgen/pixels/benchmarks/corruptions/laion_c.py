@@ -49,7 +49,16 @@ LAION_C = Family(
 
 
 def published_preparation(name: str, severity: float) -> Preparation:
-    """Return the geometry of the distortion `name`, for instance ``"laion-c:mosaic"``, at `severity`."""
+    """Return the geometry of the distortion `name`, for instance ``"laion-c:mosaic"``, at `severity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import robustgen
+    >>> preparation = robustgen.published_preparation("laion-c:mosaic", severity=1)
+    >>> preparation.prepare(np.zeros((300, 400, 3), np.uint8)).shape
+    (224, 224, 3)
+    """
     distortion = LAION_C.corruptions[name]
     return distortion.preparation(distortion.parameters(severity, 224))
 
