@@ -44,7 +44,7 @@ from robustgen.files.storage import open_store
 from robustgen.files.storage.host import collect_garbage_rarely, keep_freed_memory
 from robustgen.lab.evaluation import evaluating
 from robustgen.lab.inspection.verify import verify
-from robustgen.lab.models.base import Model
+from robustgen.lab.models.base import Images, Model
 from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C, Kind
 from robustgen.pixels.imaging import video
@@ -284,8 +284,8 @@ class FreeModel(Model):
     def versions(self) -> dict[str, str]:
         return {}
 
-    def run(self, pixels: np.ndarray, preprocessing: Preprocessing) -> np.ndarray:
-        return np.zeros((len(pixels), CLASSES), np.float32)
+    def run(self, images: Images, preprocessing: Preprocessing) -> np.ndarray:
+        return np.zeros((len(images), CLASSES), np.float32)
 
 
 def evaluate(folder: Path, count: int) -> dict[str, float]:

@@ -1,11 +1,12 @@
 """Measures what an image costs the process that runs the models, beside the workers that create the images.
 
-    python scripts/bench_feed.py [--photographs 40] [--jobs 2] [--device cuda] [--network resnet50]
+    python scripts/bench_feed.py [--photographs 40] [--jobs 2] [--cores 64] [--device cuda] [--network NAME]
 
 The models cost nothing, so what is left is receiving, normalising and storing. Prints the processor time of
 the main process of `evaluate`, for each further image: that of a larger run minus that of a small one.
-With `--network`, a network of torchvision with random weights: images a second of the network alone, and of
-`evaluate` with it.
+With `--cores`, images cost nothing either: so many workers hand over the same noise again and again, as fast
+as the main process takes it. With `--network`, a network of torchvision with random weights, such as
+resnet50: images a second of the network alone, and of `evaluate` with it.
 """
 
 import argparse
@@ -16,11 +17,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 import torchvision
 from bench_waits import put_photographs  # type: ignore[import-not-found]
+from free_rendering import FreeRendering  # type: ignore[import-not-found]
 from onnx import TensorProto, helper, numpy_helper, save
 
 from robustgen.display.progress import quiet
@@ -117,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--photographs", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--cores", type=int, help="workers that hand over noise")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--network")
     chosen = parser.parse_args()
@@ -140,6 +144,8 @@ def main() -> None:
                 name = f"{chosen.network}{', half precision' if mixed else ''}"
                 print(f"| {name} | {alone:.0f} | {whole:.0f} |", flush=True)
             return
+        if chosen.cores:
+            mock.patch("robustgen.lab.evaluation.rendering.Rendering", FreeRendering).start()
         models = {
             "a function of pixels": FunctionModel(answer, "free"),
             "PyTorch": open_model("bench_feed:Free", runtime),
@@ -149,7 +155,8 @@ def main() -> None:
         for kind, model in models.items():
             spent = list[float]()
             for count in counts:
-                choices = {"source": str(home / str(count)), "edition": "imagenet", "jobs": chosen.jobs}
+                jobs = chosen.cores or chosen.jobs
+                choices = {"source": str(home / str(count)), "edition": "imagenet", "jobs": jobs}
                 config, place = load(Config, None, choices), str(home / "p")
                 spent.append(measure(partial(evaluate, config, "c", [model], place, outputs, ModelInput())))
             each = 1000 * (spent[1] - spent[0]) / (76 * chosen.photographs)

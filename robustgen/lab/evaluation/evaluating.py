@@ -39,7 +39,7 @@ from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant
-from robustgen.pixels.imaging.arrays import stack_images
+from robustgen.pixels.imaging.arrays import check_alike
 from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.manifest import source_digest
@@ -432,8 +432,8 @@ class _EvaluationRun:
             made = [key for key in keys[start : start + self._step] if folder in rendered[key].pixels]
             if made:
                 images = [rendered[key].pixels[folder][view] for key in made]
-                pixels = stack_images(images, folder, "--input-size resizes them")
-                yield candidate.predictor.predict(pixels, [self._keys[key] for key in made], variant)
+                check_alike(images, folder, "--input-size resizes them")
+                yield candidate.predictor.predict(images, [self._keys[key] for key in made], variant)
 
     # --- the end
 

@@ -6,7 +6,7 @@ the output. Several runs can share the units. The run that finds a variant compl
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
+from robustgen.files.storage import prefetch
 from robustgen.lab.evaluation.predictions import Pieces, Saved, describe_outputs, digest_of, top5_entries
 from robustgen.lab.evaluation.store import (
     PredictionStore,
@@ -23,13 +24,14 @@ from robustgen.lab.evaluation.store import (
     open_prediction_store,
 )
 from robustgen.lab.models import preprocessing as presets
-from robustgen.lab.models.base import Classifier, explain_binary, is_finite, name_class_flag
+from robustgen.lab.models.base import Classifier, Images, explain_binary, is_finite, name_class_flag
 from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
 from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant, name_contents
 from robustgen.sets.dataset.opening import CLEANED, open_set
+from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
 from robustgen.sets.formats.encoders import describe_compression
 from robustgen.sets.sources.classes import place_classes
@@ -37,6 +39,8 @@ from robustgen.settings.models import ModelInput, Predicting, Runtime
 
 # Editions of published sets, which have no manifest, by format.
 _USUAL_EDITIONS: Final = {"npy": "cifar-10", "npz": "pathmnist"}
+# Batches that are decoded at the same time; more than eight threads hinder each other.
+_MOST_AHEAD: Final = 8
 
 
 @dataclass(frozen=True)
@@ -82,15 +86,15 @@ class Predictor:
     save: Saved
     batch: int
 
-    def predict(self, pixels: Pixels, keys: Sequence[str], variant: Variant) -> NDArray[Any]:
-        """Return the stored part of the outputs for images (n, H, W, 3), sequences or clips, uint8.
+    def predict(self, items: Images, keys: Sequence[str], variant: Variant) -> NDArray[Any]:
+        """Return the stored part of the outputs for images, sequences or clips.
 
         Raises
         ------
         ConfigError
             The model returns NaN or infinity; the message names the key. Minus infinity excludes a class.
         """
-        images = self.classifier.as_inputs(pixels)
+        images = self.classifier.as_inputs(items)
         parts = [images[at : at + self.batch] for at in range(0, len(images), self.batch)]
         outputs = [self.classifier(part) for part in parts]
         name = self.classifier.model.name
@@ -100,7 +104,7 @@ class Predictor:
             )
         logits = np.concatenate(outputs)
         if not self.classifier.of_clips:
-            logits = logits.reshape(*pixels.shape[:-3], logits.shape[-1])
+            logits = logits.reshape(len(items), *items[0].shape[:-3], logits.shape[-1])
         finite = is_finite(logits)
         if not finite.all():
             key = keys[int(finite.argmin())]
@@ -182,7 +186,7 @@ class _PredictionRun:
         with Meter(
             sum(len(unit.keys) for unit in self._units.values()), name_contents(self._set.kind)
         ) as meter:
-            for name in state.share_one_by_one(self._units, self._predict, self._is_done):
+            for name in state.share(self._units, self._make, self._is_done):
                 (variant,) = self._units[name].variants
                 meter.name(variant.folder)
                 meter.update(len(self._units[name].keys))
@@ -195,15 +199,34 @@ class _PredictionRun:
     def _is_done(self, name: str) -> bool:
         return not self._store.find_lacking(name, self._units[name])
 
-    def _predict(self, name: str) -> None:
-        unit, rows = self._units[name], list[NDArray[Any]]()
+    def _make(self, names: Sequence[str]) -> Iterator[str]:
+        """Predict units one after another; the next batches are read meanwhile, also those of other units."""
+        # A store far away reads the images of a batch at once.
+        ahead = min(count_cores(), _MOST_AHEAD) if self._set.store.is_local else 1
+        rows = list[NDArray[Any]]()
+        for (name, start), pixels in prefetch(self._read, self._claim(names), ahead + 1):
+            unit = self._units[name]
+            (variant,) = unit.variants
+            rows.append(self._predictor.predict(pixels, unit.keys[start:], variant))
+            if start + self._step >= len(unit.keys):
+                self._store.put_unit(name, {variant: rows})
+                self.made += len(unit.keys)
+                rows = []
+                yield name
+
+    def _claim(self, names: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Claim units, and yield the first image of each of their batches."""
+        for name in names:
+            if self._store.state.claim(name) and not self._is_done(name):
+                yield from ((name, start) for start in range(0, len(self._units[name].keys), self._step))
+
+    def _read(self, place: tuple[str, int]) -> tuple[tuple[str, int], Pixels]:
+        """Return the images of a batch, with its place."""
+        name, start = place
+        unit, prepare = self._units[name], self._predictor.classifier.view.prepare
         (variant,) = unit.variants
-        prepare, stop = self._predictor.classifier.view.prepare, unit.start + len(unit.keys)
-        for pixels in self._set.batches(variant, self._step, unit.start, prepare, stop):
-            keys = unit.keys[len(rows) * self._step :]
-            rows.append(self._predictor.predict(pixels, keys, variant))
-        self._store.put_unit(name, {variant: rows})
-        self.made += len(unit.keys)
+        stop = min(start + self._step, len(unit.keys))
+        return place, self._set.batch(variant, unit.start + start, unit.start + stop, prepare)
 
     def _finish(self, folder: str) -> None:
         """Write the file of a variant."""

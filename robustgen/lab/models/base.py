@@ -28,6 +28,10 @@ TEXTS: Final = (
 )
 
 
+Images = Sequence[Pixels] | Pixels
+"""Images of one size, uint8 (H, W, 3), in a sequence or in an array (n, H, W, 3)."""
+
+
 class OutOfDeviceMemoryError(Exception):
     """A batch is too large for the device."""
 
@@ -86,8 +90,8 @@ class Model(ABC):
         """Return the input shape (images, ...); None for an axis of any length."""
 
     @abstractmethod
-    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
-        """Return the outputs for uint8 images (n, H, W, 3) that fit `shape` once they are normalised.
+    def run(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
+        """Return the outputs for images that fit `shape` once they are normalised.
 
         Raises
         ------
@@ -133,7 +137,7 @@ class Model(ABC):
                 )
 
     def arrange(self, pixels: Pixels, preprocessing: Preprocessing) -> Pixels:
-        """Return uint8 images (n, H, W, C) with the channels of the model: three in its order, or luma.
+        """Return pixels (..., H, W, C) with the channels of the model: three in its order, or luma.
 
         Raises
         ------
@@ -147,27 +151,31 @@ class Model(ABC):
                 f"{self.name}: takes images of one channel: give one --mean and one --std, those of its "
                 "training (0 and 1 for pixels from 0 to 1)"
             )
-        return as_grey(pixels.reshape(-1, *pixels.shape[2:])).reshape(*pixels.shape[:3], 1)
+        return as_grey(pixels.reshape(-1, *pixels.shape[-2:])).reshape(*pixels.shape[:-1], 1)
 
-    def normalise(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
-        """Return the input for uint8 images (n, H, W, 3), in memory that a later call uses again.
+    def normalise(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
+        """Return the input for images, in memory that a later call uses again.
 
         As long as someone keeps the array, it stays as it is.
         """
-        pixels = self.arrange(pixels, preprocessing)
+        layout = self.layout(preprocessing.layout)
+        (height, width, _), channels = images[0].shape, 1 if self.takes_grey(layout) else 3
+        one = (channels, height, width) if layout == "NCHW" else (height, width, channels)
+        size = len(images) * math.prod(one)
         is_kept = self._lent is not None and self._lent() is not None
-        if self._memory is None or self._memory.size < pixels.size or is_kept:
-            self._memory = np.empty(pixels.size, self.dtype)
-        is_planar = self.layout(preprocessing.layout) == "NCHW"
-        count, *sides, channels = pixels.shape
-        images = self._memory[: pixels.size].reshape((count, channels, *sides) if is_planar else pixels.shape)
-        self._lent = weakref.ref(images)
+        if self._memory is None or self._memory.size < size or is_kept:
+            self._memory = np.empty(size, self.dtype)
+        inputs = self._memory[:size].reshape(len(images), *one)
+        self._lent = weakref.ref(inputs)
         tables = preprocessing.tabulate(self.dtype)
-        if channels == 1:
-            np.take(tables[0], pixels.reshape(images.shape), out=images)
-        else:
-            look_up_channels(pixels, tables, images, planar=is_planar)
-        return images
+        # Image by image: they need not be copied into one array before.
+        for image, place in zip(images, inputs, strict=True):
+            arranged = self.arrange(image, preprocessing)
+            if channels == 1:
+                np.take(tables[0], arranged.reshape(one), out=place)
+            else:
+                look_up_channels(arranged, tables, place, planar=layout == "NCHW")
+        return inputs
 
     def gives_probability(self) -> bool:
         """Return whether the only output is that of a sigmoid, as far as the model shows it."""
@@ -203,57 +211,56 @@ class Model(ABC):
             "if it is a probability, set outputs: probability (--outputs probabilities)",
         )
 
-    def __call__(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
-        """Return logits (n, classes) of uint8 images (n, H, W, 3)."""
+    def __call__(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
+        """Return logits (n, classes) of images."""
         fixed = self.shape[0]
         if not fixed:
             outputs, start = [], 0
-            while start < len(pixels):
-                part = pixels[start : start + (self._most or len(pixels))]
+            while start < len(images):
+                part = images[start : start + (self._most or len(images))]
                 outputs.append(self._run_halving(part, preprocessing))
                 start += len(outputs[-1])
             return np.concatenate(outputs)
-        parts = [pixels[start : start + fixed] for start in range(0, len(pixels), fixed)]
+        parts = [images[start : start + fixed] for start in range(0, len(images), fixed)]
         # The last image pads an incomplete batch.
-        filled = [np.concatenate([p, np.repeat(p[-1:], fixed - len(p), axis=0)]) for p in parts]
+        filled = [[*part, *[part[-1]] * (fixed - len(part))] for part in parts]
         found = [
             self._run_checked(each, preprocessing)[: len(part)]
             for each, part in zip(filled, parts, strict=True)
         ]
         return np.concatenate(found)
 
-    def _run_halving(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+    def _run_halving(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         """Use smaller batches from now on, because this one is too large for the device."""
         try:
-            return self._run_checked(pixels, preprocessing)
+            return self._run_checked(images, preprocessing)
         except OutOfDeviceMemoryError as error:
-            if len(pixels) == 1:
+            if len(images) == 1:
                 message = f"{self.name}: the device has too little memory for a single image"
                 raise ConfigError(message) from error
-            self._most = len(pixels) // 2
+            self._most = len(images) // 2
             print_line(f"{self.name}: out of device memory; {self._most} images at once from now on")
-        return self(pixels, preprocessing)
+        return self(images, preprocessing)
 
-    def _run_checked(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+    def _run_checked(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         try:
-            logits = self.run(pixels, preprocessing)
+            logits = self.run(images, preprocessing)
         except (ConfigError, OutOfDeviceMemoryError):
             raise
         # Neither ONNX Runtime nor PyTorch has a base class for a model's errors.
         except Exception as error:
             if texts := self.text_inputs:
                 raise ConfigError(explain_text(self.name, texts)) from error
-            count, *sides, _ = pixels.shape
-            size = " x ".join(map(str, sides))
+            size = " x ".join(map(str, images[0].shape[:-1]))
             raise ConfigError(
-                f"{self.name}: fails on {count} images of {size}: {first_line(error)}"
+                f"{self.name}: fails on {len(images)} images of {size}: {first_line(error)}"
             ) from error
         if logits.dtype.kind not in "fiu":
             raise ConfigError(f"{self.name}: returns {logits.dtype}, not numbers")
-        if logits.shape == (len(pixels),):
+        if logits.shape == (len(images),):
             logits = logits[:, None]
-        if logits.ndim != 2 or len(logits) != len(pixels) or not logits.shape[1]:
-            shape = f"{logits.shape} for {len(pixels)} images"
+        if logits.ndim != 2 or len(logits) != len(images) or not logits.shape[1]:
+            shape = f"{logits.shape} for {len(images)} images"
             raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
         return logits
 
@@ -326,12 +333,13 @@ class Classifier:
         """Return the part of the preprocessing that comes before the crops."""
         return self.preprocessing if self.crops == 1 else replace(self.preprocessing, input_size=None)
 
-    def as_inputs(self, pixels: Pixels) -> Pixels:
-        """Return the inputs (n, ...) in images, sequences (n, T, H, W, 3) or clips: frames of sequences."""
-        return pixels if self.of_clips else pixels.reshape(-1, *pixels.shape[-3:])
+    def as_inputs(self, items: Images) -> Images:
+        """Return the inputs in images, sequences (T, H, W, 3) or clips: the frames of sequences."""
+        is_sequence = items[0].ndim == 4 and not self.of_clips
+        return [frame for sequence in items for frame in sequence] if is_sequence else items
 
-    def __call__(self, images: Pixels) -> NDArray[Any]:
-        """Return logits (n, K) of uint8 images (n, H, W, 3), or of clips (n, T, H, W, 3)."""
+    def __call__(self, images: Images) -> NDArray[Any]:
+        """Return logits (n, K) of images, or of clips."""
         if self.crops == 1:
             return self._select(self._run(images))
         found = [self._run(crop) for crop in self._crop(images)]
@@ -342,24 +350,24 @@ class Classifier:
     def _select(self, logits: NDArray[Any]) -> NDArray[Any]:
         return logits if self.outputs is None else logits[:, self.outputs]
 
-    def _crop(self, images: Pixels) -> Iterator[Pixels]:
+    def _crop(self, images: Images) -> Iterator[Pixels]:
         """Yield ten crops of the images, each (n, height, width, 3)."""
         name, layout = self.model.name, self.model.layout(self.preprocessing.layout)
         height, width = self.preprocessing.input_size or self.model.sides(layout)
         if not height or not width:
             raise ConfigError(f"{name}: takes images of any size: give the size of a crop with input_size")
-        rows, columns = images.shape[1:3]
+        rows, columns = images[0].shape[:2]
         if rows < height or columns < width or (rows, columns) == (height, width):
             raise ConfigError(
                 f"{name}: ten crops of {height} x {width} pixels need larger images, these are {rows} x "
                 f"{columns}: create them larger (edition imagenet@256), or take one crop"
             )
-        return crop_ten(images, width, height)
+        return crop_ten(np.asarray(images), width, height)
 
-    def _run(self, images: Pixels) -> NDArray[Any]:
+    def _run(self, images: Images) -> NDArray[Any]:
         """Return all outputs (n, K) of the model for images of its size."""
         layout = self.model.layout(self.preprocessing.layout)
-        height, width = images.shape[-3:-1]
+        height, width = images[0].shape[-3:-1]
         self.model.check_size(height, width, layout)
         outputs = self.model(images, self.preprocessing)
         if outputs.shape[1] == 1 and not self.is_single:
@@ -458,6 +466,6 @@ class FunctionModel(Model):
         """Return nothing, as the library is unknown."""
         return {}
 
-    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+    def run(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the scores of a batch, as `Model.run`."""
-        return np.asarray(self._function(pixels))
+        return np.asarray(self._function(np.asarray(images)))

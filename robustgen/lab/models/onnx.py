@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
-from robustgen.lab.models.base import TEXTS, Model, OutOfDeviceMemoryError, explain_text, first_line
-from robustgen.lab.models.preprocessing import Pixels, Preprocessing
+from robustgen.lab.models.base import TEXTS, Images, Model, OutOfDeviceMemoryError, explain_text, first_line
+from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Runtime
 
@@ -94,11 +94,11 @@ class OnnxModel(Model):
         """Return the shape of its input, as `Model.shape`."""
         return tuple(axis if isinstance(axis, int) else None for axis in self._input.shape)
 
-    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+    def run(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the logits of a batch, as `Model.run`."""
-        images = self.normalise(pixels, preprocessing)
+        inputs = self.normalise(images, preprocessing)
         try:
-            (logits,) = self._session.run([self._output.name], {self._input.name: images})
+            (logits,) = self._session.run([self._output.name], {self._input.name: inputs})
         except Exception as error:
             if "Failed to allocate memory" in str(error):
                 raise OutOfDeviceMemoryError from error

@@ -7,6 +7,7 @@ are read only as tensors.
 import hashlib
 import importlib
 import inspect
+import math
 import sys
 import warnings
 import zipfile
@@ -22,10 +23,10 @@ from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
-from robustgen.lab.models.base import TEXTS, Model, OutOfDeviceMemoryError, explain_text, first_line
+from robustgen.lab.models.base import TEXTS, Images, Model, OutOfDeviceMemoryError, explain_text, first_line
 from robustgen.lab.models.exported import find_danger
 from robustgen.lab.models.hugging_face import list_class_names, read_preprocessing
-from robustgen.lab.models.preprocessing import Pixels, Preprocessing, check_fields
+from robustgen.lab.models.preprocessing import Preprocessing, check_fields
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Axes, Runtime
 
@@ -102,22 +103,22 @@ class TorchModel(Model):
         """Return the shape of its input, as `Model.shape`."""
         return self._shape
 
-    def run(self, pixels: Pixels, preprocessing: Preprocessing) -> NDArray[Any]:
+    def run(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the logits of a batch, as `Model.run`."""
         torch = import_torch()
-        if self._flat == pixels.shape[1] * pixels.shape[2]:
+        if self._flat == math.prod(images[0].shape[:2]):
             # Its first layer takes each pixel once.
             self._shape = (None, 1, None, None)
         try:
             device = self._device.partition(":")[0]
             half = torch.bfloat16 if device == "cpu" else torch.float16
             with torch.inference_mode(), torch.autocast(device, dtype=half, enabled=self._mixed):
-                images = self._prepare(pixels, preprocessing, torch)
-                logits = self._find_logits(self._module(images), torch)
+                inputs = self._prepare(images, preprocessing, torch)
+                logits = self._find_logits(self._module(inputs), torch)
                 # Half precision is converted: it makes NumPy's other functions slow.
                 found = np.asarray(logits.float().cpu().numpy())
-            if self._is_probability is None and logits.numel() == len(pixels):
-                self._is_probability = self._trace_sigmoid(images, torch)
+            if self._is_probability is None and logits.numel() == len(images):
+                self._is_probability = self._trace_sigmoid(inputs, torch)
             return found
         except RuntimeError as error:
             # CUDA has its own error class for this, MPS does not.
@@ -127,12 +128,12 @@ class TorchModel(Model):
                 raise OutOfDeviceMemoryError from error
             raise
 
-    def _prepare(self, pixels: Pixels, preprocessing: Preprocessing, torch: Any) -> Any:
+    def _prepare(self, images: Images, preprocessing: Preprocessing, torch: Any) -> Any:
         """Return the input on the device; other devices than the CPU normalise the pixels themselves."""
         if self._device == "cpu":
-            return torch.from_numpy(self.normalise(pixels, preprocessing)).to(self._input)
+            return torch.from_numpy(self.normalise(images, preprocessing)).to(self._input)
         tables = torch.from_numpy(preprocessing.tabulate(self.dtype)).to(self._device, self._input)
-        arranged = torch.from_numpy(self.arrange(pixels, preprocessing)).to(self._device)
+        arranged = torch.from_numpy(self.arrange(np.asarray(images), preprocessing)).to(self._device)
         return look_up_there(arranged, tables, self.layout(preprocessing.layout))
 
     def gives_probability(self) -> bool:

@@ -34,18 +34,11 @@ Doubles = npt.NDArray[np.float64]
 Pixels = NDArray[np.uint8]
 
 
-def stack_images(images: Sequence[Pixels], where: object, remedy: str = "") -> Pixels:
-    """Stack images (or sequences) of one size into an array, uint8 (N, ...).
-
-    Raises
-    ------
-    ImageError
-        There are several sizes; the message names two of them, `where`, and the `remedy`.
-    """
+def check_alike(images: Sequence[Pixels], where: object, remedy: str = "") -> None:
+    """Raise an ImageError if images (or sequences) differ in size; it names `where` and the `remedy`."""
     if len({image.shape for image in images}) > 1:
         sizes = " and ".join(sorted({"x".join(map(str, image.shape[:-1])) for image in images})[:2])
         raise ImageError(f"{where}: images differ in size: {sizes}{remedy and f' ({remedy})'}")
-    return np.stack(images)
 
 
 # --- pixel contract: images of bytes, unit images of floats, and the conversions between them ------

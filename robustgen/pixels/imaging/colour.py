@@ -86,24 +86,23 @@ def scale_about(image: Rgb, centres: npt.NDArray[np.float64], factor: float) -> 
     return out
 
 
-def look_up_channels(images: Rgb, tables: npt.NDArray[Any], out: npt.NDArray[Any], *, planar: bool) -> None:
+def look_up_channels(image: Rgb, tables: npt.NDArray[Any], out: npt.NDArray[Any], *, planar: bool) -> None:
     """Write the entry of each value of channel c in row c of `tables`.
 
     Parameters
     ----------
-    images : uint8 ndarray of shape (N, H, W, 3)
+    image : uint8 ndarray of shape (H, W, 3)
     tables : ndarray of shape (3, 256)
-    out : contiguous ndarray of the type of `tables`, of shape (N, 3, H, W) if `planar`, else (N, H, W, 3)
+    out : contiguous ndarray of the type of `tables`, of shape (3, H, W) if `planar`, else (H, W, 3)
     planar : bool
     """
     # The loops copy bytes of any meaning, as numba has no half precision.
     words = np.dtype(f"u{tables.itemsize}")
     entries, target = tables.view(words), out.view(words)
-    if not planar:
-        elementwise.look_up(images.reshape(-1, 3), np.ascontiguousarray(entries.T), target.reshape(-1, 3))
-        return
-    for image, place in zip(images, target, strict=True):
-        elementwise.look_up_planes(image.reshape(-1, 3), entries, place.reshape(3, -1))
+    if planar:
+        elementwise.look_up_planes(image.reshape(-1, 3), entries, target.reshape(3, -1))
+    else:
+        elementwise.look_up(image.reshape(-1, 3), np.ascontiguousarray(entries.T), target.reshape(-1, 3))
 
 
 def apply_table(image: Rgb, table: Rgb) -> Rgb:

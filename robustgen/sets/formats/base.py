@@ -20,7 +20,7 @@ from robustgen.files.storage import AT_ONCE, Store, prefetch
 from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, TITLES, Benchmark, Kind, Variant
 from robustgen.pixels.imaging import video
-from robustgen.pixels.imaging.arrays import Pixels, Rgb, stack_images
+from robustgen.pixels.imaging.arrays import Pixels, Rgb, check_alike
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags, add_tags
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version, libjpeg_version
 from robustgen.pixels.imaging.third_party import cv2
@@ -633,11 +633,23 @@ class WrittenSet(Mapping[Variant, Source], ABC):
         ImageError
             An image cannot be read, or images differ in size.
         """
-        keys = self.keys_of(variant)[:stop]
+        end = len(self.keys_of(variant)[:stop])
 
         def read(first: int) -> Pixels:
-            items = [*self.store.map(partial(self.load, variant), keys[first : first + size], AT_ONCE)]
-            prepared = [prepare(item) for item in items] if prepare else items
-            return stack_images(prepared, f"{self.root}/{variant.folder}")
+            return self.batch(variant, first, min(first + size, end), prepare)
 
-        yield from prefetch(read, range(start, len(keys), size))
+        yield from prefetch(read, range(start, end, size))
+
+    def batch(
+        self,
+        variant: Variant,
+        start: int,
+        stop: int,
+        prepare: Callable[[Pixels], Pixels] | None = None,
+    ) -> Pixels:
+        """Return the images or sequences from number `start` to `stop`, as `batches` yields them."""
+        keys = self.keys_of(variant)[start:stop]
+        items = [*self.store.map(partial(self.load, variant), keys, AT_ONCE)]
+        prepared = [prepare(item) for item in items] if prepare else items
+        check_alike(prepared, f"{self.root}/{variant.folder}")
+        return np.stack(prepared)

@@ -77,7 +77,7 @@ def peers(monkeypatch):
     """From now on the output of the model for an image depends on the other images of its batch."""
     run = OnnxModel.run
     monkeypatch.setattr(
-        OnnxModel, "run", lambda self, images, own: run(self, images, own) * (1 + images.mean())
+        OnnxModel, "run", lambda self, images, own: run(self, images, own) * (1 + np.mean(images))
     )
 
 

@@ -14,12 +14,16 @@ import pytest
 from PIL import Image
 
 from robustgen.files import ledger
+from robustgen.files.storage.local import LocalStore
+from robustgen.lab.evaluation.predicting import Predictor
 from robustgen.lab.models import preprocessing
 from robustgen.lab.models.base import FunctionModel
 from robustgen.lab.models.onnx import list_weights
 from robustgen.lab.models.pytorch import look_up_there
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.video import read_sequence
 from robustgen.sets.dataset.opening import open_set
+from robustgen.sets.formats.base import WrittenSet
 from tests.digits import (
     PLAIN,
     expected_logits,
@@ -39,6 +43,7 @@ from tests.helpers import (
     published,
     records_of,
     tree,
+    wait_until,
     without_beginning,
 )
 
@@ -442,6 +447,26 @@ def test_sequences_of_several_lengths(model, tmp_path):
     assert line == "tilt: its sequences differ in length"
 
 
+@pytest.mark.parametrize("is_local", [True, False])
+def test_the_next_variant_is_read_while_the_model_computes(folder_c, model, tmp_path, monkeypatch, is_local):
+    begun, read, compute = list[Variant](), WrittenSet.batch, Predictor.predict
+
+    def note(self, variant, *place):
+        begun.append(variant)
+        return read(self, variant, *place)
+
+    def wait(self, items, keys, variant):
+        place = [*dict.fromkeys(begun)].index(variant)
+        wait_until(lambda: len({*begun}) >= min(place + 2, len(VARIANTS)))
+        return compute(self, items, keys, variant)
+
+    monkeypatch.setattr(WrittenSet, "batch", note)
+    monkeypatch.setattr(Predictor, "predict", wait)
+    monkeypatch.setattr(LocalStore, "is_local", is_local)
+    predict(folder_c, model, tmp_path / "p")
+    assert sorted(each.folder for each in {*begun}) == VARIANTS == files_of(tmp_path / "p")
+
+
 def test_a_second_run_predicts_nothing(folder_c, model, tmp_path):
     assert "150 images predicted" in predict(folder_c, model, tmp_path / "p").stdout
     before = tree(tmp_path / "p")
@@ -747,6 +772,7 @@ def test_pixels_are_normalised_in_double_precision_and_rounded_once(dtype, layou
     model = Recorder(dtype)
     normalised = model.normalise(pixels, preset)
     assert normalised.dtype == dtype and np.array_equal(normalised, exact)
+    assert np.array_equal(model.normalise([*pixels], preset), exact), "images need not be in one array"
     # An array that is kept does not change with the next batch.
     others = model.normalise(255 - pixels, preset)
     assert np.array_equal(normalised, exact) and not np.array_equal(others, exact)
