@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from robustgen.lab.inspection.conformance import write_folder
+from robustgen.plugins.conformance import write_folder
 from robustgen.sets.formats.encoders import encode_lossless
 
 

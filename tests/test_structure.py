@@ -286,7 +286,7 @@ def test_a_break_is_noticed(module, code):
 
 
 def test_nothing_built_in_imports_what_plug_ins_import():
-    assert not {name for name in MODULES if "plugins" in GRAPH.all_imports(name)}
+    assert not {name for name in MODULES.keys() - {"plugins"} if "plugins" in GRAPH.all_imports(name)}
 
 
 def test_the_front_door_loads_nothing_before_it_is_asked():

@@ -171,12 +171,10 @@ class Command(click.Command):
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.help, _, self.examples = inspect.cleandoc(self.help or "").partition(_EXAMPLES)
-        if not all(getattr(each, "usual", True) for each in self.params):
-            self.params.append(
-                click.Option(
-                    ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_print_all
-                )
-            )
+        # Where --help shows everything, it is the same.
+        same = all(getattr(each, "usual", True) for each in self.params)
+        attributes = {"is_flag": True, "is_eager": True, "expose_value": False, "hidden": same}
+        self.params.append(click.Option(["--help-all"], callback=_print_all, **attributes))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the usual flags by group, or with ``--help-all`` every flag."""

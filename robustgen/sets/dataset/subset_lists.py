@@ -99,7 +99,8 @@ def select_listed(path: str, keys: Sequence[str], list_maps: Callable[[], Collec
         elif meant:
             first, second = (images[0] for images in sorted(meant)[:2])
             raise ConfigError(
-                f"{path}, line {number}: may name {first!r} or {second!r}: write one of these keys"
+                f"{path}, line {number}: {best.cells[place]!r} may be {first!r} or {second!r}: write one "
+                "of these keys"
             )
         elif place or not _is_header(lines[number]):
             raise ConfigError(

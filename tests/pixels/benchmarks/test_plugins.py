@@ -13,8 +13,8 @@ from PIL import Image
 
 import robustgen
 from robustgen.errors import ArgumentError, ArgumentTypeError
-from robustgen.lab.inspection import conformance
 from robustgen.pixels.benchmarks.registry import BENCHMARK_FAMILY, Family, corruption
+from robustgen.plugins import conformance
 from tests.helpers import cifar_folder, install, photo, pictures, put_photo
 from tests.helpers import run_with as run
 

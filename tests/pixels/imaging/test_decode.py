@@ -19,7 +19,6 @@ from PIL import Image, TiffImagePlugin
 
 import robustgen
 from robustgen.errors import ArgumentError, DecodingWarning, ImageError, MissingDependencyError
-from robustgen.lab.inspection import conformance
 from robustgen.lab.models.preprocessing import PRESETS
 from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition
 from robustgen.pixels.imaging.decode import (
@@ -35,6 +34,7 @@ from robustgen.pixels.imaging.decode import (
 )
 from robustgen.pixels.imaging.geometry import resize, resize_picture
 from robustgen.pixels.imaging.jpeg import read_by_ijg
+from robustgen.plugins import conformance
 from robustgen.sets.dataset.recipes import PerturbationRecipe
 from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.folder import ImageFolder

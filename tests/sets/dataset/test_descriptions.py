@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
-from robustgen.lab.inspection.conformance import draw_images
+from robustgen.plugins.conformance import draw_images
 from robustgen.sets.dataset.opening import open_set
 from tests.helpers import cifar_folder, cli, cli_error, findings, make_c, manifest, put_photo
 from tests.source_writers import WRITERS

@@ -20,7 +20,7 @@ import pytest
 
 from robustgen.errors import WriteError
 from robustgen.files.storage import host
-from robustgen.lab.inspection.conformance import check_executor
+from robustgen.plugins.conformance import check_executor
 from robustgen.sets.dataset.unit_jobs import ImageWork
 from robustgen.sets.executors import progress, workers
 from robustgen.sets.executors.base import WorkersLostError

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from robustgen.lab.inspection.conformance import check_executor
+from robustgen.plugins.conformance import check_executor
 from robustgen.sets.executors import parse_executor
 from tests.helpers import FEW, cli, cli_error, make_c, tree
 

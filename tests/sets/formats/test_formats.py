@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from robustgen.files.storage.local import LocalStore
-from robustgen.lab.inspection.conformance import check_format
 from robustgen.pixels.benchmarks.kinds import IMAGENET_P
+from robustgen.plugins.conformance import check_format
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats import FORMATS, list_encodings, list_formats
 from robustgen.sets.formats.base import cut_by_images

@@ -282,7 +282,8 @@ def test_other_archives_and_damage(tmp_path, blood):
 def test_a_file_of_another_size_is_refused(tmp_path):
     path, _ = put_medmnist(tmp_path / "bloodmnist.npz", side=28)
     error = cli_error("make-c", "--dataset", "bloodmnist", "--source", path, "--output", tmp_path / "out")
-    assert "MedMNIST+ images are 224 x 224 pixels, not 28 x 28" in error
+    assert error.startswith(f"{path}: ") and re.findall(r"\d+ x \d+", error) == ["224 x 224", "28 x 28"]
+    assert re.findall(r"imagenet[\w-]*", error) == ["imagenet-64", "imagenet"]
     assert not (tmp_path / "out").exists()
 
 

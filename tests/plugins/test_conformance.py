@@ -12,7 +12,7 @@ import pytest
 
 from robustgen.errors import ImageError
 from robustgen.files import registry
-from robustgen.lab.inspection.conformance import check_executor, check_format, check_source, write_folder
+from robustgen.plugins.conformance import check_executor, check_format, check_source, write_folder
 from robustgen.sets.executors.base import Launcher, WorkersLostError, run_job
 from robustgen.sets.executors.processes import Processes
 from robustgen.sets.formats import FORMATS, Format

@@ -1,6 +1,6 @@
 """Conformance tests of families, formats, sources and executors: those of robustgen, and those of plug-ins.
 
-    from robustgen.lab.inspection.conformance import check_format
+    from robustgen.plugins.conformance import check_format
 
     def test_bmp():
         check_format("bmp")

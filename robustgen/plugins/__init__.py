@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from robustgen.lab.inspection import conformance as conformance
     from robustgen.pixels.benchmarks.ingredients import Ingredient as Ingredient
     from robustgen.pixels.benchmarks.ingredients import IngredientSpec as IngredientSpec
     from robustgen.pixels.benchmarks.ingredients import OpenedIngredient as OpenedIngredient
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from robustgen.pixels.imaging.laion_c_effects import TileBank as TileBank
     from robustgen.pixels.imaging.rng import Rng as Rng
     from robustgen.pixels.imaging.rng import integers as integers
+    from robustgen.plugins import conformance as conformance
     from robustgen.sets.executors.base import Executor as Executor
     from robustgen.sets.executors.base import Job as Job
     from robustgen.sets.executors.base import Launcher as Launcher
@@ -109,7 +109,7 @@ _PUBLIC = {
     "echo": "robustgen.cli.app",
     "takes": "robustgen.cli.flags",
     "PlannedSet": "robustgen.cli.execution",
-    "conformance": "robustgen.lab.inspection",
+    "conformance": "robustgen.plugins",
 }
 
 __all__ = [*_PUBLIC]
