@@ -274,7 +274,7 @@ CLASSES = 1
 
 
 class FreeModel(Model):
-    """A model that costs nothing."""
+    """A model that takes no time."""
 
     name, label, dtype, shape = "free", "free", np.dtype(np.float32), (None, 3, None, None)
 
@@ -511,7 +511,7 @@ WORDS = {
     "cifar_processor_seconds_whole_set": ("CIFAR-10-C, all 10 000", "s of processor time"),
     "cifar_peak_memory_mb": ("peak memory of that process", "MB"),
     "ratio_to_x264": ("`make-p` relative to x264 alone, all ten", ""),
-    "evaluate_to_make_c": ("`evaluate`, with a model that costs nothing, relative to `make-c`", ""),
+    "evaluate_to_make_c": ("`evaluate` relative to `make-c`, with a model that takes no time", ""),
     "photographs_ms_per_megapixel": ("the 15 common corruptions for 2000 x 1500 pixels, per megapixel", "ms"),
     "photographs_to_224": ("the same relative to 224 x 224, per pixel", ""),
     "nothing_to_do_us_per_file": ("a run on a finished output, per file", "us"),

@@ -4,7 +4,7 @@
 
 Prints a table: for each perturbation the processor time of the frames of a sequence, and for each preset the
 processor time, the bytes and the PSNR of its video. The photographs are those of `demo`, as ImageNet's. Then
-prints the processor time of `evaluate` for each of them, with a model that costs nothing.
+prints the processor time of `evaluate` for each of them, with a model that takes no time.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Rendering that costs nothing, for `bench_feed.py --cores`: workers import this module, and little else."""
+"""Rendering that takes no time, for `bench_feed.py --cores`: workers import this module, and little else."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -141,7 +141,7 @@ class Gallery:
     Attributes
     ----------
     flipped, lone : list of Exhibit
-        Those that flip first, and those that only one model gets right.
+        Those that fail first, and those that only one model gets right.
     """
 
     flipped: list[Exhibit]
