@@ -107,6 +107,7 @@ def put_clips(root):
     for name in ("juggling", "surfing"):
         put_video(root / "videos" / name / "1.mp4", frames)
         put_frames(root / "frames" / name / "1", names_of(24), frames)
+    put_video(root / "clip.mp4", frames)
     sequence = root / "MOT17" / "train" / "MOT17-02"
     put_frames(sequence / "img1", names_of(24, "{:06d}.jpg"), frames)
     (sequence / "gt").mkdir()

@@ -44,8 +44,9 @@ _PAGES = (".html", ".htm")
 def preview(config: Config, options: Previewing) -> None:
     """Draw an image with all its corruptions on one sheet.
 
-    With --perturbations, draws frames of its perturbations instead. Without IMAGE, --dataset, --config or
-    --source, a bundled sample photograph is used.
+    With --perturbations, draws frames of its perturbations instead, and with --dataset clips frames of a
+    video or of a folder of frames. Without IMAGE, --dataset, --config or --source, a bundled sample
+    photograph is used.
 
     Examples
     --------
@@ -62,18 +63,19 @@ def preview(config: Config, options: Previewing) -> None:
     from robustgen.files.storage import save
     from robustgen.lab.inspection import preview as previews
 
-    animate = kind == "p" and suffix in previews.ANIMATED
+    of_clips = config.source_kind == "clips"
+    animate = (kind == "p" or of_clips) and suffix in previews.ANIMATED
     if animate and options.frames:
         raise ConfigError(f"--frames is for sheets; {output.name} shows every frame")
     previews.check_preview_path(output, animate)
     sheets.check_cell(sheets.CELL if options.cell is None else options.cell)
-    if options.grid and "severities" not in config.flagged:
+    if (options.grid or of_clips) and "severities" not in config.flagged:
         config = config.model_copy(update={"severities": (3,)})
     previewed = _open(config, options, kind, output)
     cell = options.cell or sheets.CELL
     if animate:
         moving = previews.draw_animation(previewed, options.cell)
-        save(output, previews.encode_animation(moving, suffix), f"--output {output}")
+        save(output, previews.encode_animation(moving, suffix, previewed.rate), f"--output {output}")
         picture: Rgb = moving[0]
     else:
         frames = options.frames or previews.FRAMES_DRAWN
@@ -86,7 +88,9 @@ def preview(config: Config, options: Previewing) -> None:
 
 def _find_kind(config: Config, options: Previewing) -> "Kind":
     """Return the benchmark that the flags request."""
-    given = sorted(config.flagged | options.flagged)
+    # Clips have frames too.
+    shared = {"frames"} if config.source_kind == "clips" else set()
+    given = sorted((config.flagged | options.flagged) - shared)
     of_c, of_p = ([key for key in given if key in keys] for keys in (_OF_CORRUPTIONS, _OF_SEQUENCES))
     if of_c and of_p:
         raise ConfigError(
@@ -101,6 +105,8 @@ def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -
     from robustgen.display.html import check_page_path
     from robustgen.lab.inspection.preview import write_explorer
 
+    if config.source_kind == "clips":
+        raise ConfigError(f"--output {page}: a page is for images; choose .png, .jpg, .webp, .gif or .mp4")
     if kind == "p" or options.flagged & _OF_SHEETS:
         raise ConfigError(f"--output {page}: a page accepts only --corruptions, --severities and --edition")
     check_page_path(page)

@@ -160,13 +160,13 @@ class Previewing(Options):
     """A drawing of an image with its corruptions or perturbations."""
 
     image: Annotated[Path | None, Flag(SOURCE, argument=True)] = None
-    """the image"""
+    """the image, or with --dataset clips the video or folder of frames"""
     index: Annotated[Whole | None, Field(ge=0), Flag(SOURCE, "N")] = None
     """index of the image in the source, from 0"""
     grid: Annotated[StrictBool, Flag(OUTPUT, usual=True)] = False
-    """show all at one severity (default 3), five in a row, as in the paper"""
+    """show all at one severity (default 3), five in a row, as in the paper; of clips the middle frame"""
     frames: Annotated[Count | None, Flag(OUTPUT, "N")] = None
-    """number of evenly spaced frames; default 6"""
+    """number of evenly spaced frames of perturbations and clips; default 6"""
     cell: Annotated[Whole | None, Flag(OUTPUT, "PIXELS")] = None
     """side of a square picture; default 112"""
     quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 90
@@ -174,7 +174,7 @@ class Previewing(Options):
     output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
         None,
         description="sheet (.png, .jpg, .webp), page with every corruption (.html), or with --perturbations "
-        "an animation (.gif, .mp4); default out/preview.png",
+        "or clips an animation (.gif, .mp4); default out/preview.png",
     )
     show: Annotated[StrictBool | None, Flag(OUTPUT)] = None
     """show it in the terminal; default if supported"""

@@ -84,8 +84,8 @@ class EvaluateKeys(ConfigKeys, total=False):
     only_classes: bool
     crops: Literal[1, 10]
     batch_size: int
+    frames: int
     overwrite: bool
     quiet: bool
-    frames: int
     random_offset: bool
     uncompressed: bool

@@ -209,6 +209,8 @@ class Outputs(Options):
     """10: mean softmax of the corners, the centre and their mirrors, of the model's input size"""
     batch_size: Annotated[Count, Flag(MODEL, "N")] = 64
     """images per batch"""
+    frames: Annotated[Count, Flag(INPUT, "N")] = 32
+    """of clips: number of frames that the model gets, evenly spaced as for Mini Kinetics-C"""
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
     """remove other predictions from the output"""
     quiet: Annotated[StrictBool, Flag(RUNNING)] = False
@@ -228,8 +230,6 @@ class Predicting(Outputs):
 class OnTheFly(Outputs):
     """Kept part of the outputs of models, and the images that are made for them."""
 
-    frames: Annotated[Count, Flag(INPUT, "N")] = 32
-    """of clips: number of frames that the model gets, evenly spaced as for Mini Kinetics-C"""
     random_offset: Annotated[StrictBool, Flag(INPUT)] = False
     """of clips: draw the first of these frames by --seed, as for Mini Kinetics-C; default the first frame"""
     uncompressed: Annotated[StrictBool, Flag(Group.CONTENT, usual=True)] = False

@@ -17,6 +17,7 @@ from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import prefetch
 from robustgen.lab.evaluation.predictions import Pieces, Saved, describe_outputs, digest_of, top5_entries
+from robustgen.lab.evaluation.rendering import FrameSampling
 from robustgen.lab.evaluation.store import (
     PredictionStore,
     choose_unit_size,
@@ -29,7 +30,7 @@ from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
-from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant, name_contents
+from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
@@ -166,8 +167,14 @@ class _PredictionRun:
         Images or sequences predicted by this run.
     """
 
-    def __init__(self, written: WrittenSet, predictor: Predictor, store: PredictionStore) -> None:
-        self._set, self._predictor, self._store = written, predictor, store
+    def __init__(
+        self,
+        written: WrittenSet,
+        predictor: Predictor,
+        store: PredictionStore,
+        sampling: FrameSampling | None,
+    ) -> None:
+        self._set, self._predictor, self._store, self._sampling = written, predictor, store, sampling
         keys, batch = written.keys_of(written.variants[0]), predictor.batch
         self._step, count = choose_unit_size(len(keys) * len(written), written.kind, batch)
         store.find_pending(written, keys, written.root)
@@ -184,7 +191,7 @@ class _PredictionRun:
         """Predict all units, and write the files of their variants."""
         state, left = self._store.state, Counter(unit.variants[0] for unit in self._units.values())
         with Meter(
-            sum(len(unit.keys) for unit in self._units.values()), name_contents(self._set.kind)
+            sum(len(unit.keys) for unit in self._units.values()), f"{self._set.benchmark.noun}s"
         ) as meter:
             for name in state.share(self._units, self._make, self._is_done):
                 (variant,) = self._units[name].variants
@@ -223,10 +230,15 @@ class _PredictionRun:
     def _read(self, place: tuple[str, int]) -> tuple[tuple[str, int], Pixels]:
         """Return the images of a batch, with its place."""
         name, start = place
-        unit, prepare = self._units[name], self._predictor.classifier.view.prepare
+        unit = self._units[name]
         (variant,) = unit.variants
         stop = min(start + self._step, len(unit.keys))
-        return place, self._set.batch(variant, unit.start + start, unit.start + stop, prepare)
+        return place, self._set.batch(variant, unit.start + start, unit.start + stop, self._prepare)
+
+    def _prepare(self, pixels: Pixels) -> Pixels:
+        """Return an image or a sequence, or the sampled frames of a clip, as the model gets it."""
+        pixels = self._sampling.take("", pixels) if self._sampling else pixels
+        return self._predictor.classifier.view.prepare(pixels)
 
     def _finish(self, folder: str) -> None:
         """Write the file of a variant."""
@@ -253,10 +265,9 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     """
     started = time.monotonic()
     data = open_set(options.dataset)
+    sampling, batch = None, options.batch_size
     if data.benchmark.noun == CLIP:
-        raise ConfigError(
-            f"{data.root}: contains clips: pass a function of clips and their source to robustgen.evaluate"
-        )
+        sampling, batch = FrameSampling(options.frames), max(1, batch // options.frames)
     check_single_labels(data.class_labels, data.root)
     # Without an edition, the one of published sets with this layout.
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))
@@ -279,22 +290,25 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
             f"{options.dataset}: is already the result of preprocess {earlier}; --clean-input none uses it "
             "unchanged"
         )
-    classifier = Classifier(opened, chosen, outputs, options.crops, data.class_count == 1)
+    of_clips = sampling is not None
+    classifier = Classifier(opened, chosen, outputs, options.crops, data.class_count == 1, of_clips)
     first = data.variants[0]
     keys = data.keys_of(first)
-    sample = next(data.batches(first, 1, prepare=classifier.view.clean, stop=1))[0]
+    pixels = data.load(first, keys[0])
+    sample = classifier.view.clean(sampling.take(keys[0], pixels) if sampling else pixels)
     classes = classifier.count_classes(sample, data.root, data.class_count)
     saved = choose_saved(options.save, data.kind, classes)
-    predictor = Predictor(classifier, classes, saved, options.batch_size)
-    settings = _describe_set(data) | predictor.settings()
+    predictor = Predictor(classifier, classes, saved, batch)
+    settings = _describe_set(data) | ({"frames": vars(sampling)} if sampling else {}) | predictor.settings()
     with open_prediction_store(folder, data.root, settings, overwrite=options.overwrite) as store:
         predictor.print_notes()
-        run = _PredictionRun(data, predictor, store)
+        run = _PredictionRun(data, predictor, store, sampling)
         run.predict_missing()
     for remark in opened.remarks():
         print_note(remark)
     kept = len(data) * len(keys) - run.made
-    return PredictResult(folder, run.made, kept, name_contents(data.kind), time.monotonic() - started)
+    noun = f"{data.benchmark.noun}s"
+    return PredictResult(folder, run.made, kept, noun, time.monotonic() - started)
 
 
 def check_single_labels(class_labels: NDArray[Any] | None, root: str) -> None:

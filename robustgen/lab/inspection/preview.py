@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from io import BytesIO
 from itertools import groupby
 from pathlib import Path
@@ -28,10 +29,11 @@ from robustgen.errors import (
     explain_failure,
 )
 from robustgen.files.storage import is_url, save
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.clips import Clip, change_rate, parse_rate
 from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.similarity import Reference
@@ -39,11 +41,17 @@ from robustgen.sets.dataset.plan import Plan, plan_benchmark
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.ingredients import find_fitting
 from robustgen.sets.sources.base import Source, SourceOptions
+from robustgen.sets.sources.clips import OneClip
 from robustgen.sets.sources.folder import OneImage
 from robustgen.sets.sources.places import find_place
+from robustgen.sets.sources.trees import is_video
 from robustgen.settings.config import Config
 
 # --- image ----------------------------------------------------------------------------------------
+
+
+# Five seconds at 25 frames a second; a longer clip would fill memory.
+_MOST_FRAMES: Final = 125
 
 
 @dataclass(frozen=True)
@@ -58,26 +66,37 @@ class Previewed:
         Variants of corruptions or perturbations, without the clean one, by category.
     key : str
         The image's key, which decides its random streams.
-    image : uint8 ndarray of shape (H, W, 3)
+    image : uint8 ndarray of shape (H, W, 3), or Clip
         Prepared by the recipe for corruptions, raw for perturbations.
     clean : uint8 ndarray of shape (H, W, 3)
-        For corruptions, the image that corrupted ones are compared with.
-    edition : str
-    seed : int
+        For corruptions of an image, the one that corrupted ones are compared with.
+    note : str
+        Note at the bottom of a sheet.
     """
 
     kind: Kind
-    recipe: Recipe[Rgb]
+    recipe: Recipe[Any]
     variants: tuple[Variant, ...]
     key: str
-    image: Rgb
+    image: Any
     clean: Rgb
-    edition: str
-    seed: int
+    note: str
     _shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def make(self, variant: Variant) -> Rgb:
+    @property
+    def rate(self) -> Fraction:
+        """Return the frames per second of an animation."""
+        return self.image.rate if isinstance(self.image, Clip) else FRAMES_PER_SECOND
+
+    @property
+    def moves(self) -> bool:
+        """Return whether the outputs are sequences or clips."""
+        return self.kind == "p" or isinstance(self.image, Clip)
+
+    def make(self, variant: Variant, rate: Fraction | None = None) -> Rgb:
         """Return the pixels that make-c or make-p would encode for `variant`: (H, W, 3) or (T, H, W, 3).
+
+        Frames of a clip are left out or repeated to show them at another `rate`.
 
         Raises
         ------
@@ -85,20 +104,21 @@ class Previewed:
             The variant of this image failed.
         """
         try:
-            return self.recipe.make(variant, self.key, self.image, self._shared)
+            made = self.recipe.make(variant, self.key, self.image, self._shared)
+            if isinstance(made, Clip):
+                made = made.hold()
+                made = np.stack([*change_rate(made, made, rate)]) if rate else made.stack()
+            pixels: Rgb = made
+            return pixels
         except MissingDependencyError:
             raise
         except Exception as error:
             raise ImageError(f"{variant.folder}: {explain_failure(error, self.key)}", self.key) from error
 
-    @property
-    def note(self) -> str:
-        """Return the note at the bottom of a sheet."""
-        return f"{self.key} · {self.edition} · seed {self.seed}"
-
     def category(self, variant: Variant) -> str:
-        """Return the category of the corruption or perturbation of `variant`."""
-        return BENCHMARKS[self.kind].operations[variant.name].category
+        """Return the category of the corruption or perturbation of `variant`; "" for the clean one."""
+        operations = BENCHMARKS[self.kind].operations
+        return operations[variant.name].category if variant.name in operations else ""
 
 
 def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Previewed:
@@ -118,7 +138,7 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Pr
 
 
 def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Previewed:
-    """Return the image at `path`, whose key is ``<name of its folder>/<its own name>``.
+    """Return the image or clip at `path`, whose key is ``<name of its folder>/<its own name>``.
 
     For an image in a class folder, that is the key in make-c and make-p.
 
@@ -132,7 +152,8 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     with suppress(OSError):
         if path.samefile(output):
             raise OutputError(f"--output {output}: is the image itself")
-    if not path.is_file():
+    of_clips = config.source_kind == "clips"
+    if not path.is_file() and not (of_clips and path.is_dir()):
         hint = "is a folder; --source shows an image of it" if path.is_dir() else "not a regular file"
         raise SourceError(f"{path}: {'no such file' if not path.exists() else hint}")
     recipe = CorruptionRecipe(config.edition)
@@ -140,7 +161,11 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
         raise ConfigError(f"--with {needed.name} needs --source: {needed.sentence}")
     nowhere = dict.fromkeys(("source", "labels", "subset", "sample", "limit")) | {"require_classes": False}
     own = f"{path.absolute().parent.name}/{path.name}"
-    image = OneImage(find_place(path), SourceOptions(libjpeg=config.libjpeg, levels=config.levels), own)
+    if is_video(path.name) and not of_clips:
+        raise ConfigError(f"{path}: is a video; add --dataset clips")
+    rate = parse_rate(config.fps) if config.fps else None
+    options = SourceOptions(libjpeg=config.libjpeg, levels=config.levels, rate=rate)
+    image: Any = (OneClip if of_clips else OneImage)(find_place(path), options, own)
     plan = _plan(config.model_copy(update=nowhere), kind, output, image)
     return _prepare(config, kind, plan)
 
@@ -161,15 +186,17 @@ def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None)
         "one_per_image": False,
         "require_classes": needs_classes,
     }
-    plan = plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
-    return plan.require_images("preview")
+    return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
 
 
 def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewed:
     key = plan.keys[index]
-    source = plan.source.open(key)
+    source, note = plan.source.open(key), f"{key} · {config.edition} · seed {config.seed}"
     warn_of_few_greys(source)
     try:
+        if isinstance(source, Clip):
+            source, count = source.take(_MOST_FRAMES)
+            note += f" · first {_MOST_FRAMES} of {count} frames" if count > _MOST_FRAMES else ""
         image = plan.recipe.prepare(source)
     except ImageError as error:
         raise ImageError(str(error), key) from error
@@ -177,8 +204,10 @@ def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewe
     variants = [variant for variant in plan.variants if variant.name != CLEAN]
     variants.sort(key=lambda variant: CATEGORIES.index(known[variant.name].category))
     assert isinstance(plan.recipe, BenchmarkRecipe)
-    clean = plan.recipe.complete(image) if isinstance(plan.recipe, CorruptionRecipe) else image
-    return Previewed(kind, plan.recipe, tuple(variants), key, image, clean, config.edition, config.seed)
+    clean = image
+    if isinstance(plan.recipe, CorruptionRecipe) and not isinstance(image, Clip):
+        clean = plan.recipe.complete(image)
+    return Previewed(kind, plan.recipe, tuple(variants), key, image, clean, note)
 
 
 # --- sheets ---------------------------------------------------------------------------------------
@@ -191,8 +220,8 @@ FRAMES_DRAWN = 6
 def draw_previewed(
     previewed: Previewed, *, grid: bool = False, frames: int = FRAMES_DRAWN, cell: int = CELL
 ) -> Rgb:
-    """Return the sheet, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations."""
-    if previewed.kind == "p":
+    """Return the sheet, uint8 (H, W, 3); `grid` is for corruptions, `frames` for perturbations and clips."""
+    if previewed.moves and not grid:
         return draw_sequences(previewed, frames, cell)
     return (draw_corruption_grid if grid else draw_corruptions)(previewed, cell)
 
@@ -224,16 +253,28 @@ def draw_corruptions(previewed: Previewed, cell: int = CELL) -> Rgb:
 def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
     """Return every corruption at one severity above its name, five in a row, as in the paper's figure 1."""
     pictures = [
-        (format_name(variant.name), fit_picture(previewed.make(variant), cell))
+        (format_name(variant.name), fit_picture(_take_middle(previewed.make(variant)), cell))
         for variant in _follow(previewed)
     ]
     (level,) = {variant.level for variant in previewed.variants}
     return sheets.draw_grid(pictures, cell=cell, note=f"{previewed.note} · severity {level}")
 
 
+def _take_middle(pixels: Rgb) -> Rgb:
+    """Return an image itself, or the middle frame of a clip."""
+    return pixels[len(pixels) // 2] if pixels.ndim == 4 else pixels
+
+
+def _list_moving(previewed: Previewed) -> tuple[Variant, ...]:
+    """Return the variants to show as frames: of a clip also the clean one."""
+    return ((CLEAN_VARIANT,) if isinstance(previewed.image, Clip) else ()) + previewed.variants
+
+
 def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
-    """Return a row for each perturbation: that many frames, evenly spaced from the first to the last."""
-    strips = [_strip(previewed.make(variant), frames, cell) for variant in _follow(previewed)]
+    """Return a row for each variant: that many frames, evenly spaced from the first to the last."""
+    variants = _list_moving(previewed)
+    followed = track(variants, len(variants), "variants")
+    strips = [_strip(previewed.make(variant), frames, cell) for variant in followed]
     # Sequences may have different lengths; deviations from the headings are noted below the pictures.
     ((heads, _),) = Counter(names for names, _ in strips).most_common(1)
     rows = [
@@ -243,7 +284,7 @@ def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int =
             () if names == heads else names,
             previewed.category(variant),
         )
-        for variant, (names, pictures) in zip(previewed.variants, strips, strict=True)
+        for variant, (names, pictures) in zip(variants, strips, strict=True)
     ]
     return sheets.draw_sheet(rows, heads, cell=cell, note=previewed.note)
 
@@ -268,7 +309,7 @@ def check_preview_path(path: Path, animate: bool) -> None:
     """
     known = ANIMATED if animate else sheets.PICTURE_SUFFIXES
     if path.suffix.lower() not in known:
-        hint = " (animations need --perturbations)" if path.suffix.lower() in ANIMATED else ""
+        hint = " (animations need --perturbations or clips)" if path.suffix.lower() in ANIMATED else ""
         raise OutputError(f"--output {path}: must end in {', '.join(known)}{hint}")
     if path.is_dir():
         raise OutputError(f"--output {path}: is a folder")
@@ -276,7 +317,8 @@ def check_preview_path(path: Path, animate: bool) -> None:
 
 # --- animations -----------------------------------------------------------------------------------
 
-FRAMES_PER_SECOND = 8
+FRAMES_PER_SECOND: Final = Fraction(8)
+"""Frames per second of perturbations; those of clips have their own."""
 
 
 # A single sequence is animated at its own size, within limits.
@@ -285,17 +327,19 @@ _LARGEST_ALONE = 512
 
 
 def draw_animation(previewed: Previewed, cell: int | None = None) -> Rgb:
-    """Return the frames, uint8 (T, H, W, 3), of one perturbation, or of several side by side with names.
+    """Return the frames, uint8 (T, H, W, 3), of one variant, or of several side by side with names.
 
     Shorter sequences wait at their end.
     """
+    rate = previewed.rate if isinstance(previewed.image, Clip) else None
     if len(previewed.variants) == 1:
-        alone = previewed.make(previewed.variants[0])
+        alone = previewed.make(previewed.variants[0], rate)
         side = round(math.sqrt(alone.shape[1] * alone.shape[2]))
         return np.stack(_shrink_frames(alone, cell or min(max(side, _SMALLEST_ALONE), _LARGEST_ALONE)))
     size = cell or CELL
-    sequences = [_shrink_frames(previewed.make(variant), size) for variant in previewed.variants]
-    names = [format_name(variant.folder) for variant in previewed.variants]
+    variants = _list_moving(previewed)
+    sequences = [_shrink_frames(previewed.make(variant, rate), size) for variant in variants]
+    names = [format_name(variant.folder) for variant in variants]
     longest = max(map(len, sequences))
     moments = zip(*(each + each[-1:] * (longest - len(each)) for each in sequences), strict=True)
     grids = [zip(names, pictures, strict=True) for pictures in moments]
@@ -306,17 +350,17 @@ def _shrink_frames(sequence: Rgb, cell: int) -> list[Rgb]:
     return [fit_picture(frame, cell) for frame in sequence]
 
 
-def encode_animation(frames: Rgb, suffix: str) -> bytes:
+def encode_animation(frames: Rgb, suffix: str, rate: Fraction = FRAMES_PER_SECOND) -> bytes:
     """Return the file of `frames`, uint8 (T, H, W, 3): a looping GIF, or an MP4 for browsers."""
     if suffix == ".mp4":
-        encoding = video.Encoding(preset="medium", fps=FRAMES_PER_SECOND).playable()
+        encoding = video.Encoding(preset="medium", fps=rate).playable()
         # yuv420p needs even sides.
         _, height, width, _ = frames.shape
         frames = np.pad(frames, ((0, 0), (0, height % 2), (0, width % 2), (0, 0)), mode="edge")
         return video.encode(frames, encoding)
     first, *others = map(Image.fromarray, frames)
     buffer = BytesIO()
-    pause = 1000 // FRAMES_PER_SECOND
+    pause = int(1000 / rate)
     first.save(buffer, "GIF", save_all=True, append_images=others, duration=pause, loop=0)
     return buffer.getvalue()
 

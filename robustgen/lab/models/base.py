@@ -319,8 +319,8 @@ class Classifier:
         given, own = self.preprocessing, self.model.preprocessing
         if self.of_clips and (self.crops > 1 or not isinstance(self.model, FunctionModel)):
             raise ConfigError(
-                f"{self.model.name}: clips need a function of clips, uint8 (n, T, H, W, 3), which "
-                "robustgen.evaluate takes in Python, and one crop"
+                f"{self.model.name}: clips need one crop, and a function of clips, uint8 (n, T, H, W, 3), "
+                "which robustgen.evaluate takes, or which --model package.module:function returns"
             )
         if self.model.dtype == np.uint8 and own and given.normalisation != own.normalisation:
             raise ConfigError(

@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
-from robustgen.lab.models.base import TEXTS, Images, Model, OutOfDeviceMemoryError, explain_text, first_line
+from robustgen.lab.models.base import (
+    TEXTS,
+    FunctionModel,
+    Images,
+    Model,
+    OutOfDeviceMemoryError,
+    explain_text,
+    first_line,
+)
 from robustgen.lab.models.exported import find_danger
 from robustgen.lab.models.hugging_face import list_class_names, read_preprocessing
 from robustgen.lab.models.preprocessing import Preprocessing, check_fields
@@ -534,14 +542,20 @@ def open_torchvision(name: str, runtime: Runtime) -> TorchModel:
     return TorchModel(f"torchvision:{name}", module.eval(), runtime, preprocessing)
 
 
-def open_factory(name: str, runtime: Runtime) -> TorchModel:
-    """Return ``package.module:factory``, a function that returns a module, or (module, its preprocessing)."""
-    torch = import_torch()
+def open_factory(name: str, runtime: Runtime) -> Model:
+    """Return the model that ``package.module:factory``, a function without arguments, returns.
+
+    It returns a module, or (module, its preprocessing), or a function that `FunctionModel` describes.
+    """
     with name_model_in_errors(name):
         made = find_function(name)()
     module, own = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
-    if not isinstance(module, torch.nn.Module):
-        raise ConfigError(f"--model {name}: returns {type(module).__name__}, not a torch.nn.Module")
+    torch = sys.modules.get("torch")
+    if not torch or not isinstance(module, torch.nn.Module):
+        if callable(made):
+            return FunctionModel(made, name)
+        what = f"returns {type(module).__name__}, neither a torch.nn.Module nor a function of arrays"
+        raise ConfigError(f"--model {name}: {what}")
     if own is not None and not isinstance(own, Preprocessing):
         own = check_fields(own, f"--model {name}: its preprocessing")
     return TorchModel(name, module.eval(), runtime, own or read_preprocessing(module))

@@ -117,7 +117,8 @@ def score(
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
     chosen = _choose_baseline(baseline, opened, difficulty, notes)
     names = _names(folders, opened)
-    _tell_compression(names, opened, notes)
+    of_clips = opened[0].settings.get("title") == CLIPS_C.title
+    _tell_compression(names, opened, "clips" if of_clips else "images", notes)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
@@ -127,7 +128,6 @@ def score(
     _say_treatments(names, opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
-    of_clips = opened[0].settings.get("title") == CLIPS_C.title
     compares = compare_with is not None and is_common and not of_clips
     published = choose_published(models, difficulty, notes) if compares else []
     if published and "only_classes" in opened[0].settings:
@@ -196,16 +196,18 @@ def _describe_inputs(names: Sequence[str], opened: Sequence[Predictions]) -> lis
     return [f"input of {', '.join(alike)}: {text}" for text, alike in found.items()]
 
 
-def _tell_compression(names: Sequence[str], opened: Sequence[Predictions], notes: list[str]) -> None:
+def _tell_compression(
+    names: Sequence[str], opened: Sequence[Predictions], nouns: str, notes: list[str]
+) -> None:
     """Add notes on how the models' images were compressed, if not all as published or not all alike."""
     found = dict[str, list[str]]()
     for name, each in zip(names, opened, strict=True):
         if text := each.settings.get("compression"):
             found.setdefault(str(text), []).append(name)
     told = [text for text in found if len(found) > 1 or "; published: " in text]
-    notes += [f"images of {', '.join(found[text])}: {escape(text)}" for text in told]
+    notes += [f"{nouns} of {', '.join(found[text])}: {escape(text)}" for text in told]
     if len(found) > 1:
-        notes.append("warning: the models' images differ in compression, and so may their scores")
+        notes.append(f"warning: the models' {nouns} differ in compression, and so may their scores")
 
 
 def _take_measures(report: Scoreboard, baseline: str | None) -> list[Measure]:

@@ -280,9 +280,4 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     return variant
 
 
-def name_contents(kind: Kind) -> str:
-    """Return the plural noun for the content of a set of this benchmark: images or sequences."""
-    return f"{BENCHMARKS[kind].noun}s"
-
-
 USUAL_SCALE: Final = 224

@@ -17,7 +17,7 @@ from robustgen.files.containers.array_files import StoredArray, header_bytes
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store, measure
 from robustgen.files.text_files import join_names, split_names
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Variant, name_contents
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import name_image_in_errors
 from robustgen.sets.formats import Format
@@ -301,7 +301,7 @@ class ArraySet(WrittenSet):
         with name_source_in_errors(f"{self.root}/{KEYS}"):
             keys = tuple(split_names(self.store.read(KEYS)))
         if len(keys) != self.images:
-            contents = name_contents(self.kind)
+            contents = f"{self.benchmark.noun}s"
             raise SourceError(f"{self.root}/{KEYS}: {len(keys)} keys for {self.images} {contents}")
         return keys
 
@@ -310,7 +310,7 @@ class ArraySet(WrittenSet):
             return None
         labels = open_array(self.store, LABELS).read()
         if labels.dtype.kind not in "iu" or labels.ndim != 1 or len(labels) % self.images or not len(labels):
-            wanted = f"a class for each of {self.images} {name_contents(self.kind)}"
+            wanted = f"a class for each of {self.images} {self.benchmark.noun}s"
             raise SourceError(f"{self.root}/{LABELS}: {labels.dtype} {labels.shape} is not {wanted}")
         return labels[: self.images].astype(np.int64)
 

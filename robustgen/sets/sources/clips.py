@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from robustgen.display.text import format_count
-from robustgen.errors import ImageError
+from robustgen.errors import ImageError, SourceError
 from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import USUAL_RATE, Clip, parse_rate
@@ -221,6 +221,23 @@ class ClipFolder(TreeItems[Clip]):
     def open_video(self, data: bytes, key: str) -> Clip:
         """Return the clip of a video file; raise an ImageError at damage."""
         return open_clip(data, key)
+
+
+class OneClip(ClipFolder):
+    """A single video or folder of frames, whose key is `key`; other parameters as for `ClipFolder`."""
+
+    def __init__(self, clip: Place, options: SourceOptions, key: str) -> None:
+        super().__init__(clip, options)
+        self._key = key
+
+    def _scan(self) -> Iterator[Named]:
+        found = [*super()._scan()]
+        if any(name != self._only for _, name, _ in found):
+            raise SourceError(f"{self.location}: contains several clips, or other folders")
+        return ((self._key, name, reason) for _, name, reason in found)
+
+    def _name(self, key: str) -> str:
+        return self._only
 
 
 def group_files(found: dict[str, str | None]) -> tuple[dict[str, str | None], int]:

@@ -16,16 +16,20 @@ from PIL import Image
 from robustgen.display import sheets
 from robustgen.display.sheets import SheetRow
 from robustgen.errors import ArgumentError
+from robustgen.lab.inspection import preview
 from robustgen.lab.inspection.preview import (
     draw_animation,
+    draw_previewed,
     encode_animation,
     open_from_file,
     open_from_source,
 )
+from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.pixels.imaging import video
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
-from robustgen.settings.loading import load
+from robustgen.settings.loading import load, load_config
 from tests.helpers import cifar_folder, cli, cli_error, photo, pixels_of, put_photo
 
 RED = (250, 10, 20)
@@ -168,6 +172,71 @@ def test_it_shows_what_make_p_writes(photos, tmp_path):
     for variant in previewed.variants:
         written = video.read_sequence(tmp_path / "p" / variant.folder / "dogs" / "ü")
         assert np.array_equal(previewed.make(variant), written)
+
+
+def put_clip(folder, count=26):
+    folder.mkdir(parents=True)
+    picture = photo(120, 160)
+    for t in range(count):
+        Image.fromarray(picture[t : t + 64, 2 * t : 2 * t + 96]).save(folder / f"{t:05d}.png")
+    return folder
+
+
+def clip_subject(source, tmp_path, **flags):
+    chosen = load_config(Config, "clips", None, {"source": str(source), "seed": 5, **flags})
+    return open_from_source(chosen, "c", 0, tmp_path / "out" / "x.png")
+
+
+def test_it_shows_frames_of_what_make_c_writes_of_a_clip(tmp_path):
+    source, names = put_clip(tmp_path / "clips" / "cat" / "a").parents[1], "fog,video-c:motion_blur"
+    cli("make-c", "--dataset", "clips", "--source", source, "--seed", 5, "--corruptions", names,
+        "--severities", 1, "--format", "png", "--jobs", 1, "--output", tmp_path / "c")  # fmt: skip
+    previewed = clip_subject(source, tmp_path, corruptions=names, severities=1)
+    written = open_set(tmp_path / "c")
+    assert [variant.folder for variant in previewed.variants] == ["video-c.motion_blur/1", "fog/1"]
+    for variant in previewed.variants:
+        assert np.array_equal(previewed.make(variant), written.load(variant, "cat/a"))
+    sheet = draw_previewed(previewed, frames=2)
+    clean, fog = (written.load(variant, "cat/a") for variant in (CLEAN_VARIANT, previewed.variants[1]))
+    # The first and the last frame of the clip, before and after.
+    assert all(is_there(sheets.fit_picture(each, 112), sheet) for each in (clean[0], clean[-1], fog[0]))
+    # A lone folder, or video, has the key that it has in a set.
+    chosen = load_config(Config, "clips", None, {"seed": 5, "corruptions": "fog", "severities": 1})
+    alone = open_from_file(source / "cat" / "a", chosen, "c", tmp_path / "x.png")
+    assert alone.key == "cat/a" and np.array_equal(alone.make(alone.variants[0]), fog)
+
+
+def test_an_animation_shows_a_clip_at_its_own_rate(tmp_path):
+    source = put_clip(tmp_path / "clips" / "cat" / "a").parents[1]
+    previewed = clip_subject(source, tmp_path, corruptions="video-c:frame_rate", severities=5)
+    frames = draw_animation(previewed)
+    # Six frames a second are repeated, so that time goes on as in the source.
+    assert len(frames) == pytest.approx(26, abs=4) and previewed.rate == 25
+    several = clip_subject(source, tmp_path, corruptions="fog,contrast", severities=5)
+    assert len(draw_animation(several)) == 26
+    flags = ("--dataset", "clips", "--source", source, "--corruptions", "fog", "--no-show", "--output")
+    cli("preview", *flags, tmp_path / "a.gif")
+    with Image.open(tmp_path / "a.gif") as moving:
+        assert (moving.n_frames, moving.info["duration"]) == (26, 40)
+    cli("preview", *flags, tmp_path / "a.png", "--grid")
+    assert ".mp4" in cli_error("preview", *flags, tmp_path / "a.html")
+
+
+def test_a_long_clip_is_cut_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(preview, "_MOST_FRAMES", 4)
+    source = put_clip(tmp_path / "clips" / "cat" / "a").parents[1]
+    previewed = clip_subject(source, tmp_path, corruptions="fog", severities=1)
+    assert len(previewed.make(previewed.variants[0])) == 4 and "4 of 26 frames" in previewed.note
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.mp4", "clips"), ("", "several")])
+def test_a_video_is_a_clip_and_a_folder_of_clips_is_none(tmp_path, name, text):
+    for key in ("cat/a", "dog/b"):
+        put_clip(tmp_path / "clips" / key, 3)
+    (tmp_path / "clips" / "a.mp4").write_bytes(b"")
+    flags = () if name else ("--dataset", "clips")
+    flags += ("--corruptions", "fog", "--no-show", "--output", tmp_path / "x.png")
+    assert text in cli_error("preview", tmp_path / "clips" / name, *flags)
 
 
 def test_it_shows_the_rows_of_arrays(tmp_path):

@@ -443,7 +443,7 @@ def test_mixed_precision_is_near_and_recorded(made, tmp_path):
     [
         ("own_models:missing", "AttributeError: module 'own_models' has no attribute 'missing'"),
         ("no_such_models:plain", "ModuleNotFoundError: No module named 'no_such_models'"),
-        ("own_models:number", "returns int, not a torch.nn.Module"),
+        ("own_models:number", "returns int, neither"),
         ("own_models:broken", "its preprocessing: unknown key 'standard'"),
         ("own_models:few", "the class list has 10 names, own_models:few has 4 classes"),
         ("own_models:undefined", "own_models:undefined: returns NaN or infinity for"),

@@ -376,23 +376,70 @@ def test_published_rows_stand_beside_all_twelve_corruptions(tmp_path):
     assert "TimeSformer" in compared and "71.4" in compared and "86.9" in compared
 
 
-def test_models_of_images_do_not_take_clips(clips, made, tmp_path):
+def test_models_of_images_do_not_take_clips(clips, made, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="clips"):
         robustgen.evaluate(lambda images: images, "clips", source=clips, crops=10, jobs=1, quiet=True)
-    model = tmp_path / "model.onnx"
-    model.write_bytes(b"")
-    assert "clips" in cli_error("predict", made, "--model", model, "--output", tmp_path / "preds")
+    (tmp_path / "network.py").write_text("import torch\ndef build():\n    return torch.nn.Identity()\n")
+    monkeypatch.chdir(tmp_path)
+    refused = cli_error("predict", made, "--model", "network:build", "--output", tmp_path / "preds")
+    assert "module:function" in refused
 
 
-@pytest.mark.parametrize("command", ["preview", "calibrate"])
-def test_commands_for_images_name_what_shows_clips(clips, tmp_path, command):
-    flags = ("--output", tmp_path / "sheet.png") if command == "preview" else ()
-    found = cli_error(command, "--dataset", "clips", "--source", clips, "--corruptions", "fog", *flags)
-    assert "report" in found and command in found
+def test_calibrate_names_what_measures_clips(clips):
+    found = cli_error("calibrate", "--dataset", "clips", "--source", clips, "--corruptions", "fog")
+    assert "report" in found and "make-c" in found
 
 
-def test_commands_for_sets_of_images_refuse_sets_of_clips(made):
-    assert "clips" in cli_error("compare", made, made)
+def test_a_written_set_and_clips_on_the_fly_give_the_same_predictions(clips, made, tmp_path, monkeypatch):
+    names = "video-c:bit_error,video-c:frame_rate"
+    (tmp_path / "judging.py").write_text(
+        "import numpy as np\n"
+        "def build():\n"
+        "    return lambda clips: clips[:, :, :2, :2, 0].reshape(len(clips), -1)[:, :2].astype(float)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    flags = ("--model", "judging:build", "--frames", "8", "--batch-size", "16", "--output")
+    assert "36 clips" in cli("predict", made, *flags, tmp_path / "a").stdout
+    chosen = ("--source", clips, *FLAGS, "--corruptions", names)
+    cli("evaluate", *chosen, *flags, tmp_path / "b")
+    for folder in ("clean", "video-c.bit_error/4", "video-c.frame_rate/1"):
+        a, b = (np.load(tmp_path / name / "judging-build" / f"{folder}.npz") for name in "ab")
+        assert a["keys"].tolist() == b["keys"].tolist() and np.array_equal(a["logits"], b["logits"])
+    about = [json.loads((tmp_path / n / "judging-build" / "predictions.json").read_text()) for n in "ab"]
+    assert about[0]["frames"] == about[1]["frames"] == {"frames": 8, "seed": None}
+    assert "0 clips" in cli("predict", made, *flags, tmp_path / "a").stdout
+
+
+def compared(*args, status=1):
+    return json.loads(cli("compare", *args, "--format", "json", "--jobs", "1", status=status).stdout)
+
+
+def test_sets_of_clips_are_compared_by_their_frames(clips, made, tmp_path):
+    same = compared(made, made, status=0)
+    assert {each["verdict"] for each in same["operations"]} == {"identical"}
+    flags = (*FLAGS, "--corruptions", "fog,video-c:bit_error", "--set")
+    make_c(clips, tmp_path / "b", *flags, "parameters.fog.4.strength=3")
+    shown = compared(made, tmp_path / "b", "--partial", "--output", tmp_path / "page.html")
+    verdicts = {each["name"]: each["verdict"] for each in shown["operations"]}
+    assert verdicts == {"clean": "identical", "fog": "too few images", "video-c:bit_error": "identical"}
+    assert "4 clips" in (tmp_path / "page.html").read_text()
+    table = cli("compare", made, tmp_path / "b", "--partial", status=1).stdout
+    assert "4 clips" in table and "4 images" not in table
+
+
+def test_clips_in_other_files_have_the_same_keys_and_no_sizes_to_compare(clips, made, tmp_path):
+    make_c(clips, tmp_path / "frames", *FLAGS, "--corruptions", "fog,gaussian_noise", "--format", "png")
+    shown = compared(made, tmp_path / "frames", "--partial", status=0)
+    assert {each["name"] for each in shown["operations"]} == {"clean", "fog", "gaussian_noise"}
+    clean = compared(made, made, "--clean-images", tmp_path / "frames" / "clean", status=0)
+    assert clean["equivalent"]
+
+
+def test_clips_and_images_are_not_compared(made, tmp_path):
+    put_frames(tmp_path / "photos" / "cat", pan(0, 2))
+    flags = ("--corruptions", "fog", "--edition", "folder", "--jobs", "1")
+    make_c(tmp_path / "photos", tmp_path / "out", *flags)
+    assert "clips" in cli_error("compare", made, tmp_path / "out")
 
 
 def test_models_get_frames_that_are_spread_evenly():

@@ -39,7 +39,7 @@ from robustgen.lab.inspection.compare.results import (
     VariantResult,
     open_clean_side,
 )
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Kind, Variant, name_contents
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Kind, Variant
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
@@ -77,19 +77,19 @@ def compare_sets(options: Comparing) -> Comparison:
     ]
     operations = _judge_variants(results, judge)
     if options.sample is not None and len(plan) < options.sample:
-        notes.append(f"only {format_count(len(plan), name_contents(kind).removesuffix('s'))} to compare")
+        notes.append(f"only {format_count(len(plan), first.noun)} to compare")
     if any(
         len(variant.pairs) < FEWEST_EQUIVALENT and variant.verdict == "too few images" for variant in results
     ):
-        fewest = f"{FEWEST_EQUIVALENT} {name_contents(kind)}"
+        fewest = f"{FEWEST_EQUIVALENT} {first.noun}s"
         notes.append(f"equivalence needs at least {fewest} that are in both sets")
     return Comparison(first, second, kind, operations, only, tuple(notes), options)
 
 
 def _check_kind(a: Side, b: Side) -> Kind:
-    for side in (a, b):
-        if side.written.benchmark.noun == CLIP:
-            raise ConfigError(f"{side.root}: contains clips, which compare does not take")
+    if (a.noun == CLIP) != (b.noun == CLIP):
+        clips, others = (a, b) if a.noun == CLIP else (b, a)
+        raise SourceError(f"{clips.root} contains clips, {others.root} {others.noun}s: compare sets of clips")
     if a.written.kind != b.written.kind:
         named = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
         raise SourceError(
@@ -135,7 +135,7 @@ def _find_clean_sides(
             )
         notes.append("frames are compared with the first frame of their sequence")
         return None, None
-    given = open_clean_side(clean) if clean else None
+    given = open_clean_side(clean, a.written.benchmark.title) if clean else None
     own = [side if CLEAN in side.variants else given for side in (a, b)]
     found = own[0] or own[1]
     if found is None:

@@ -20,7 +20,7 @@ from robustgen.display.text import (
 from robustgen.errors import RobustgenError
 from robustgen.lab.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.lab.inspection.compare.results import Comparison, Name, OperationResult, Side, VariantResult
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, name_contents
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS
 from robustgen.sets.dataset.manifest import hide_paths
 
 _LINES: Final = 10
@@ -65,7 +65,7 @@ def describe_origin(side: Side) -> str:
 def describe_images(comparison: Comparison) -> str:
     """Return the number of compared images, and the seed that chose them."""
     counts = [len(variant.pairs) for variant in comparison.variants]
-    images = format_count(max(counts), name_contents(comparison.kind).removesuffix("s"))
+    images = format_count(max(counts), comparison.a.noun)
     span = images if min(counts) == max(counts) else f"{min(counts)} to {images}"
     return f"{span} of each, chosen with seed {comparison.options.seed}"
 
@@ -307,7 +307,7 @@ def _pictures(comparison: Comparison, operation: OperationResult) -> list[dict[s
 
 def _picture(comparison: Comparison, folder: str, key: str) -> dict[str, Any] | None:
     try:
-        pixels = [side.source(folder).load(key) for _, side in list_sides(comparison)]
+        pixels = [side.load(folder, key) for _, side in list_sides(comparison)]
     except RobustgenError:  # Readable before; the page omits it.
         return None
     a, b = (np.ascontiguousarray(each[len(each) // 2] if each.ndim == 4 else each) for each in pixels)

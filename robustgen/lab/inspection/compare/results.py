@@ -16,14 +16,15 @@ from robustgen.errors import ImageError, RobustgenError, SourceError
 from robustgen.files.set_files import check_folder
 from robustgen.files.storage import open_store
 from robustgen.lab.inspection.compare.equivalence import Effect, find_quantiles
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Kind, Variant, name_contents
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, CLIP, Kind, Variant
 from robustgen.pixels.imaging.arrays import Pixels
-from robustgen.pixels.imaging.similarity import Alignment, Reference, mean_square
+from robustgen.pixels.imaging.similarity import Alignment, Reference, Similarity, mean_square
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.trees import SequenceFolder, TreeSet
 from robustgen.sets.sources.base import Source
+from robustgen.sets.sources.clips import without_video_suffix
 from robustgen.settings.inspecting import Comparing
 
 Name = Literal["A", "B", "clean"]
@@ -49,20 +50,31 @@ class Side:
         self.variants = {variant.folder: variant for variant in written}
         self._sources: dict[str, Source] = {}
         self._keys: dict[str, frozenset[str]] = {}
+        # The files of clips: names with the suffix of a video.
+        self._videos: dict[str, str] = {}
+
+    @property
+    def noun(self) -> str:
+        """Return the name of an item: image, sequence or clip."""
+        return self.written.benchmark.noun
 
     def keys(self, folder: str) -> frozenset[str]:
-        """Return the images or sequences of the variant in `folder`."""
+        """Return the images, sequences or clips of the variant in `folder`; clips without suffix."""
         if folder not in self._keys:
             source = self.written.open(self.variants[folder])
             try:
-                keys = frozenset(source.keys())
+                listed = source.keys()
             except SourceError:  # An empty folder: all of its images are missing.
-                keys = frozenset()
+                listed = ()
+            if self.noun == CLIP:
+                self._videos |= {without_video_suffix(key): key for key in listed}
+                listed = tuple(map(without_video_suffix, listed))
+            keys = frozenset(listed)
             # Variants share their names if possible: 50 000 in each of 75 would take a gigabyte.
             self._keys[folder] = next((each for each in self._keys.values() if each == keys), keys)
             # A folder needs no listing to load an image.
-            listed = not isinstance(self.written, TreeSet)
-            self._sources[folder] = source if listed else self.written.open(self.variants[folder])
+            is_tree = isinstance(self.written, TreeSet)
+            self._sources[folder] = source if not is_tree else self.written.open(self.variants[folder])
         return self._keys[folder]
 
     def source(self, folder: str) -> Source:
@@ -70,13 +82,28 @@ class Side:
         self.keys(folder)
         return self._sources[folder]
 
+    def load(self, folder: str, key: str) -> Pixels:
+        """Return the pixels of an image, sequence or clip of the variant in `folder`."""
+        return self.source(folder).load(self._videos.get(key, key))
+
     def size(self, folder: str, key: str) -> float:
         """Return the bytes of the file, or of all frames; NaN if the image has no file."""
-        return float(self.source(folder).size(key)) if isinstance(self.written, TreeSet) else math.nan
+        own = self._videos.get(key, key)
+        return float(self.source(folder).size(own)) if isinstance(self.written, TreeSet) else math.nan
+
+    def is_video(self, folder: str, key: str) -> bool | None:
+        """Return whether an item is a video, not a folder of frames; None for images."""
+        if self.noun == CLIP:
+            return self._videos[key] != key
+        source = self.source(folder)
+        return not source.has_frames(key) if isinstance(source, SequenceFolder) else None
 
 
-def open_clean_side(root: str | Path) -> Side:
-    """Open the clean images at `root`: an output of make-c that has them, or a folder of prepared images."""
+def open_clean_side(root: str | Path, title: str) -> Side:
+    """Open the clean images at `root`: an output of make-c that has them, or a folder of prepared images.
+
+    `title` is that of the sets that are compared, which decides between images and clips.
+    """
     store = open_store(root)
     if store.exists(f"{CLEAN}.npy") or next(iter(store.list(CLEAN)), None):
         return Side(open_set(store))
@@ -84,9 +111,9 @@ def open_clean_side(root: str | Path) -> Side:
         check_folder(store)
     except SourceError as error:
         raise SourceError(f"--clean-images {error}") from None
-    side = Side(TreeSet(store, "c", {}, {CLEAN_VARIANT: ""}))
+    side = Side(TreeSet(store, "c", {"title": title}, {CLEAN_VARIANT: ""}))
     if not side.keys(CLEAN):
-        raise SourceError(f"--clean-images {root}: contains no images")
+        raise SourceError(f"--clean-images {root}: contains no {side.noun}s")
     return side
 
 
@@ -145,15 +172,18 @@ class Sides:
         sides: tuple[tuple[Name, Side], ...] = (("A", self.a), ("B", self.b))
         for name, side in sides:
             try:
-                pixels.append(side.source(folder).load(key))
+                pixels.append(side.load(folder, key))
             except RobustgenError as error:
                 # Folder and key are printed separately.
                 reason = error.reason if isinstance(error, ImageError) else str(error)
                 return Problem(name, folder, key, reason)
         a, b = pixels
+        if self.a.noun == CLIP and a.shape[1:] == b.shape[1:]:
+            # A lossy link may lose whole frames.
+            a, b = (each[: min(len(a), len(b))] for each in (a, b))
         if a.shape != b.shape:
             return Problem("B", folder, key, f"{_size(b)}, but {_size(a)} in A")
-        equal = np.array_equal(a, b)
+        equal = len(pixels[0]) == len(pixels[1]) and np.array_equal(a, b)
         try:
             # Comparing a clean image with itself is useless.
             alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.compare(a, b, equal)
@@ -163,10 +193,8 @@ class Sides:
 
     def unlike_files(self, folder: str, key: str) -> bool:
         """Return whether one side has a video and the other a folder of frames."""
-        a, b = (side.source(folder) for side in (self.a, self.b))
-        if not (isinstance(a, SequenceFolder) and isinstance(b, SequenceFolder)):
-            return False
-        return a.has_frames(key) != b.has_frames(key)
+        a, b = (side.is_video(folder, key) for side in (self.a, self.b))
+        return None not in (a, b) and a != b
 
     def _sizes(self, folder: str, key: str) -> tuple[float, float]:
         """Return the bytes in A and in B; NaN for arrays, and if the files cannot be compared."""
@@ -182,23 +210,27 @@ class _References:
         self._sides, self._key = sides, key
 
     @cached_property
-    def _both(self) -> tuple["_Original | None", "_Original | None"]:
+    def _both(self) -> tuple["_AnyOriginal", "_AnyOriginal"]:
         a, b = (
-            side.source(CLEAN).load(self._key) if side and self._key in side.keys(CLEAN) else None
+            side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
             for side in self._sides
         )
-        first = None if a is None else _Original(Reference(a), Alignment(a))
+        first = None if a is None else _open_original(a)
         if a is not None and b is not None and np.array_equal(a, b):
             return first, first
-        return first, None if b is None else _Original(Reference(b), Alignment(b))
+        return first, None if b is None else _open_original(b)
 
     def compare(self, a: Pixels, b: Pixels, equal: bool) -> tuple[_Likeness, _Likeness]:
-        """Compare `a` and `b` with the clean image; frames with the first, without displacement."""
+        """Compare `a` and `b` with the clean image or clip; frames of sequences with the first.
+
+        Only images have a displacement.
+        """
         first, second = self._both
-        if a.ndim == 4:
+        is_sequence = a.ndim == 4 and first is second is None
+        if is_sequence:
             first, second = (_Original(Reference(each[0]), None) for each in (a, b))
         found = _compare(first, a)
-        return found, found if equal and (a.ndim == 4 or first is second) else _compare(second, b)
+        return found, found if equal and (is_sequence or first is second) else _compare(second, b)
 
 
 class _Original(NamedTuple):
@@ -208,13 +240,43 @@ class _Original(NamedTuple):
     alignment: Alignment | None
 
 
-def _compare(original: _Original | None, pixels: Pixels) -> _Likeness:
-    if original is None:
+class _OriginalClip(NamedTuple):
+    """A clip whose frames others are compared with, with some of its frames by their numbers."""
+
+    shape: tuple[int, ...]
+    references: Mapping[int, Reference]
+
+
+_AnyOriginal = _Original | _OriginalClip | None
+
+
+def _open_original(pixels: Pixels) -> _Original | _OriginalClip:
+    if pixels.ndim == 3:
+        return _Original(Reference(pixels), Alignment(pixels))
+    places = dict.fromkeys(_spread_frames(0, len(pixels)))
+    return _OriginalClip(pixels.shape, {place: Reference(pixels[place]) for place in places})
+
+
+def _spread_frames(first: int, count: int) -> list[int]:
+    places: list[int] = np.linspace(first, count - 1, _FRAMES_MEASURED).round().astype(int).tolist()
+    return places
+
+
+def _compare(original: _AnyOriginal, pixels: Pixels) -> _Likeness:
+    # Frames at another rate or of another size have no clean ones beside them.
+    if original is None or (isinstance(original, _OriginalClip) and original.shape != pixels.shape):
         return _UNKNOWN
-    places = np.linspace(1, len(pixels) - 1, _FRAMES_MEASURED).round().astype(int).tolist()
+    if isinstance(original, _OriginalClip):
+        found = [reference.similarity(pixels[i]) for i, reference in original.references.items()]
+        return _average(found, (np.nan, np.nan))
+    places = _spread_frames(1, len(pixels))
     images = [pixels[i] for i in dict.fromkeys(places)] if pixels.ndim == 4 else [pixels]
     found = [original.reference.similarity(image) for image in images]
     moved = original.alignment.displacement(pixels) if original.alignment else (np.nan, np.nan)
+    return _average(found, moved)
+
+
+def _average(found: Sequence[Similarity], moved: tuple[float, float]) -> _Likeness:
     return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found), *moved
 
 
@@ -447,7 +509,7 @@ class Comparison:
         return "too few images to tell whether B is equivalent to A"
 
     def _describe_lacking(self) -> list[str]:
-        what = name_contents(self.kind).removesuffix("s")
+        what = self.a.noun
         parts = [
             f"only in {side}: {shorten_folders(folders)}" for side, folders in self.only.items() if folders
         ]
