@@ -64,8 +64,8 @@ def open_torch_uncertainty(photograph: str) -> Corruptions:
 
     def apply(name: str) -> object:
         if name not in transforms:
-            kind, level = built[name]
-            transforms[name] = kind(level)
+            transform, level = built[name]
+            transforms[name] = transform(level)
         return transforms[name](pixels.clone())
 
     return {name: partial(apply, name) for name in built}

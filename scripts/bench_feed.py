@@ -116,7 +116,7 @@ def time_evaluation(model: Any, home: Path, counts: list[int], jobs: int) -> flo
 
 
 def main() -> None:
-    """Print a row for each kind of model."""
+    """Print a row for each model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--photographs", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=2)
@@ -152,7 +152,7 @@ def main() -> None:
             "ONNX, on the CPU": open_model(put_onnx(home / "free.onnx"), Runtime(device="cpu")),
         }
         print("| model | main process |\n|---|---|")
-        for kind, model in models.items():
+        for name, model in models.items():
             spent = list[float]()
             for count in counts:
                 jobs = chosen.cores or chosen.jobs
@@ -160,7 +160,7 @@ def main() -> None:
                 config, place = load(Config, None, choices), str(home / "p")
                 spent.append(measure(partial(evaluate, config, "c", [model], place, outputs, ModelInput())))
             each = 1000 * (spent[1] - spent[0]) / (76 * chosen.photographs)
-            print(f"| {kind} | {each:.3f} ms |", flush=True)
+            print(f"| {name} | {each:.3f} ms |", flush=True)
 
 
 if __name__ == "__main__":

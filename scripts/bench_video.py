@@ -45,14 +45,14 @@ def answer_nothing(pixels: Rgb) -> "np.ndarray[Any, Any]":
 
 def print_evaluations(photographs: int) -> None:
     """Print a row for ImageNet-C and for ImageNet-P, uncompressed and as published."""
-    kinds: dict[str, dict[str, Any]] = {
+    cases: dict[str, dict[str, Any]] = {
         "ImageNet-C, 76 images": {},
         "ImageNet-P, 10 sequences, `--uncompressed`": {"perturbations": "common", "uncompressed": True},
         "ImageNet-P, 10 sequences": {"perturbations": "common"},
     }
     own: dict[str, Any] = {"limit": photographs, "jobs": 1, "quiet": True, "name": "free"}
     print("| `evaluate` | ms per photograph |\n|---|---|")
-    for name, choices in kinds.items():
+    for name, choices in cases.items():
         spent = list[float]()
         for _ in range(2):
             with tempfile.TemporaryDirectory() as folder:

@@ -101,9 +101,15 @@ def compare_executors(home: Path, chosen: argparse.Namespace) -> None:
     )
     for start in (start_dask, start_ray):
         with start() as place:
-            kind = place.partition(":")[0]
-            tell(f"{kind}: first run, which starts its workers", *make, home / f"{kind}-first", "--on", place)
-            tell(f"the same on {kind.title()}", *make, home / kind, "--on", place)
+            executor = place.partition(":")[0]
+            tell(
+                f"{executor}: first run, which starts its workers",
+                *make,
+                home / f"{executor}-first",
+                "--on",
+                place,
+            )
+            tell(f"the same on {executor.title()}", *make, home / executor, "--on", place)
 
 
 def make_arrays(home: Path, _: argparse.Namespace) -> None:

@@ -245,8 +245,8 @@ def make_files_page() -> str:
 def _rows(schema: dict[str, Any], prefix: str = "") -> Iterable[tuple[str, str, str]]:
     """Yield key, type and meaning of every described part of a JSON Schema."""
     for key, part in schema["properties"].items():
-        kinds = part.get("type") or type(part.get("const", part.get("enum", [""])[0])).__name__
-        named = " or ".join(JSON_TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds))
+        types = part.get("type") or type(part.get("const", part.get("enum", [""])[0])).__name__
+        named = " or ".join(JSON_TYPES[each] for each in ([types] if isinstance(types, str) else types))
         if description := part.get("description"):
             yield f"{prefix}{key}", named + ", optional" * (key not in schema["required"]), description
         for inner, separator in ((part, "."), (part.get("items") or {}, "[].")):
@@ -379,31 +379,31 @@ def _describe_key(key: str, field: dict[str, Any]) -> tuple[str, str, str, str]:
     stated = field.get("default")
     stated = str(stated).lower() if isinstance(stated, bool) else stated
     meaning, default = _split(field["description"], stated)
-    kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
-    if any(kind.get("type") == "array" for kind in kinds):
+    parts = [part for part in field.get("anyOf", [field]) if part.get("type") != "null"]
+    if any(part.get("type") == "array" for part in parts):
         # The schema also allows a text with commas.
         return f"`{key}`", "list", default, meaning
-    return f"`{key}`", ", ".join(word for kind in kinds for word in _list_values(key, kind)), default, meaning
+    return f"`{key}`", ", ".join(word for part in parts for word in _list_values(key, part)), default, meaning
 
 
-def _list_values(key: str, kind: dict[str, Any]) -> list[str]:
+def _list_values(key: str, part: dict[str, Any]) -> list[str]:
     """Return what a type of the schema allows: single values, or a type and its limits."""
     flag = flag_of(Config, key) if key in Config.model_fields else None
-    if words := kind.get("enum") or ([*flag.complete()] if flag and flag.complete else None):
+    if words := part.get("enum") or ([*flag.complete()] if flag and flag.complete else None):
         return [f"`{word}`" for word in words]
-    if "const" in kind:
-        return [f"`{kind['const']}`"]
-    if "$ref" in kind or "additionalProperties" in kind:
+    if "const" in part:
+        return [f"`{part['const']}`"]
+    if "$ref" in part or "additionalProperties" in part:
         return ["see below"]
-    low, high = kind.get("minimum"), kind.get("maximum")
+    low, high = part.get("minimum"), part.get("maximum")
     limits = "" if low is None else f" from {low:g}" + (f" to {high:g}" if high is not None else "")
-    return [TYPES[kind["type"]] + limits] if "type" in kind else []
+    return [TYPES[part["type"]] + limits] if "type" in part else []
 
 
 def _describe_constants(name: str) -> tuple[str, str, str]:
-    kind = type(CORRUPTIONS[name].parameters(1, 224))
-    names = [f"`{f.name}`" for f in dataclasses.fields(kind) if f.name != "engine"]
-    return f"`{name}`", ", ".join(names), " ".join((kind.__doc__ or "").split("\n\n")[0].split())
+    parameters = type(CORRUPTIONS[name].parameters(1, 224))
+    names = [f"`{f.name}`" for f in dataclasses.fields(parameters) if f.name != "engine"]
+    return f"`{name}`", ", ".join(names), " ".join((parameters.__doc__ or "").split("\n\n")[0].split())
 
 
 def _list_ingredients() -> list[Ingredient]:
@@ -437,22 +437,22 @@ def make_keywords() -> str:
             schema = make_schema(model)["properties"]
             for name, field in model.model_fields.items():
                 if name not in only_commands:
-                    kinds = schema[field.alias or name].get("anyOf", ())
-                    words = [f"Literal[{kind['const']!r}]" for kind in kinds if "const" in kind]
+                    allowed = schema[field.alias or name].get("anyOf", ())
+                    words = [f"Literal[{each['const']!r}]" for each in allowed if "const" in each]
                     types = " | ".join([*words, *_list_types(field.annotation, field.metadata)])
                     parts.append(f"    {name}: {types}\n".replace("'", '"'))
     return "".join(parts)
 
 
-def _list_types(kind: Any, metadata: Sequence[Any] = ()) -> list[str]:
-    """Return the types that a field of type `kind` takes before its validators, None last."""
-    origin, parts = get_origin(kind), get_args(kind)
+def _list_types(annotation: Any, metadata: Sequence[Any] = ()) -> list[str]:
+    """Return the types that a field of type `annotation` takes before its validators, None last."""
+    origin, parts = get_origin(annotation), get_args(annotation)
     if metadata:
         flag = next((each for each in metadata if isinstance(each, Flag)), Flag(Group.SOURCE))
         is_path = flag.metavar == "FILE" or any(
             getattr(e, "func", None) is expand_variables for e in metadata
         )
-        types = ["_Path" if each == "str" and is_path else each for each in _list_types(kind)]
+        types = ["_Path" if each == "str" and is_path else each for each in _list_types(annotation)]
         return ["bool"] * flag.switch + types
     if origin is Annotated:
         return _list_types(parts[0], parts[1:])
@@ -465,10 +465,10 @@ def _list_types(kind: Any, metadata: Sequence[Any] = ()) -> list[str]:
         return [*dict.fromkeys(["str", *inner]), f"Sequence[{' | '.join(inner)}]"]
     if origin in (Union, UnionType):
         return sorted(types, key="None".__eq__)
-    if kind is Any:
+    if annotation is Any:
         return ["str", "float"]
     names = {type(None): "None"} | {each: each.__name__ for each in (bool, int, float, str)}
-    return [names.get(kind, "Mapping[str, Any]")]
+    return [names.get(annotation, "Mapping[str, Any]")]
 
 
 # --- commands ------------------------------------------------------------------------------------

@@ -58,19 +58,19 @@ def rngs():
     return {"generator": np.random.default_rng(5), "legacy": np.random.RandomState(5)}
 
 
-def corruptions(edition, shape, severities, kinds):
+def corruptions(edition, shape, severities, labels):
     for label, image in make_images(*shape).items():
-        if label in kinds:
+        if label in labels:
             for name in [*robustgen.CORRUPTIONS, *FAMILIES["c-bar"].names(min(shape))]:
                 for severity in severities:
-                    for kind, rng in rngs().items():
+                    for generator, rng in rngs().items():
                         made = robustgen.corrupt(image, name, severity, edition=edition, rng=rng)
-                        yield f"{edition} {label} {name}/{severity} {kind}", made
+                        yield f"{edition} {label} {name}/{severity} {generator}", made
 
 
-def perturbations(edition, shape, kinds):
+def perturbations(edition, shape, labels):
     for label, image in make_images(*shape).items():
-        if label in kinds:
+        if label in labels:
             for name in robustgen.PERTURBATIONS:
                 yield f"{edition} {label} P {name}", robustgen.perturb(image, name, edition=edition, rng=5)
 
@@ -79,9 +79,9 @@ def implementation(shape, severities):
     for label, image in make_images(*shape).items():
         for name in imagecorruptions.get_corruption_names("all"):
             for severity in severities:
-                for kind, rng in rngs().items():
+                for generator, rng in rngs().items():
                     made = imagecorruptions.corrupt(image, severity, name, rng=rng)
-                    yield f"imagecorruptions {label} {name}/{severity} {kind}", made
+                    yield f"imagecorruptions {label} {name}/{severity} {generator}", made
 
 
 def others(shape):
@@ -90,9 +90,9 @@ def others(shape):
             for level in (0.3, 1.7, 10):
                 yield f"augmix {label} {name} {level}", operation(image, level)
         for alpha in (1.0, 0.3):
-            for kind, rng in rngs().items():
+            for generator, rng in rngs().items():
                 made = augmix(image, AugMix(alpha=alpha, operations="all"), rng)
-                yield f"augmix {label} alpha {alpha} {kind}", made
+                yield f"augmix {label} alpha {alpha} {generator}", made
         for limit, tiles in ((2.0, 8), (4.0, 3)):
             yield f"clahe {label} {limit} {tiles}", clahe(image, Clahe(limit, tiles))
         yield f"prepare {label}", robustgen.prepare(Image.fromarray(image), "imagenet@48")
@@ -123,15 +123,15 @@ def families():
             more: dict[str, Any] = {"parameters": {needs: beside[needs]}} if needs in beside else {}
             for severity in (0.25, 2.75, 4.5) if family == "ccc" else (1, 5):
                 for label in ("half white", "noise"):
-                    for kind, rng in rngs().items():
+                    for generator, rng in rngs().items():
                         image = pictures[label]
                         made = robustgen.corrupt(image, name, severity, edition=edition, rng=rng, **more)
-                        yield f"{edition} {label} {name}/{severity} {kind}", made
+                        yield f"{edition} {label} {name}/{severity} {generator}", made
     for label, image in make_images(28, 28).items():
         for name in FAMILIES["mnist-c"].names():
-            for kind, rng in rngs().items():
+            for generator, rng in rngs().items():
                 yield (
-                    f"mnist {label} {name} {kind}",
+                    f"mnist {label} {name} {generator}",
                     robustgen.corrupt(image, name, 1, edition="mnist", rng=rng),
                 )
     for seed in range(200):

@@ -35,7 +35,7 @@ Linux*torch* | Linux*timm*)
     if ! [ -e /proc/driver/nvidia ] && ! works; then
         echo "setup: installing PyTorch without CUDA into $venv"
         pip install --retries 0 --index-url https://download.pytorch.org/whl/cpu torch torchvision || true
-        # Other indexes that pip is told of may mix both kinds of build.
+        # Other indexes that pip is told of may mix both builds.
         if ! works; then
             pip uninstall --yes torch torchvision
             if [ "${TORCH:-}" != cuda ]; then

@@ -88,7 +88,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def negatives(tmp_path, monkeypatch):
-    """The plug-in in tests/plugin, installed for a test: a command, and a kind of set without variants."""
+    """The plug-in in tests/plugin, installed for a test: a command, and a set without variants."""
     modules = {path.stem: path.read_text() for path in PLUGIN.glob("robustgen_negatives*.py")}
     entries = [("negatives", "robustgen_negatives:WING")]
     install(tmp_path / "site", "negatives", entries, modules, "robustgen.wings")

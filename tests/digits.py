@@ -46,7 +46,7 @@ def expected_logits(pixels):
 
 def put_model(path, *, layout="NCHW", batch="n", dtype=np.float32, sides=(SIDE, SIDE), scale=1.0, extra=()):
     """Write the classifier to `path`; `extra` nodes may follow that take "scores" to "logits"."""
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shape = [batch, 3, *sides] if layout == "NCHW" else [batch, *sides, 3]
     nodes = [
         helper.make_node("Transpose", ["images"], ["planes"], perm=[0, 3, 1, 2]),
@@ -66,8 +66,8 @@ def put_model(path, *, layout="NCHW", batch="n", dtype=np.float32, sides=(SIDE, 
     graph = helper.make_graph(
         nodes,
         "digits",
-        [helper.make_tensor_value_info("images", kind, shape)],
-        [helper.make_tensor_value_info("logits", kind, [batch, 10])],
+        [helper.make_tensor_value_info("images", element, shape)],
+        [helper.make_tensor_value_info("logits", element, [batch, 10])],
         [numpy_helper.from_array(value, name) for name, value in values.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)

@@ -112,8 +112,8 @@ def forget_connections() -> None:
 
     remote._connect.cache_clear()
     remote._open_session.cache_clear()
-    for kind in fsspec.registry.values():
-        kind.clear_instance_cache()
+    for each in fsspec.registry.values():
+        each.clear_instance_cache()
 
 
 class RangeHandler(http.server.SimpleHTTPRequestHandler):

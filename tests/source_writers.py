@@ -1,4 +1,4 @@
-"""Writers of sources of every kind: each writes images into a folder, and returns the source's location."""
+"""Writers of sources: each writes images into a folder, and returns the source's location."""
 
 import base64
 import io
@@ -159,7 +159,7 @@ def write_cifar(folder, images):
     return root
 
 
-# Kind of source to the layouts of that kind.
+# Each `source_kind` to its layouts.
 WRITERS = {
     "labelled": {"labelled": write_labelled},
     "table": {

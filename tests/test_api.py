@@ -126,9 +126,9 @@ ODD_ARRAYS = {
 
 
 @pytest.mark.slow("applies every corruption in several layouts")
-@pytest.mark.parametrize("kind", ODD_ARRAYS)
-def test_the_memory_layout_makes_no_difference(kind):
-    odd = ODD_ARRAYS[kind](IMAGE)
+@pytest.mark.parametrize("layout", ODD_ARRAYS)
+def test_the_memory_layout_makes_no_difference(layout):
+    odd = ODD_ARRAYS[layout](IMAGE)
     assert np.array_equal(odd, IMAGE)
     for name in CORRUPTIONS:
         results = [corrupt(image, name, 4, edition="folder", rng=3) for image in (IMAGE, odd)]
@@ -177,9 +177,9 @@ BAD_IMAGES = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD_IMAGES)
-def test_what_is_no_image_is_refused(kind):
-    image, error, message = BAD_IMAGES[kind]
+@pytest.mark.parametrize("bad", BAD_IMAGES)
+def test_what_is_no_image_is_refused(bad):
+    image, error, message = BAD_IMAGES[bad]
     for call in (
         lambda: corrupt(image, "fog", 1),
         lambda: perturb(image, "rotate"),

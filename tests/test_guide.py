@@ -149,7 +149,9 @@ def test_a_row_added_by_the_guide_is_used_and_passes_the_tests(copy, heading):
     if heading == "How to add a source":
         writer = test.partition("\n\n\n")[2].partition("def test")[0]
         insert(copy / "tests" / "source_writers.py", "WRITERS", more[0])
-        before, line, after = (copy / "tests/source_writers.py").read_text().partition("# Kind of source to")
+        before, line, after = (
+            (copy / "tests/source_writers.py").read_text().partition("# Each `source_kind` to")
+        )
         (copy / "tests" / "source_writers.py").write_text(f"{before}{writer}{line}{after}", encoding="utf-8")
         tests = [f"{room}/test_opening.py", "tests/test_docs.py"]
     elif heading == "How to add a format":

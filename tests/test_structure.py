@@ -91,7 +91,7 @@ BY_NAME = {
     "plugins": "its own table",
     "files.registry": "rows of plug-ins, and of those who open a registry",
     "cli.app": "rows of commands",
-    "lab.plans": "rows of kinds of set",
+    "lab.plans": "rows of sets",
     "lab.models.pytorch": "models and libraries of users",
     "pixels.imaging.kernels": "its own modules",
 }
@@ -406,8 +406,8 @@ def test_operations_are_described_and_have_fixed_constants_for_every_scale():
         summary = operation.function.__doc__.splitlines()[0]
         assert summary.endswith(".") and len(summary) > 15
         assert set(operation.table) == set(SCALES) == {224, 299, 64, 32}
-        (kind,) = {type(row) for rows in operation.table.values() for row in rows}
-        assert dataclasses.is_dataclass(kind) and kind.__doc__
+        (parameters,) = {type(row) for rows in operation.table.values() for row in rows}
+        assert dataclasses.is_dataclass(parameters) and parameters.__doc__
         assert {len(rows) for rows in operation.table.values()} == {len(operation.levels)}
         row = operation.parameters(1, 224)
         with pytest.raises(dataclasses.FrozenInstanceError):

@@ -96,8 +96,8 @@ def test_a_kernel_shows_each_line_once_and_nothing_red(tmp_path):
     made, evaluated = ([*each.outputs] for each in notebook.cells)
     assert [each.output_type for each in made] == ["display_data", "execute_result"]
     assert "6/6" in made[0].data["text/plain"] and "created" in made[1].data["text/html"]
-    kinds = [each.output_type for each in evaluated]
-    assert kinds == ["stream", "display_data", "execute_result"] and evaluated[0].name == "stdout"
+    types = [each.output_type for each in evaluated]
+    assert types == ["stream", "display_data", "execute_result"] and evaluated[0].name == "stdout"
     assert "input of" not in evaluated[2].data["text/html"]
 
 

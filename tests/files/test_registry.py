@@ -49,10 +49,10 @@ def test_listing_names_imports_nothing_heavy(site):
 
 def test_packages_that_cannot_be_used_are_listed_with_the_reason(site):
     told = run_with(site, "list").stderr
-    for group, kind in GROUPS.items():
+    for group, row in GROUPS.items():
         package = f"of package bad-{group.partition('.')[2]} 1.0 cannot be used"
         assert f"'absent' {package}: ModuleNotFoundError: No module named 'no_such_library'" in told
-        assert f"'odd' {package}: its entry point must name a {kind}, not 3" in told
+        assert f"'odd' {package}: its entry point must name a {row}, not 3" in told
     assert "format 'thief 1.0: jpeg' cannot be used: the name is taken by robustgen" in told
     assert "imported" not in told
 

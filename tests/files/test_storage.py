@@ -37,7 +37,7 @@ class Plain(MemoryFileSystem):
 
 @pytest.fixture(params=["local", "memory", "plain", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    """An empty store of each kind that can be written."""
+    """An empty store, of each that can be written."""
     fsspec.register_implementation("plain", Plain, clobber=True)
     if request.param == "s3":
         request.getfixturevalue("s3")
@@ -654,7 +654,7 @@ def test_many_files_of_a_block_are_written_at_once(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(
             files, verb, lambda *parts, act=act, **more: (together.wait(), act(*parts, **more))
         )
-    names = [f"{kind}/{number}" for number in range(AT_ONCE) for kind in ("put", "create")]
+    names = [f"{act}/{number}" for number in range(AT_ONCE) for act in ("put", "create")]
     with store.open_flight() as flight:
         for name in names:
             if name.startswith("put"):

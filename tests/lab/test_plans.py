@@ -1,4 +1,4 @@
-"""The tables of kinds of set."""
+"""The tables of sets."""
 
 from robustgen.files.registry import load_row
 from robustgen.sets.dataset.recipes import Recipe
@@ -12,7 +12,7 @@ def list_derived(cls):
 
 
 def check_rows(sets, package, more=()):
-    """Hold the rows of kinds of set to the recipes in a package, some of which have several titles."""
+    """Hold the rows of sets to the recipes in a package, some of which have several titles."""
     for row in sets.values():
         assert callable(load_row(row.planner))
         assert issubclass(load_row(row.choices), Choices) and row.command in COMMANDS

@@ -209,7 +209,7 @@ class Raw(OtherErrors):
 
 
 @pytest.mark.parametrize(
-    ("kind", "requirement"),
+    ("broken", "requirement"),
     [
         (FloatSource, r"'10/0\.a\.png': loads float64 \(32, 32, 3\), not uint8"),
         (CachedSource, r"'10/0\.a\.png': `load` returns an earlier array again"),
@@ -227,9 +227,9 @@ class Raw(OtherErrors):
         (Raw, r"`load` of an unknown key raises KeyError"),
     ],
 )
-def test_a_source_that_breaks_a_requirement_is_found(kind, requirement):
+def test_a_source_that_breaks_a_requirement_is_found(broken, requirement):
     with pytest.raises(AssertionError, match=f"^{requirement}"):
-        check_source(write_folder, kind)
+        check_source(write_folder, broken)
 
 
 def test_images_of_another_size_are_found():
@@ -309,7 +309,7 @@ def test_an_executor_that_breaks_a_requirement_is_found(executor, requirement):
 class Shell(Launcher):
     """Starts the shards one after the other, in a shell."""
 
-    kind, shards, wait = "shell", 3, True
+    shards, wait = 3, True
 
     def compose_script(self, command, shards, folder):
         return "".join(f"{shlex.join(command)} --shard {shard}/{self.shards} --jobs 1\n" for shard in shards)

@@ -86,10 +86,10 @@ def test_items_depend_on_seed_epoch_and_index_alone():
 
 
 @pytest.mark.parametrize(
-    ("index", "kind"), [(4, IndexError), (slice(2), TypeError), (1.0, TypeError), (None, TypeError)]
+    ("index", "error"), [(4, IndexError), (slice(2), TypeError), (1.0, TypeError), (None, TypeError)]
 )
-def test_what_is_no_index_is_refused(index, kind):
-    with pytest.raises(kind):
+def test_what_is_no_index_is_refused(index, error):
+    with pytest.raises(error):
         AugMixDataset(ARRAYS)[index]
 
 
@@ -128,7 +128,7 @@ def test_workers_that_live_on_hear_of_the_epoch():
 
 
 @pytest.mark.parametrize(
-    ("choices", "kind", "message"),
+    ("choices", "error", "message"),
     [
         ({"severity": 11}, ArgumentError, "severity must be from 0.1 to 10, not 11"),
         ({"operations": "none"}, ArgumentError, "unknown set of operations 'none'"),
@@ -136,8 +136,8 @@ def test_workers_that_live_on_hear_of_the_epoch():
         ({"seed": True}, ArgumentTypeError, "seed must be an int, not bool"),
     ],
 )
-def test_wrong_choices_are_refused_at_once(choices, kind, message):
-    with pytest.raises(kind, match=message):
+def test_wrong_choices_are_refused_at_once(choices, error, message):
+    with pytest.raises(error, match=message):
         AugMixDataset(ARRAYS, **choices)
 
 

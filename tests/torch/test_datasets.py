@@ -175,7 +175,7 @@ def test_keys_are_given_by_a_sequence_or_a_function():
 
 
 @pytest.mark.parametrize(
-    ("key", "kind", "message"),
+    ("key", "error", "message"),
     [
         (None, ArgumentError, "the keys of a list are unknown: give key="),
         (NAMES[:3], ArgumentError, "a key for each of the 4 items, not 3"),
@@ -185,8 +185,8 @@ def test_keys_are_given_by_a_sequence_or_a_function():
         (5, ArgumentTypeError, "key must be a function or a sequence of keys, not int"),
     ],
 )
-def test_wrong_keys_are_refused_at_once(key, kind, message):
-    with pytest.raises(kind, match=message):
+def test_wrong_keys_are_refused_at_once(key, error, message):
+    with pytest.raises(error, match=message):
         noisy(ARRAYS, key=key)
     with pytest.raises(ArgumentTypeError, match="the key of item 0 must be a string"):
         noisy(ARRAYS, key=lambda index: index)[0]
@@ -238,7 +238,7 @@ def test_the_transform_of_a_sequence_gets_every_frame():
 
 
 @pytest.mark.parametrize(
-    ("choices", "kind", "message"),
+    ("choices", "error", "message"),
     [
         ({"corruption": "forst"}, ArgumentError, "unknown corruption 'forst' .did you mean 'frost'"),
         ({"severity": 6}, ArgumentError, "severity 6 of fog does not exist"),
@@ -251,9 +251,9 @@ def test_the_transform_of_a_sequence_gets_every_frame():
         ({"jpeg": True}, ArgumentError, "jpeg must be a quality from 1 to 95"),
     ],
 )
-def test_wrong_choices_are_refused_at_once(choices, kind, message):
+def test_wrong_choices_are_refused_at_once(choices, error, message):
     given = {"corruption": "fog", "severity": 3, "edition": "folder", "key": NAMES} | choices
-    with pytest.raises(kind, match=message):
+    with pytest.raises(error, match=message):
         CorruptedDataset(ARRAYS, **given)
 
 

@@ -143,7 +143,7 @@ def test_scales_are_taken_as_given(torch):
 
 
 @pytest.mark.parametrize(
-    ("choices", "kind", "message"),
+    ("choices", "error", "message"),
     [
         ({"corruptions": "fgo"}, ArgumentError, "unknown corruption 'fgo' .did you mean 'fog'"),
         ({"corruptions": ()}, ArgumentError, "at least one corruption"),
@@ -154,21 +154,21 @@ def test_scales_are_taken_as_given(torch):
         ({"corruptions": "ripple", "scale": 64}, ArgumentError, "no published strength at scale 64"),
     ],
 )
-def test_wrong_choices_are_refused_at_once(torch, choices, kind, message):
-    with pytest.raises(kind, match=message):
+def test_wrong_choices_are_refused_at_once(torch, choices, error, message):
+    with pytest.raises(error, match=message):
         corrupt(**({"corruptions": "fog"} | choices))
 
 
 def test_wrong_images_are_refused(torch, tv_tensors):
     image = planes(torch)
-    for sample, kind, message in (
+    for sample, error, message in (
         ((image / 255,), ArgumentTypeError, r"uint8, not torch\.float32; put it before ToDtype"),
         ((image.expand(1, 2, 3, 40, 50),), ArgumentError, r"or batches of these, not \(1, 2, 3, 40, 50\)"),
         ((tv_tensors.Image(image), tv_tensors.Image(image[None])), ArgumentError, "or batches of one size"),
         ((PIXELS, 3), ArgumentTypeError, "the sample has no image"),
         ((image[:, :20],), ArgumentError, "each side needs at least 32"),
     ):
-        with pytest.raises(kind, match=message):
+        with pytest.raises(error, match=message):
             corrupt("fog")(*sample)
 
 

@@ -51,7 +51,7 @@ def test_labels_and_masks_are_left_alone():
 
 
 @pytest.mark.parametrize(
-    ("bound", "image", "kind", "message"),
+    ("bound", "image", "error", "message"),
     [
         *((bound, PIXELS, ArgumentError, "bound must be above 0") for bound in (0, -0.1, 1.1, float("nan"))),
         (0.1, PIXELS / 100, ArgumentError, "put it before Normalize"),
@@ -59,6 +59,6 @@ def test_labels_and_masks_are_left_alone():
         (0.1, PIXELS.long(), ArgumentTypeError, "not torch.int64"),
     ],
 )
-def test_wrong_images_are_refused(bound, image, kind, message):
-    with pytest.raises(kind, match=message):
+def test_wrong_images_are_refused(bound, image, error, message):
+    with pytest.raises(error, match=message):
         add_noise(bound, image)

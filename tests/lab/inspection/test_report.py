@@ -133,7 +133,7 @@ def test_own_constants_are_named(photos, tmp_path):
     assert "Own constants" in page.text and "2.25" in page.text
 
 
-# --- every kind of set -----------------------------------------------------------------------------
+# --- every set -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", ["mp4", "png"])
@@ -288,10 +288,10 @@ TEXTS = dict.fromkeys(("licence", "dataset"), str)
 @pytest.mark.parametrize("value", [None, "text", [1], {"a": []}])
 def test_a_manifest_of_other_types_is_refused(copied, value):
     manifest = json.loads((copied / "dataset.json").read_text())
-    kinds = OBJECTS | TEXTS | {"images": int, "edition": object}
-    for key in ("settings", *kinds):
+    types = OBJECTS | TEXTS | {"images": int, "edition": object}
+    for key in ("settings", *types):
         (copied / "dataset.json").write_text(json.dumps(manifest | {key: value}))
-        if isinstance(value, kinds.get(key, ())):
+        if isinstance(value, types.get(key, ())):
             assert summarise_set(copied, 1).facts
         else:
             with pytest.raises(SourceError, match="is not robustgen's: it has no"):

@@ -177,8 +177,8 @@ def test_masks_are_scored_by_their_own_areas(tmp_path):
     put_run(tmp_path, masks=True, names=["fog"], levels=[2])
     report = report_of(tmp_path, "--partial")
     assert list(report["types"]) == ["bbox", "segm"]
-    for kind, found in report["types"].items():
-        stats = theirs(tmp_path, tmp_path / "fog" / "2.json", kind)
+    for form, found in report["types"].items():
+        stats = theirs(tmp_path, tmp_path / "fog" / "2.json", form)
         assert [*found["corruptions"]["fog"]["2"].values()] == [v if v >= 0 else None for v in stats]
     assert report_of(tmp_path, "--partial", "--type", "segm")["types"] == {"segm": report["types"]["segm"]}
 
@@ -250,9 +250,9 @@ def test_published_detectors_stand_beside_ones_own(small):
     assert "MMDetection, COCO-C: COCO val2017, corrupted on the fly" in result.stderr
     published = json.loads(cli(*command, "--format", "json").stdout)["published"]
     for each in published["models"]:
-        for kind in ("bbox", "segm"):
-            if kind in each:
-                assert each[kind]["mPC"] / each[kind]["P"] == pytest.approx(each[kind]["rPC"], abs=0.0025)
+        for form in ("bbox", "segm"):
+            if form in each:
+                assert each[form]["mPC"] / each[form]["P"] == pytest.approx(each[form]["rPC"], abs=0.0025)
 
 
 def test_a_partial_set_says_what_is_missing(tmp_path):

@@ -274,13 +274,13 @@ def test_labels_and_names_can_be_read(browser, tmp_path):
 
 
 COVERED = """(() => {
-  const boxes = (kind) => [...document.querySelectorAll(kind)].map((each) => each.getBoundingClientRect());
+  const boxes = (all) => [...document.querySelectorAll(all)].map((each) => each.getBoundingClientRect());
   const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 1 && b.top < a.bottom - 1;
   const bars = boxes('#gain rect').filter((bar) => bar.width);
   return boxes('#gain text').filter((text) => bars.some((bar) => meet(text, bar))).length;
 })()"""
 STRUCK = """(() => {
-  const all = (kind) => [...document.querySelectorAll(`#scatter ${kind}`)];
+  const all = (selector) => [...document.querySelectorAll(`#scatter ${selector}`)];
   const highest = Math.min(...all('.rule').map((each) => each.getBoundingClientRect().top));
   const titles = all('text').filter((each) => each.textContent.startsWith('Mean'));
   return titles.filter((each) => each.getBoundingClientRect().bottom > highest).length;
@@ -355,8 +355,8 @@ def test_twenty_models_are_told_apart(browser, tmp_path):
 
 
 COVERED_POINTS = """(() => {
-  const all = (kind) => [...document.querySelectorAll(`#scatter ${kind}`)];
-  const boxes = (kind) => all(kind).map((each) => each.getBoundingClientRect());
+  const all = (selector) => [...document.querySelectorAll(`#scatter ${selector}`)];
+  const boxes = (selector) => all(selector).map((each) => each.getBoundingClientRect());
   const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom - 2 && b.top < a.bottom - 2;
   return boxes("text.strong").filter((text) => boxes("circle").some((point) => meet(text, point))).length;
 })()"""
@@ -370,8 +370,8 @@ def test_severities_and_normalised_errors_are_kept_apart(browser, tmp_path):
     groups = browser.run("[...document.querySelectorAll('#heat th.group')].map((each) => each.textContent)")
     assert "fog, raw error" in groups and groups.count("weather") == 2
     assert browser.run("document.querySelectorAll('#heat td.raw').length") == 10
-    kinds = ("td.raw", ".number:not(.raw)")
-    cells = [f"document.querySelector('#heat {kind}').style.background" for kind in kinds]
+    selectors = ("td.raw", ".number:not(.raw)")
+    cells = [f"document.querySelector('#heat {each}').style.background" for each in selectors]
     assert len({browser.run(f"{cell}.match(/--\\w+/)[0]") for cell in cells}) == 2
 
 

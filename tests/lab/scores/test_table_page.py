@@ -31,15 +31,15 @@ def commands(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("kind", ["detection", "segmentation", "ood"])
-def test_every_score_has_a_page(commands, kind, tmp_path):
+@pytest.mark.parametrize("task", ["detection", "segmentation", "ood"])
+def test_every_score_has_a_page(commands, task, tmp_path):
     page = tmp_path / "page.html"
-    result = cli(*commands[kind], "--output", page)
+    result = cli(*commands[task], "--output", page)
     assert "page.html, " in result.stderr.splitlines()[-1]
-    assert page_data(page) == json.loads(cli(*commands[kind], "--format", "json").stdout)
+    assert page_data(page) == json.loads(cli(*commands[task], "--format", "json").stdout)
     text = page.read_text()
     assert not re.search(r'(src|href)="(?!data:)', text) and "<b>mine" not in text
-    assert ('class="range"' in text) == (kind != "ood")
+    assert ('class="range"' in text) == (task != "ood")
 
 
 def test_pages_of_another_kind_are_refused_before_the_work(commands, tmp_path):

@@ -312,14 +312,14 @@ def test_a_plugin_may_give_the_image_itself():
 
 def test_what_cannot_be_registered_is_refused_at_once():
     family = Family("trial", "Trial")
-    for arguments, kind in (
+    for arguments, error in (
         (("nose", NOTHING, TABLE), ArgumentError),
         (("noise", dict, TABLE), ArgumentTypeError),
         (("noise", NOTHING, 3), ArgumentTypeError),
         (("noise", NOTHING, {}), ArgumentTypeError),
         (("noise", NOTHING, {224: 32}), ArgumentError),
     ):
-        with pytest.raises(kind, match="same"):
+        with pytest.raises(error, match="same"):
             corruption(*arguments, family=family)(same)
     assert not family.corruptions
     with pytest.raises(ArgumentError, match="needs its own family"):

@@ -213,16 +213,16 @@ def test_images_may_be_pictures_grey_strided_or_read_only():
 @pytest.mark.parametrize(
     "choices", [{"severity": 0.1}, {"severity": 10}, {"alpha": 0.1, "width": 1}, {"alpha": 1000}]
 )
-@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
-def test_the_ends_of_the_ranges_work(choices, kind):
-    parameters, rng = AugMix(operations="all", **choices), kind(0)
+@pytest.mark.parametrize("make_rng", [np.random.default_rng, np.random.RandomState])
+def test_the_ends_of_the_ranges_work(choices, make_rng):
+    parameters, rng = AugMix(operations="all", **choices), make_rng(0)
     mixtures = [draw(parameters, rng) for _ in range(200)]
     assert np.isfinite([[*mixture.weights, mixture.share] for mixture in mixtures]).all()
     assert mix(photo(32, 32), mixtures[0]).shape == (32, 32, 3)
 
 
 @pytest.mark.parametrize(
-    ("choices", "kind", "message"),
+    ("choices", "error", "message"),
     [
         ({"severity": 0}, ArgumentError, "severity must be from 0.1 to 10, not 0"),
         ({"severity": float("nan")}, ArgumentError, "severity must be from 0.1 to 10, not nan"),
@@ -241,8 +241,8 @@ def test_the_ends_of_the_ranges_work(choices, kind):
         ({"rng": -1}, ArgumentError, "rng must not be negative, not -1"),
     ],
 )
-def test_wrong_arguments_are_answered_in_one_line(choices, kind, message):
-    with pytest.raises(kind) as caught:
+def test_wrong_arguments_are_answered_in_one_line(choices, error, message):
+    with pytest.raises(error) as caught:
         robustgen.augmix(photo(32, 32), **choices)
     assert str(caught.value) == message
 

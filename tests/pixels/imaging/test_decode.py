@@ -192,9 +192,9 @@ def source(tmp_path):
 # All layouts that hold files.
 LAYOUTS = {
     layout: write
-    for kind, layouts in source_writers.WRITERS.items()
+    for source_kind, layouts in source_writers.WRITERS.items()
     for layout, write in layouts.items()
-    if kind not in ("mnist", "medmnist", "cifar", "arrays")
+    if source_kind not in ("mnist", "medmnist", "cifar", "arrays")
 }
 
 

@@ -59,13 +59,13 @@ IMAGES = {
 @pytest.mark.parametrize("place", DESCRIBED["imagenet-c"])
 def test_corruptions_equal_their_slow_transcription(place):
     """At the ends of the severities of all four scales; the water of spatter has random drops."""
-    name, _, kind = place.partition("/")
+    name, _, which = place.partition("/")
     entry, digest = CORRUPTIONS[name], hashlib.sha256()
     for scale in (224, 299, 64, 32):
         levels = [n for n in entry.levels if name != "spatter" or entry.parameters(n, scale).mud]
         for level in levels[:1] if name == "glass_blur" else (levels[0], levels[-1]):
             rng = np.random.RandomState(level)
-            digest.update(corrupt(IMAGES[kind], name, level, scale=scale, rng=rng))
+            digest.update(corrupt(IMAGES[which], name, level, scale=scale, rng=rng))
     assert digest.hexdigest() == DESCRIBED["imagenet-c"][place]
 
 
@@ -349,9 +349,9 @@ def zoom_blurs():
     return [ZoomBlur(stop, step) for step in (0.02, 0.01) for stop in (1.21, 1.06, 3.0, 1.11, 1.26, 1)]
 
 
-@pytest.mark.parametrize("kind", ["wide", "tall"])
-def test_zoom_blur_gives_the_same_after_any_other_severity(kind):
-    image, shared = IMAGES[kind], {}
+@pytest.mark.parametrize("which", ["wide", "tall"])
+def test_zoom_blur_gives_the_same_after_any_other_severity(which):
+    image, shared = IMAGES[which], {}
     for parameters in (*zoom_blurs(), *reversed(zoom_blurs())):
         alone = CORRUPTIONS["zoom_blur"].apply(image, parameters, None)
         assert np.array_equal(CORRUPTIONS["zoom_blur"].apply(image, parameters, None, shared), alone)

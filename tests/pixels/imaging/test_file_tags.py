@@ -110,11 +110,11 @@ def test_damaged_exif_is_none(exif):
 
 
 @pytest.mark.parametrize("order", "<>")
-@pytest.mark.parametrize("kind", [3, 4])
-def test_exif_in_either_order_of_bytes(order, kind):
-    value = struct.pack(f"{order}HH" if kind == 3 else f"{order}L", *([6, 0] if kind == 3 else [6]))
+@pytest.mark.parametrize("code", [3, 4])
+def test_exif_in_either_order_of_bytes(order, code):
+    value = struct.pack(f"{order}HH" if code == 3 else f"{order}L", *([6, 0] if code == 3 else [6]))
     entries = (
-        struct.pack(f"{order}HHL", 0x0100, 3, 1) + bytes(4) + struct.pack(f"{order}HHL", 0x0112, kind, 1)
+        struct.pack(f"{order}HHL", 0x0100, 3, 1) + bytes(4) + struct.pack(f"{order}HHL", 0x0112, code, 1)
     )
     head = b"II*\0" if order == "<" else b"MM\0*"
     exif = b"Exif\0\0" + head + struct.pack(f"{order}LH", 8, 2) + entries + value + bytes(4)

@@ -30,18 +30,18 @@ def waves(height, width):
     return np.abs((3 * x + 5 * y + 64 * k) % 510 - 255).astype(np.uint8)
 
 
-def make_picture(kind, height, width, draws):
-    """Make one of several kinds of picture, uint8 (height, width, 3)."""
-    if kind == "noise":
+def make_picture(content, height, width, draws):
+    """Make a picture with some content, uint8 (height, width, 3)."""
+    if content == "noise":
         return draws.integers(0, 256, (height, width, 3), np.uint8)
-    if kind == "extremes":
+    if content == "extremes":
         return draws.integers(0, 2, (height, width, 3)).astype(np.uint8) * np.uint8(255)
-    if kind == "flat":
+    if content == "flat":
         return np.broadcast_to(draws.integers(0, 256, 3, np.uint8), (height, width, 3)).copy()
-    return ramps(height, width) if kind == "ramps" else waves(height, width)
+    return ramps(height, width) if content == "ramps" else waves(height, width)
 
 
-KINDS = ("noise", "extremes", "flat", "ramps", "waves")
+CONTENTS = ("noise", "extremes", "flat", "ramps", "waves")
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -51,7 +51,7 @@ def test_every_width_height_and_quality_gives_what_files_give(start, library):
     for number in range(80):
         # Each width and each height from 1 to 80 occurs in every part; the qualities go round.
         height, width = number + 1, (number * (2 * start + 3)) % 80 + 1
-        image = make_picture(KINDS[(number + start) % 5], height, width, draws)
+        image = make_picture(CONTENTS[(number + start) % 5], height, width, draws)
         image = image[:, :, 0].copy() if (number + start) % 3 == 0 else image
         quality, subsampling = (number * 8 + start) % 100 + 1, ("4:2:0", "4:4:4")[number % 4 == 0]
         assert equals_files(image, quality, library, subsampling), (image.shape, quality, subsampling)
@@ -61,8 +61,8 @@ def test_every_width_height_and_quality_gives_what_files_give(start, library):
 @pytest.mark.parametrize("shape", [(224, 224), (299, 299), (81, 700), (700, 83), (431, 517)])
 def test_large_images_give_what_files_give(shape, library):
     draws = np.random.default_rng(shape[0])
-    for kind, quality in zip(KINDS, (5, 10, 23, 58, 90), strict=True):
-        assert equals_files(make_picture(kind, *shape, draws), quality, library), (kind, quality)
+    for content, quality in zip(CONTENTS, (5, 10, 23, 58, 90), strict=True):
+        assert equals_files(make_picture(content, *shape, draws), quality, library), (content, quality)
 
 
 # Found by integer programming: with it, values leave the range of libjpeg's limiter.

@@ -38,8 +38,8 @@ def saved(image, **options):
 def bomb(side=20_000):
     """A PNG file of 50 kB that holds 400 million pixels."""
 
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     header = struct.pack(">IIBBBBB", side, side, 1, 0, 0, 0, 0)
     pixels = zlib.compress(bytes(1 + side // 8) * side)
@@ -405,9 +405,9 @@ def test_an_archive_of_links_and_devices(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "real").write_bytes(pickle.dumps(batch(), 2))
     with tarfile.open(tmp_path / "c.tar.gz", "w:gz") as tar:
-        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE):
+        for flag in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE):
             member = tarfile.TarInfo("x/test_batch")
-            member.type, member.linkname = kind, str(tmp_path / "real")
+            member.type, member.linkname = flag, str(tmp_path / "real")
             tar.addfile(member)
     assert "c.tar.gz: no images" in make_cifar(tmp_path, "c.tar.gz")
 

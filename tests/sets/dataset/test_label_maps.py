@@ -16,31 +16,31 @@ def labels(number, count=3):
     return (np.arange(HEIGHT * WIDTH).reshape(HEIGHT, WIDTH) // (200 + number) % count).astype(np.uint8)
 
 
-def make(kind, number):
+def make(look, number):
     """A picture, or a map."""
-    if kind == "picture":
+    if look == "picture":
         return Image.fromarray(photo(HEIGHT, WIDTH, seed=number))
-    if kind == "small":
+    if look == "small":
         return Image.fromarray(labels(number)[::2, ::2])
-    if kind == "depth":
+    if look == "depth":
         return Image.fromarray(
             np.linspace(400, 9000, HEIGHT * WIDTH).reshape(HEIGHT, WIDTH).astype(np.uint16)
         )
-    if kind == "matte":
+    if look == "matte":
         return Image.fromarray(np.linspace(0, 255, HEIGHT * WIDTH).reshape(HEIGHT, WIDTH).astype(np.uint8))
-    if kind == "bit":
+    if look == "bit":
         return Image.fromarray(labels(number, 2) * 255).convert("1")
     return Image.fromarray(labels(number) * 40)
 
 
 def put_layout(root, layout, count=4):
     """Write the files of a layout; return those that are no pictures."""
-    for pattern, kind in layout.items():
+    for pattern, look in layout.items():
         for number in range(count):
             path = root / pattern.format(number)
             path.parent.mkdir(parents=True, exist_ok=True)
-            make(kind, number).save(path)
-    return {pattern.format(n) for pattern, kind in layout.items() for n in range(count) if kind != "picture"}
+            make(look, number).save(path)
+    return {pattern.format(n) for pattern, look in layout.items() for n in range(count) if look != "picture"}
 
 
 def find(root):
@@ -75,9 +75,9 @@ LAYOUTS = {
     "mattes": {"merged/{}.jpg": "picture", "alpha/{}.png": "matte"},
     "video mattes": {"fgr/{}.jpg": "picture", "pha/{}.jpg": "matte"},
     "clips": {
-        f"{kind}/{clip}/{{:05}}.png": kind for clip in ("bear", "camel", "dog") for kind in ("picture", "map")
+        f"{look}/{clip}/{{:05}}.png": look for clip in ("bear", "camel", "dog") for look in ("picture", "map")
     },
-    "numbered clips": {f"clip_{n}/{kind}/{{:05}}.png": kind for n in range(3) for kind in ("picture", "map")},
+    "numbered clips": {f"clip_{n}/{look}/{{:05}}.png": look for n in range(3) for look in ("picture", "map")},
 }
 
 

@@ -193,9 +193,9 @@ MAKE = {
     ),
 )
 def test_no_reader_waits_for_a_pipe(photos, tmp_path, case):
-    kind, name = case
+    form, name = case
     root = tmp_path / "out"
-    cli(*MAKE[kind], "--source", photos, "--output", root, "--limit", "2")
+    cli(*MAKE[form], "--source", photos, "--output", root, "--limit", "2")
     (root / name).unlink(missing_ok=True)
     os.mkfifo(root / name)
     for command in (("report", root, "--output", tmp_path / "page.html"), ("compare", root, root)):

@@ -59,7 +59,7 @@ def uploaded(folder, url):
 
 @pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.slow("sets in an S3 server"))])
 def place(request, tmp_path):
-    """A URL below which nothing is, of each kind of store that can be written."""
+    """A URL below which nothing is, of each store that can be written."""
     if request.param == "s3":
         request.getfixturevalue("s3")
         return f"s3://{BUCKET}/{tmp_path.name}"

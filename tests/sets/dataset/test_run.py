@@ -39,7 +39,7 @@ NAMES = {
 }
 
 
-# Quick ones that draw, that do not, and one of another kind of loop.
+# Quick ones that draw, that do not, and one with another loop.
 FEW = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
 
 

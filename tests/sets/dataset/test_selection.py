@@ -5,7 +5,7 @@ import pytest
 from robustgen.sets.dataset.selection import sample_keys
 from tests.helpers import cli, cli_error, make_c, manifest, put_photo
 
-# Quick ones that draw, that do not, and one of another kind of loop.
+# Quick ones that draw, that do not, and one with another loop.
 FEW = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
 
 

@@ -191,7 +191,7 @@ def test_workers_are_used_again_and_replaced_when_they_died(monkeypatch):
 
 @dataclass(frozen=True)
 class _Draw:
-    """Job that returns arrays of all kinds, with a megabyte and more in sum."""
+    """Job that returns arrays of several types and layouts, with a megabyte and more in sum."""
 
     def run(self, reporter):
         draws = np.random.default_rng(0)

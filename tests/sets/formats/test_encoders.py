@@ -24,7 +24,7 @@ def lossless(photos, tmp_path_factory):
     return make(photos, tmp_path_factory.mktemp("formats") / "png", "--format", "png")
 
 
-def kind_of(path):
+def format_of(path):
     with Image.open(path) as image:
         return image.format
 
@@ -34,14 +34,14 @@ def test_webp_files_are_lossless(photos, lossless, tmp_path):
     webp, png = sorted(root.rglob("*.webp")), sorted(lossless.rglob("*.png"))
     assert len(webp) == len(png) == 15
     for ours, theirs in zip(webp, png, strict=True):
-        assert kind_of(ours) == "WEBP" and np.array_equal(pixels_of(ours), pixels_of(theirs))
+        assert format_of(ours) == "WEBP" and np.array_equal(pixels_of(ours), pixels_of(theirs))
     assert "libwebp" in json.loads((root / "dataset.json").read_text())["settings"]["versions"]
 
 
 def test_original_keeps_name_and_format(photos, lossless, tmp_path):
     root = make(photos, tmp_path / "out", "--format", "original", "--quality", "90")
     assert {f"contrast/2/{key}" for key in KEYS} <= tree(root).keys()
-    assert kind_of(root / "contrast/2/cat/c.png") == "PNG"
+    assert format_of(root / "contrast/2/cat/c.png") == "PNG"
     assert np.array_equal(
         pixels_of(root / "contrast/2/cat/c.png"), pixels_of(lossless / "contrast/2/cat/c.png")
     )

@@ -1,4 +1,4 @@
-"""The table of formats: each passes the conformance test for each kind of set that it supports."""
+"""The table of formats: each passes the conformance test for each benchmark that it supports."""
 
 from pathlib import Path
 

@@ -38,9 +38,9 @@ FOLDERS = ("clean", "contrast/1", "contrast/4", "fog/1", "fog/4")
 FOG = parse_variant("fog/4", "c")
 
 
-def encoded(seed, kind="JPEG"):
+def encoded(seed, form="JPEG"):
     buffer = io.BytesIO()
-    Image.fromarray(photo(40, 48, seed)).save(buffer, kind)
+    Image.fromarray(photo(40, 48, seed)).save(buffer, form)
     return buffer.getvalue()
 
 

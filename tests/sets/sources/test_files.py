@@ -20,23 +20,23 @@ from robustgen.sets.sources.opening import open_source
 from tests.sets.sources.test_shards import CLASSES, as_rows, labelled, put_parquet, put_shards
 from tests.sets.sources.test_trees import NAMES, PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 
-KINDS = ("tar", "tar.gz", "zip", "webdataset", "webdataset.gz", "parquet")
+CONTAINERS = ("tar", "tar.gz", "zip", "webdataset", "webdataset.gz", "parquet")
 
 
-def put_source(root: Path, kind: str) -> Path:
-    """A source of `kind` with the photographs below ``root / "photos"``."""
+def put_source(root: Path, container: str) -> Path:
+    """A `container` with the photographs below ``root / "photos"``."""
     files = files_of(put_photos(root / "photos", *NAMES))
-    if kind == "webdataset":
+    if container == "webdataset":
         return put_shards(root / "shards", labelled(files, "cls"))
-    if kind == "webdataset.gz":
+    if container == "webdataset.gz":
         for number, shard in enumerate(labelled(files, "cls")):
             (root / "shards").mkdir(exist_ok=True)
             put_tar(root / "shards" / f"{number}.tar.gz", shard, "w:gz")
         return root / "shards"
-    if kind == "parquet":
+    if container == "parquet":
         return put_parquet(root / "x.parquet", as_rows(files, base=False), pa.int64(), CLASSES)
-    pack = {"tar": put_tar, "tar.gz": PACKERS["a.tar.gz"], "zip": put_zip}[kind]
-    return pack(root / f"a.{kind}", files)
+    pack = {"tar": put_tar, "tar.gz": PACKERS["a.tar.gz"], "zip": put_zip}[container]
+    return pack(root / f"a.{container}", files)
 
 
 def opened(path: Path, root: Path | str) -> Source:
@@ -54,13 +54,13 @@ def forbid_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("the source is listed again")
 
-    for kind in ("trees.ArchiveTree", "shards.WebDataset", "shards.Parquet"):
-        monkeypatch.setattr(f"robustgen.sets.sources.{kind}.build", fail)
+    for each in ("trees.ArchiveTree", "shards.WebDataset", "shards.Parquet"):
+        monkeypatch.setattr(f"robustgen.sets.sources.{each}.build", fail)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_index_serves_later_runs(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put_source(tmp_path, kind)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_index_serves_later_runs(tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put_source(tmp_path, container)
     kept = ready(path, tmp_path / "state")
     content = kept.read_bytes()
     forbid_listing(monkeypatch)
@@ -73,10 +73,10 @@ def test_the_index_serves_later_runs(tmp_path: Path, kind: str, monkeypatch: pyt
         opened(path, tmp_path / "other").keys()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_workers_read_the_index_once(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_store(f"memory://index-{kind}/out")
-    source = opened(put_source(tmp_path, kind), store.location)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_workers_read_the_index_once(tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(f"memory://index-{container}/out")
+    source = opened(put_source(tmp_path, container), store.location)
     source.make_ready()
     assert [entry.path for entry in store.list()] == ["source-index"]
     packed = pickle.dumps(source)
@@ -138,9 +138,9 @@ def test_names_that_come_later_count(tmp_path: Path) -> None:
     assert "occurs twice" in opened(path, tmp_path / "state").refused().values()
 
 
-@pytest.mark.parametrize("kind", ["tar", "webdataset", "webdataset.gz"])
-def test_damaged_files_are_named_from_the_index_too(tmp_path: Path, kind: str) -> None:
-    path = put_source(tmp_path, kind)
+@pytest.mark.parametrize("container", ["tar", "webdataset", "webdataset.gz"])
+def test_damaged_files_are_named_from_the_index_too(tmp_path: Path, container: str) -> None:
+    path = put_source(tmp_path, container)
     file = sorted(path.iterdir())[-1] if path.is_dir() else path
     whole = file.read_bytes()
     file.write_bytes(whole[: 600 if path.is_dir() else -9000])
@@ -152,9 +152,9 @@ def test_damaged_files_are_named_from_the_index_too(tmp_path: Path, kind: str) -
     assert opened(path, tmp_path / "state").refused() == {}
 
 
-@pytest.mark.parametrize("kind", ["tar", "tar.gz", "parquet"])
-def test_a_file_that_changes_before_it_is_read(tmp_path: Path, kind: str) -> None:
-    path = put_source(tmp_path, kind)
+@pytest.mark.parametrize("container", ["tar", "tar.gz", "parquet"])
+def test_a_file_that_changes_before_it_is_read(tmp_path: Path, container: str) -> None:
+    path = put_source(tmp_path, container)
     ready(path, tmp_path / "state")
     source = opened(path, tmp_path / "state")
     (first, *_) = source.keys()
@@ -206,10 +206,10 @@ def test_workers_read_the_copy_of_their_parent(tmp_path: Path, monkeypatch: pyte
 # --- identities ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["folder", *KINDS])
-def test_the_identity_of_an_image_is_that_of_its_file(tmp_path: Path, kind: str) -> None:
-    path = put_source(tmp_path, "tar" if kind == "folder" else kind)
-    source = open_source(tmp_path / "photos" if kind == "folder" else path)
+@pytest.mark.parametrize("container", ["folder", *CONTAINERS])
+def test_the_identity_of_an_image_is_that_of_its_file(tmp_path: Path, container: str) -> None:
+    path = put_source(tmp_path, "tar" if container == "folder" else container)
+    source = open_source(tmp_path / "photos" if container == "folder" else path)
     files = files_of(tmp_path / "photos")
     for key in source.keys():  # noqa: SIM118
         image, identity = source.read(key)

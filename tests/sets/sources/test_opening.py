@@ -1,4 +1,4 @@
-"""Every kind of source as it is recognised: conformance, splits, layouts of other tools, and refusals."""
+"""Every source as it is recognised: conformance, splits, layouts of other tools, and refusals."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from tests.sets.sources.test_published import put_medmnist
 from tests.sets.sources.test_trees import put_tar, put_zip
 from tests.source_writers import WRITERS, write_img2dataset, write_tar
 
-LAYOUTS = [(kind, layout) for kind, layouts in WRITERS.items() for layout in layouts]
+LAYOUTS = [(source_kind, layout) for source_kind, layouts in WRITERS.items() for layout in layouts]
 
 
 def test_every_kind_is_checked():
@@ -31,19 +31,21 @@ def test_every_kind_is_checked():
     assert {*WRITERS} == {*SOURCES} - {"clips"}
 
 
-def open_layout(location, kind, layout):
-    if kind == "labelled":
+def open_layout(location, source_kind, layout):
+    if source_kind == "labelled":
         labels = f"{str(location).rpartition('/')[0]}/labels.txt"
         return open_source(location, options=SourceOptions(labels=labels))
     # Parquet files are recognised as a source of their own.
     return open_source(location, "table" if layout == "table-parquet" else "auto")
 
 
-@pytest.mark.parametrize(("kind", "layout"), LAYOUTS, ids=[layout for _, layout in LAYOUTS])
-def test_a_source_conforms(kind, layout):
-    shape = (28, 28) if "mnist" in kind else (32, 32)
-    write = WRITERS[kind][layout]
-    check_source(write, lambda place: open_layout(place, kind, layout), shape=shape, grey=kind == "mnist")
+@pytest.mark.parametrize(("source_kind", "layout"), LAYOUTS, ids=[layout for _, layout in LAYOUTS])
+def test_a_source_conforms(source_kind, layout):
+    shape = (28, 28) if "mnist" in source_kind else (32, 32)
+    write = WRITERS[source_kind][layout]
+    check_source(
+        write, lambda place: open_layout(place, source_kind, layout), shape=shape, grey=source_kind == "mnist"
+    )
 
 
 # --- splits whose class folders have the same names -----------------------------------------------
@@ -170,10 +172,10 @@ def test_formats_of_other_libraries_are_refused_with_a_way_out(tmp_path, name, m
     path = tmp_path / "src" / name
     path.parent.mkdir(parents=True)
     path.write_bytes(b"data")
-    kinds = [SOURCES[kind] for kind in SOURCES if kind not in ("arrays", "folder")]
+    rows = [SOURCES[name] for name in SOURCES if name not in ("arrays", "folder")]
     for place in (path.parent, tmp_path / "src", *([] if "contains" in message else [path])):
-        # A kind of source that was added since may read it.
-        if not any(kind.recognise(find_place(str(place))) for kind in kinds):
+        # A row that was added since may read it.
+        if not any(row.recognise(find_place(str(place))) for row in rows):
             with pytest.raises(SourceError, match=message):
                 open_source(place).keys()
     (tmp_path / "notes.txt").write_text("notes")

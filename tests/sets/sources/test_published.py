@@ -622,9 +622,9 @@ def test_names_of_classes_that_are_none(tmp_path: Path) -> None:
             Cifar(folder).keys()
 
 
-def tar_header(kind: bytes, size: int) -> bytes:
+def tar_header(flag: bytes, size: int) -> bytes:
     info = tarfile.TarInfo("x")
-    info.type = kind
+    info.type = flag
     header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
     header[124:136] = b"\x80" + size.to_bytes(11, "big") if size >= 0 else b"\xff" * 12
     header[148:156] = b" " * 8
@@ -649,9 +649,9 @@ def test_bombs_are_refused_at_once(tmp_path: Path) -> None:
         folder = cifar10(tmp_path / str(number))
         write(folder / "test_batch", content)
         reasons[folder] = f"test_batch: {reason}"
-    for number, (kind, size, reason) in enumerate(TAR_BOMBS):
+    for number, (flag, size, reason) in enumerate(TAR_BOMBS):
         path = tmp_path / f"{number}.tar.gz"
-        path.write_bytes(gzip.compress(tar_header(kind, size) + bytes(1 << 20), 1))
+        path.write_bytes(gzip.compress(tar_header(flag, size) + bytes(1 << 20), 1))
         reasons[path] = f".tar.gz: {reason}"
     command = [sys.executable, "-c", REFUSALS, *map(str, reasons)]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}

@@ -238,12 +238,12 @@ def test_a_corrupt_shard_in_the_middle_is_named_and_the_rest_is_done(tmp_path: P
     }
 
 
-@pytest.mark.parametrize("kind", ["webdataset", "parquet"])
+@pytest.mark.parametrize("container", ["webdataset", "parquet"])
 def test_a_lost_connection_ends_the_listing(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, root = files_of(put_photos(tmp_path / "photos", "n01/a.png", "n02/b.png")), tmp_path / "shards"
-    if kind == "webdataset":
+    if container == "webdataset":
         put_shards(root, [{name: content} for name, content in files.items()])
     else:
         for number in range(2):
@@ -459,11 +459,11 @@ def test_floats_of_pandas_are_whole_numbers(tmp_path: Path) -> None:
 
 
 def test_a_column_of_labels_may_have_any_name(tmp_path: Path) -> None:
-    path = put_columns(tmp_path / "x.parquet", image=None, kind=NUMBERS)
+    path = put_columns(tmp_path / "x.parquet", image=None, genus=NUMBERS)
     assert open_source(path).classes == ("",)
-    assert numbers_of(open_source(path, options=SourceOptions(label_column="kind"))) == NUMBERS
-    with pytest.raises(SourceError, match=r"no column 'knd' \(columns: image, kind\)"):
-        open_source(path, options=SourceOptions(label_column="knd")).keys()
+    assert numbers_of(open_source(path, options=SourceOptions(label_column="genus"))) == NUMBERS
+    with pytest.raises(SourceError, match=r"no column 'gnus' \(columns: image, genus\)"):
+        open_source(path, options=SourceOptions(label_column="gnus")).keys()
 
 
 def test_columns_of_labels_that_disagree_are_refused(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ def test_a_folder(remote: Store, tmp_path: Path) -> None:
             ask("n01/gone.png")
 
 
-@pytest.mark.parametrize(("kind", "layout"), LAYOUTS, ids=[layout for _, layout in LAYOUTS])
-def test_every_kind(remote: Store, tmp_path: Path, kind: str, layout: str) -> None:
-    side = 28 if "mnist" in kind else 32
-    local = WRITERS[kind][layout](tmp_path / "data", [photo(side, side, seed) for seed in range(3)])
+@pytest.mark.parametrize(("source_kind", "layout"), LAYOUTS, ids=[layout for _, layout in LAYOUTS])
+def test_every_kind(remote: Store, tmp_path: Path, source_kind: str, layout: str) -> None:
+    side = 28 if "mnist" in source_kind else 32
+    local = WRITERS[source_kind][layout](tmp_path / "data", [photo(side, side, seed) for seed in range(3)])
     root = upload(tmp_path / "data", remote)
     url = f"{root}/{local.relative_to(tmp_path / 'data').as_posix()}".removesuffix("/.")
-    source, expected = (open_layout(place, kind, layout) for place in (url, local))
+    source, expected = (open_layout(place, source_kind, layout) for place in (url, local))
     assert type(source) is type(expected)
     check(source, expected, url)
 

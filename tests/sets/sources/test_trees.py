@@ -178,7 +178,7 @@ UNSAFE = "its name is absolute, or contains .. or a zero byte"
 
 
 def bad_members(tar: tarfile.TarFile) -> None:
-    for name, kind in (
+    for name, flag in (
         ("a/link.png", tarfile.SYMTYPE),
         ("a/hard.png", tarfile.LNKTYPE),
         ("a/pipe.png", tarfile.FIFOTYPE),
@@ -186,7 +186,7 @@ def bad_members(tar: tarfile.TarFile) -> None:
         ("a/link.txt", tarfile.SYMTYPE),
     ):
         info = tarfile.TarInfo(name)
-        info.type, info.linkname = kind, "/etc/passwd"
+        info.type, info.linkname = flag, "/etc/passwd"
         tar.addfile(info)
 
 
