@@ -189,7 +189,7 @@ class Table:
         heads, *rows = self.format()
         columns = []
         for column in zip(*rows, strict=True):
-            pieces = [_split_interval(text) for text in column]
+            pieces = [text.partition(" ±" if " ±" in text else " [") for text in column]
             room = max((len(half) for _, mark, half in pieces if mark == " ±"), default=0)
             ends = [mark + (half.rjust(room) if mark == " ±" else half) for _, mark, half in pieces]
             widest = max(map(len, ends))
@@ -262,11 +262,6 @@ class Table:
             start = end
         parts[-1] = replace(parts[-1], note=self.note)
         return parts
-
-
-def _split_interval(text: str) -> tuple[str, str, str]:
-    """Return a number, the mark of its interval, and the interval."""
-    return text.partition(" ±") if " ±" in text else text.partition(" [")
 
 
 def _cut(text: str, room: int) -> str:

@@ -226,20 +226,17 @@ def _score_performance(names: Sequence[str], models: Sequence[ModelScores], edit
     )
     published: Mapping[str, Mapping[str, float]] = {}
     base = edition.partition("@")[0]
-    # The published values are means over these corruptions.
-    if base in CLIP_SETS and {*names} == {*_names_of_clips()}:
-        published = metrics.published_performance(base)
+    if base in CLIP_SETS:
+        from robustgen.pixels.benchmarks.corruptions import FAMILIES
+
+        # The published values are means over these corruptions.
+        if {*names} == {*FAMILIES["video-c"].names()}:
+            published = metrics.published_performance(base)
     rows = {key: {name: row[key] / 100 for name, row in published.items()} for key in ("mpc", "rpc")}
     return [
         FamilyScore(key, head, values, rows[key], 1, f"{head} in %, among published ones", on_demand=True)
         for key, head, values in (("mpc", "mPC", mpc), ("rpc", "rPC", rpc))
     ], []
-
-
-def _names_of_clips() -> tuple[str, ...]:
-    from robustgen.pixels.benchmarks.corruptions import FAMILIES
-
-    return FAMILIES["video-c"].names()
 
 
 _MULTI_LABEL: Final = "chestmnist"

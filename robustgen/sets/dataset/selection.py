@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
-from functools import partial
 from typing import Any, Final
 
 from robustgen.display.text import format_count
@@ -228,13 +227,12 @@ def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
     """
     keys = match_keys(source, config)
     if config.subset and config.subset[0] == "@":
-        maps = partial(_list_maps, source, keys)
-        return select_listed(config.subset[1:], keys, maps)
+        return select_listed(
+            config.subset[1:],
+            keys,
+            lambda: find_maps(source, keys).maps if isinstance(source, FileSource) else {},
+        )
     return keys
-
-
-def _list_maps(source: Items[Any], keys: Sequence[str]) -> Maps:
-    return find_maps(source, keys).maps if isinstance(source, FileSource) else {}
 
 
 def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
