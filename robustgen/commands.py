@@ -23,7 +23,7 @@ from robustgen.lab.scores import scoring
 from robustgen.lab.scores.public import Row, Scores
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.sets.dataset.opening import open_set
-from robustgen.sets.dataset.plan import plan_benchmark
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.run import RunResult, run_plan
 from robustgen.sets.executors import Launcher, read_executor
 from robustgen.settings.config import Config

@@ -49,7 +49,8 @@ from robustgen.lab.models.preprocessing import Preprocessing
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C, Kind
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.geometry import resize
-from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.dataset.unit_jobs import UnitJob, write_unit

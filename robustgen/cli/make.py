@@ -44,7 +44,7 @@ def make_p(config: Config, running: Running) -> PlannedSet:
 def _plan(kind: "Kind", config: Config, running: Running) -> PlannedSet:
     config.require_source()
     from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
-    from robustgen.sets.dataset.plan import plan_benchmark
+    from robustgen.sets.dataset.planning import plan_benchmark
 
     plan = plan_benchmark(config, kind, overwrite=running.overwrite)
     for name in config.corruptions if plan.mirror else ():

@@ -34,7 +34,8 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
 from robustgen.sets.dataset.opening import open_set
-from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import Executor, Job, Launcher, parse_executor, submit_jobs

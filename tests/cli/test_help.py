@@ -85,6 +85,7 @@ SPEAKERS = {
     "sets/dataset/label_maps": _OF_SETS,
     "sets/dataset/mirror": _OF_SETS,
     "sets/dataset/plan": _OF_SETS,
+    "sets/dataset/planning": _OF_SETS,
     "sets/ingredients": f"{_OF_SETS} evaluate preview calibrate",
     "display/charts": "score calibrate",
     "lab/evaluation": "predict evaluate",

@@ -13,7 +13,7 @@ from robustgen.files.storage import open_store
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.kinds import parse_variant
 from robustgen.pixels.imaging.laion_c_effects import TileBank
-from robustgen.sets.dataset.plan import plan_benchmark
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import check

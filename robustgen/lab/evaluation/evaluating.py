@@ -43,7 +43,8 @@ from robustgen.pixels.imaging.arrays import check_alike
 from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.manifest import source_digest
-from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_losses, describe_orientations
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut

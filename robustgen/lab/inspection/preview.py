@@ -37,7 +37,8 @@ from robustgen.pixels.imaging.clips import Clip, change_rate, parse_rate
 from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.similarity import Reference
-from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.ingredients import find_fitting
 from robustgen.sets.sources.base import Source, SourceOptions

@@ -21,7 +21,8 @@ from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Loss, as_rgb, find_loss
 from robustgen.pixels.imaging.similarity import Reference
-from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.dataset.unit_jobs import describe_losses
 from robustgen.settings.config import Config

@@ -6,8 +6,8 @@ from typing import Final
 
 from robustgen.files.wings import SetRow, list_wings
 
-_C: Final = SetRow("make-c", "robustgen.settings.config:Config", "robustgen.sets.dataset.plan:plan_c")
-_P: Final = SetRow("make-p", "robustgen.settings.config:Config", "robustgen.sets.dataset.plan:plan_p")
+_C: Final = SetRow("make-c", "robustgen.settings.config:Config", "robustgen.sets.dataset.planning:plan_c")
+_P: Final = SetRow("make-p", "robustgen.settings.config:Config", "robustgen.sets.dataset.planning:plan_p")
 
 BENCHMARK_SETS: Final[Mapping[str, SetRow]] = MappingProxyType(
     {"ImageNet-C": _C, "ImageNet-C for clips": _C, "ImageNet-C, mixed": _C, "ImageNet-P": _P}

@@ -7,7 +7,7 @@ import pytest
 
 from robustgen.files.storage.local import LocalStore
 from robustgen.sets.dataset.estimate import estimate
-from robustgen.sets.dataset.plan import plan_benchmark
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.recipes import CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config

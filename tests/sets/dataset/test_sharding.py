@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from robustgen.sets.dataset.plan import plan_benchmark
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load

@@ -15,7 +15,7 @@ from PIL import Image
 
 from robustgen.files import ledger
 from robustgen.files.storage import open_store
-from robustgen.sets.dataset.plan import plan_benchmark
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load

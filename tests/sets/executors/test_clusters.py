@@ -14,7 +14,7 @@ import pytest
 import robustgen
 from robustgen.errors import ArgumentError, WriteError
 from robustgen.plugins.conformance import check_executor
-from robustgen.sets.dataset.plan import plan_benchmark
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import clusters

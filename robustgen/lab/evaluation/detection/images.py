@@ -18,7 +18,8 @@ from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.file_tags import turn_upright
 from robustgen.sets.dataset.manifest import source_digest
-from robustgen.sets.dataset.plan import Plan, plan_benchmark
+from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_orientations
 from robustgen.sets.executors import count_cores
 from robustgen.sets.sources.base import Items
