@@ -208,7 +208,8 @@ class Command(click.Command):
         try:
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if not (meant := _MEANT.get((self.name or "", error.option_name))):
+            meant = _MEANT.get((self.name or "", error.option_name)) or self._find_key(error.option_name)
+            if not meant:
                 raise
             raise ConfigError(f"{self.name} has no {error.option_name}; did you mean {meant}?") from error
         if rest and source and not ctx.resilient_parsing:
@@ -220,6 +221,16 @@ class Command(click.Command):
                 "put a pattern into quotes: --source 'val-*.tar'"
             )
         return rest
+
+    def _find_key(self, option: str) -> str:
+        """Return the ``--set`` of the key of a config that an unknown `option` names; "" if there is none."""
+        from robustgen.settings.config import Config
+        from robustgen.settings.fields import keys_of
+
+        key = option.removeprefix("--").replace("-", "_")
+        key = "fps" if key == "frame_rate" else key
+        has_keys = any("--set" in each.opts for each in self.params)
+        return f"--set {key}=VALUE" if has_keys and key in keys_of(Config) else ""
 
 
 class CommandGroup(Command, click.Group):

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from skimage.data import astronaut
 
 from robustgen.errors import ImageError
 from robustgen.pixels.imaging import codecs, video
@@ -63,6 +64,19 @@ def test_less_bandwidth_lowers_the_size(clip, with_file):
     given = clip if with_file else Clip(clip.stack(), clip.rate)
     sizes = [len(codecs.squeeze(given, "libx264", divisor).data) for divisor in (1, 4)]
     assert sizes[0] > sizes[1]
+
+
+@pytest.mark.parametrize("codec", ["libx264", "libx265"])
+def test_the_bit_rate_that_is_asked_for_is_kept(codec):
+    picture = astronaut()
+    moving = np.stack([picture[20 + t : 260 + t, 10 + t : 330 + t] for t in range(50)])
+    data = video.encode(moving, video.Encoding(preset="fast", crf=16, pixel_format="yuv420p", fps=25))
+    clip = video.open_clip(data, "clip.mp4").hold()
+    for divisor in (1, 2):
+        made = codecs.squeeze(clip, codec, divisor)
+        wanted = made.notes["bit_rate"]
+        assert wanted >= 50_000 and made.stack().shape == clip.stack().shape
+        assert sum(map(len, packets_of(made.data))) * 8 / 2 <= 1.1 * wanted
 
 
 def test_odd_sides_lose_a_row_and_a_column(frames):

@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import tarfile
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from skimage import data
 
 import robustgen
 from robustgen.errors import ConfigError
+from robustgen.files.storage import open_store
 from robustgen.lab.evaluation.rendering import FrameSampling
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.imaging import video
@@ -164,6 +167,43 @@ def test_nothing_is_left_to_do_and_verify_finds_nothing(clips, made):
 def test_two_workers_write_the_same_files(clips, made, tmp_path):
     make_c(clips, tmp_path / "two", *FLAGS[:-1], "2", *FEW)
     assert tree(tmp_path / "two") == tree(made)
+
+
+def pack(root, place):
+    """An archive of all files below `root`, or copies in memory."""
+    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    if str(place).startswith("memory://"):
+        store = open_store(place)
+        for path in files:
+            store.put(path.relative_to(root).as_posix(), path.read_bytes())
+    elif place.suffix == ".zip":
+        with zipfile.ZipFile(place, "w") as archive:
+            for path in files:
+                archive.write(path, path.relative_to(root))
+    else:
+        with tarfile.open(place, "w") as archive:
+            for path in files:
+                archive.add(path, str(path.relative_to(root)))
+    return place
+
+
+@pytest.mark.parametrize("form", ["clips.tar", "clips.zip", "memory", "memory tar"])
+def test_archives_and_urls_of_clips_give_the_same_files(clips, made, tmp_path, form):
+    if form.startswith("memory"):
+        folder = tmp_path / "packed"
+        folder.mkdir()
+        source = pack(clips, folder / "clips.tar") if form == "memory tar" else clips
+        place = pack(source if source is clips else folder, f"memory://{tmp_path.name}/clips")
+        place = f"{place}/clips.tar" if form == "memory tar" else place
+        output = f"memory://{tmp_path.name}/out"
+    else:
+        place, output = pack(clips, tmp_path / form), tmp_path / "out"
+    make_c(place, output, *FLAGS, *FEW)
+    store = open_store(output)
+    for name, content in tree(made).items():
+        assert store.read(name) == content, name
+    assert findings(output, "--deep", "1", status=0) == []
+    assert "nothing to do" in make_c(place, output, *FLAGS, *FEW).stdout
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -460,6 +460,10 @@ def test_a_full_disk_behind_the_output_of_a_command_is_one_line(photos):
     [
         (("make-p", "--severities", "3"), "make-p has no --severities; did you mean --difficulty?"),
         (("make-c", "--difficulty=2"), "make-c has no --difficulty; did you mean --severities?"),
+        (("make-c", "--fps", "12"), "make-c has no --fps; did you mean --set fps=VALUE?"),
+        (("make-c", "--frame-rate=12"), "make-c has no --frame-rate; did you mean --set fps=VALUE?"),
+        (("make-c", "--mirror=copy"), "make-c has no --mirror; did you mean --set mirror=VALUE?"),
+        (("evaluate", "--temporal=clip"), "evaluate has no --temporal; did you mean --set temporal=VALUE?"),
         (("make-c", "my photos"), "my photos: name the images with --source: --source 'my photos'"),
         (("calibrate", "photos"), "photos: name the images with --source: --source photos"),
         (

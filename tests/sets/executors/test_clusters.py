@@ -20,6 +20,7 @@ from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import clusters
 from robustgen.settings.config import Config
 from tests.helpers import PATIENCE, cli_error, make_c, need_cluster, put_photo, spawn, tree, wait_until
+from tests.sets.sources.test_clips import names_of, put_frames, put_video
 
 pytestmark = pytest.mark.slow("starts Ray clusters")
 
@@ -77,6 +78,16 @@ def test_nodes_join_and_die_and_a_worker_is_killed_and_the_set_is_the_same(many,
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, errors
     assert tree(output) == tree(tmp_path / "here")
+
+
+def test_clips_of_a_cluster_are_those_of_this_process(tmp_path, ray_cluster):
+    put_video(tmp_path / "clips" / "cat" / "a.mp4")
+    put_frames(tmp_path / "clips" / "dog" / "b", names_of(6))
+    flags = ("--dataset", "clips", "--severities", "5", "--corruptions", "fog,video-c:packet_loss")
+    make_c(tmp_path / "clips", tmp_path / "here", *flags, "--jobs", "1")
+    ray_cluster.add_node(num_cpus=1)
+    make_c(tmp_path / "clips", tmp_path / "out", *flags, "--on", f"ray:{ray_cluster.address}")
+    assert tree(tmp_path / "out") == tree(tmp_path / "here")
 
 
 def test_ray_conforms(ray_cluster):

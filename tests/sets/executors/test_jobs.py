@@ -29,6 +29,7 @@ from robustgen.sets.executors.processes import Processes
 from robustgen.sets.executors.progress import NOBODY
 from robustgen.sets.executors.workers import end_idle_workers
 from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
+from tests.sets.sources.test_clips import names_of, put_frames, put_video
 
 
 @dataclass(frozen=True)
@@ -318,6 +319,19 @@ class Cluster:
 @pytest.fixture
 def cluster(dask, tmp_path):
     return Cluster(dask, tmp_path / "dask")
+
+
+def test_clips_of_a_cluster_are_those_of_this_process(tmp_path, cluster):
+    pytest.importorskip("av")
+    put_video(tmp_path / "clips" / "cat" / "a.mp4")
+    put_frames(tmp_path / "clips" / "dog" / "b", names_of(6))
+    flags = ("--dataset", "clips", "--severities", "5", "--corruptions")
+    flags += ("fog,video-c:h265_crf,video-c:bit_error,video-c:packet_loss,video-c:frame_rate",)
+    flags = ("make-c", "--source", tmp_path / "clips", *flags, "--output")
+    cli(*flags, tmp_path / "here", "--jobs", "1")
+    cluster.add_worker("--nanny")
+    cli(*flags, tmp_path / "out", *cluster.flags)
+    assert tree(tmp_path / "out") == tree(tmp_path / "here")
 
 
 def test_dask_conforms(cluster):
