@@ -67,7 +67,7 @@ def show_or_run(written: PlannedSet | None) -> None:
         from robustgen.lab import plans
 
         save(running.plan, plans.to_bytes(plan))
-        echo(f"{running.plan}: the plan of {format_count(len(plan.keys), 'image')}")
+        echo(f"{running.plan}: the plan of {format_count(len(plan.keys), plan.source.noun)}")
         return
 
     def announce() -> None:

@@ -41,9 +41,9 @@ def verify(options: Verifying) -> None:
         echo(f"{finding.fault:9s} {finding.path}{finding.detail}")
     if findings.failed:
         shown = ", ".join(map(repr, findings.failed[:5])) + ", ..." * (len(findings.failed) > 5)
-        images = format_count(findings.images, "image")
+        images = format_count(findings.images, findings.noun)
         echo(f"complete but for {len(findings.failed)} of {images}: {shown}; see errors.jsonl")
-    remade = f"{format_count(findings.remade, 'image')} regenerated, " * bool(options.deep)
+    remade = f"{format_count(findings.remade, findings.noun)} regenerated, " * bool(options.deep)
     echo(
         f"{format_count(findings.checked, 'file')} checked, {remade}"
         f"{format_count(len(findings.problems), 'finding')}; digest {findings.digest}"

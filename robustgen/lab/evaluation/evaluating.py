@@ -173,7 +173,7 @@ def evaluate(
     remarks = (
         *plan.remarks,
         *plan.source.remarks(),
-        *describe_complaints(run.complaints),
+        *describe_complaints(run.complaints, plan.source.noun),
         *lost,
         *tagged,
         *own,
@@ -202,14 +202,14 @@ def _render_first(
     plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Classifier], sampling: FrameSampling | None
 ) -> Rendered:
     """Return the first image that can be made, in the first variant."""
-    variant, reason = plan.variants[0], "there is no image"
+    variant, reason = plan.variants[0], f"there is no {plan.source.noun}"
     for key in keys:
         views = tuple({*map(_view, classifiers)})
         rendered = render_images(plan, [key], (variant,), views, 1, sampling=sampling)[key]
         if rendered.pixels:
             return rendered
         reason = f"{key!r}: {rendered.failures[variant.folder]}"
-    raise SourceError(f"{plan.source.location}: none of the images can be made ({reason})")
+    raise SourceError(f"{plan.source.location}: none of the {plan.source.noun}s can be made ({reason})")
 
 
 def _try_out(
@@ -442,7 +442,7 @@ class _EvaluationRun:
         """Write the files of the pending variants, for the images that have failed in no variant."""
         store, location, kept = candidate.store, self._plan.source.location, self._list_kept(candidate)
         if not kept:
-            raise SourceError(f"{location}: none of the images can be made")
+            raise SourceError(f"{location}: none of the {self._plan.source.noun}s can be made")
         labels = np.array([candidate.labels[key] for key in kept])
 
         def write(folder: str) -> None:

@@ -32,7 +32,14 @@ from robustgen.lab.inspection.verify_contents import Finding as Finding
 from robustgen.lab.inspection.verify_contents import Findings as Findings
 from robustgen.lab.plans import plan_again
 from robustgen.pixels.benchmarks.canonical import PUBLISHED_FILES, recognise
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN_VARIANT, CLIPS_C, IMAGENET_C, TITLES
+from robustgen.pixels.benchmarks.kinds import (
+    BENCHMARKS,
+    CLEAN_VARIANT,
+    CLIPS_C,
+    IMAGENET_C,
+    TITLES,
+    name_source,
+)
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.sets.dataset.descriptions import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.sets.dataset.manifest import (
@@ -123,7 +130,10 @@ def verify(
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
     checked = sum(files for files, _ in counts.values())
     problems = sorted(set(problems))
-    return Findings(problems, failed, manifest["images"], checked, remade, digest, known_as, published, notes)
+    noun = name_source(manifest["title"])
+    return Findings(
+        problems, failed, manifest["images"], checked, remade, digest, known_as, published, notes, noun
+    )
 
 
 def read_finished(store: Store) -> dict[str, Any]:
@@ -185,7 +195,9 @@ def check_manifest(
         detail = ": restore it, or delete the whole folder, which a finished set does not need"
         yield Finding("missing", f"{STATE}/settings.json", detail)
     if not manifest["complete"] and not entries and not lacking:
-        lacking.append(f"not all of the {manifest['images']} images have all files")
+        lacking.append(
+            f"not all of the {manifest['images']} {name_source(manifest['title'])}s have all files"
+        )
     if lacking:
         yield Finding("unfinished", MANIFEST, f": {lacking[0]}; {remedy}")
     elif not manifest["complete"]:

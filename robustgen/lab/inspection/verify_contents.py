@@ -60,6 +60,8 @@ class Findings:
         Path of each file that is one of a published set, with the name of that set.
     notes : list of str
         Sentences on the source that are no problem.
+    noun : str
+        Name of one item of the source: image or clip.
 
     Examples
     --------
@@ -78,12 +80,13 @@ class Findings:
     known_as: str | None
     published: dict[str, str]
     notes: list[str]
+    noun: str = "image"
 
     def _repr_html_(self) -> str:
         told = [f"{each.fault}: {each.path} {each.detail}".rstrip() for each in self.problems] or ["none"]
         rows = [("problem", each) for each in told]
-        rows += [("images", f"{self.images:,}"), ("files checked", f"{self.checked:,}")]
-        rows += [("images created again", f"{self.remade:,}")] * bool(self.remade)
+        rows += [(f"{self.noun}s", f"{self.images:,}"), ("files checked", f"{self.checked:,}")]
+        rows += [(f"{self.noun}s created again", f"{self.remade:,}")] * bool(self.remade)
         rows += [("failed", each) for each in self.failed]
         rows += [("digest", self.digest), *[("known as", self.known_as or "")] * bool(self.known_as)]
         rows += [("note", note) for note in self.notes]

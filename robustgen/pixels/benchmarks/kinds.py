@@ -280,4 +280,9 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     return variant
 
 
+def name_source(title: str) -> str:
+    """Return the noun for one source item of a set with this title: image or clip."""
+    return CLIP if title == CLIPS_C.title else IMAGENET_C.noun
+
+
 USUAL_SCALE: Final = 224

@@ -249,6 +249,8 @@ def open_clip(data: bytes, name: str) -> Clip:
     steps = np.diff(np.sort(np.array(times, float)))
     # Times in Matroska are whole milliseconds.
     if len(steps) and steps.max() - steps.min() > 0.0021 + 0.1 / rate:
+        # Containers may name another rate than the average.
+        rate = Fraction(1 / float(steps.mean())).limit_denominator(1001)
         complain(name, [f"the frame rate varies: all frames are kept, at {float(rate):.2f} a second"])
     # The encoder's file of a turned clip would have other frames.
     return Clip(VideoFrames(data, name), rate, b"" if _count_turns(first) else data)

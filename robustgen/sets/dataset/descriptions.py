@@ -17,7 +17,7 @@ from robustgen.errors import ConfigError
 from robustgen.files.set_files import SUMS
 from robustgen.files.storage import Store
 from robustgen.files.text_files import read_sums
-from robustgen.pixels.benchmarks.kinds import IMAGENET_P
+from robustgen.pixels.benchmarks.kinds import CLIP, CLIPS_C, IMAGENET_P, name_source
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.formats.shards import FOLDER
@@ -70,10 +70,11 @@ def write_card(manifest: Mapping[str, Any]) -> bytes:
     manifest : mapping
         The content of ``dataset.json``.
     """
-    head = ["---", "license: other"]
+    head, noun = ["---", "license: other"], name_source(manifest["title"])
     # Tables have no classes, and mirrored sets have annotations of their own.
     if "table" not in _format(manifest) and not has_mirror(manifest):
-        head += ["task_categories:", "- image-classification"]
+        kind_of_file = "video" if noun == CLIP else "image"
+        head += ["task_categories:", f"- {kind_of_file}-classification"]
     head.append("configs:")
     for variant in manifest["variants"]:
         # JSON strings are YAML strings.
@@ -116,8 +117,9 @@ def _describe_labels(manifest: Mapping[str, Any]) -> list[str]:
     """Return the line that says whether folders are classes, for formats with a file for each image."""
     if "sample" in manifest["settings"]["output"] or has_mirror(manifest):
         return []
-    # Frames lie in the folder of their sequence.
-    has_frames = _format(manifest) == "png" and manifest["title"] == IMAGENET_P.title
+    # Frames lie in the folder of their sequence or clip.
+    of_frames = manifest["title"] in (IMAGENET_P.title, CLIPS_C.title)
+    has_frames = of_frames and _format(manifest) != "mp4"
     return [f"  drop_labels: {json.dumps(has_frames or not manifest['class_folders'])}"]
 
 
@@ -128,6 +130,7 @@ def _body(manifest: Mapping[str, Any]) -> str:
     names = ("dataset", "title", "images", "digest", "licence", "citation")
     return text.format(
         **{name: manifest[name] for name in names},
+        nouns=f"{name_source(manifest['title'])}s",
         variants=len(manifest["variants"]),
         choices=", ".join(choices),
         example=_NO_EXAMPLE if manifest["arrays"] else _EXAMPLE.format(config_name(manifest["variants"][-1])),
@@ -162,7 +165,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     sums: _Sums = {
         prefix: content for prefix, content in zip(prefixes, contents, strict=True) if content is not None
     }
-    name = settings.get("output", {}).get("format")
+    name, nouns = settings.get("output", {}).get("format"), f"{name_source(manifest['title'])}s"
     describe = _DESCRIPTIONS.get(name, _describe_tree if name in _FILES else _describe_folders)
     how = "once, by a drawn operation and level" if "mixed" in settings else "by each operation at each level"
     nodes = [
@@ -175,7 +178,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": re.sub(r"[^\w.-]+", "-", f"{manifest['dataset']}-{manifest['title']}"),
-        "description": f"{manifest['title']} of {manifest['dataset']}: {manifest['images']} images, each in"
+        "description": f"{manifest['title']} of {manifest['dataset']}: {manifest['images']} {nouns}, each in"
         f" {len(manifest['variants'])} variants, created by robustgen.",
         "license": manifest["licence"],
         "citeAs": manifest["citation"],
@@ -184,7 +187,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
         "isLiveDataset": False,
         "prov:wasDerivedFrom": {
             "@type": "prov:Entity",
-            "prov:label": f"{manifest['source']['images']} images of {manifest['dataset']}",
+            "prov:label": f"{manifest['source']['images']} {nouns} of {manifest['dataset']}",
             "identifier": f"sha256:{manifest['source'].get('digest')}",
         },
         "prov:wasGeneratedBy": {
@@ -198,9 +201,9 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
                 ),
             },
         },
-        "rai:dataCollectionRawData": f"The images of {manifest['dataset']}.",
+        "rai:dataCollectionRawData": f"The {nouns} of {manifest['dataset']}.",
         "rai:dataPreprocessingProtocol": f"Resized and cropped as in edition {manifest['edition']}.",
-        "rai:dataManipulationProtocol": f"Every image is corrupted {how}, with the"
+        "rai:dataManipulationProtocol": f"Every {nouns[:-1]} is corrupted {how}, with the"
         " constants in dataset.json.",
         "rai:dataUseCases": "Evaluation of robustness. Not for training.",
         "rai:dataLimitations": "The corruptions are synthetic.",

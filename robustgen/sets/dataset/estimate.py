@@ -143,7 +143,9 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
                 break
     if not costs:
         reason = next(iter(reasons), "there are none")
-        raise ImageError(f"{plan.source.location}: none of the images can be processed: {reason}")
+        raise ImageError(
+            f"{plan.source.location}: none of the {plan.source.noun}s can be processed: {reason}"
+        )
     pixels, seconds, writing, size = (
         sum(values) / len(costs) for values in zip(*costs.values(), strict=True)
     )

@@ -490,7 +490,7 @@ class _SetRun:
             [] if waiting else unwritten,
             self._removed,
             plan.store.location,
-            (*remarks, *describe_complaints(self._complaints)),
+            (*remarks, *describe_complaints(self._complaints, plan.source.noun)),
         )
 
     @cached_property

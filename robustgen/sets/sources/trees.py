@@ -123,11 +123,11 @@ def _count_suffixes(names: Sequence[str]) -> str:
     return f"{counted} ({names[0]!r}, ...)"
 
 
-def describe_complaints(complaints: Sequence[Complaint]) -> list[str]:
-    """Describe the warnings of decoders in one line: the number of images, and the first one; [] if none."""
+def describe_complaints(complaints: Sequence[Complaint], noun: str) -> list[str]:
+    """Describe the warnings of decoders in one line: the number of items, and the first one; [] if none."""
     texts = dict(sorted(complaints, reverse=True))
     named = [f"{name!r}: {text}" for name, text in [*texts.items()][-1:]]
-    return [f"decoded with warnings: {format_count(len(texts), 'image')} ({each}, ...)" for each in named]
+    return [f"decoded with warnings: {format_count(len(texts), noun)} ({each}, ...)" for each in named]
 
 
 def find_by_name(name: str, refusal: str | None = None) -> Iterator[Found]:

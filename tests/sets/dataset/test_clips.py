@@ -339,6 +339,26 @@ def test_masks_of_clips_are_mirrored_and_not_corrupted(tmp_path):
     assert keys == ("JPEGImages/480p/bear", "JPEGImages/480p/goat")
 
 
+def test_every_text_about_a_set_says_clips(clips, made, tmp_path):
+    for name in ("README.md", "croissant.json"):
+        text = (made / name).read_text()
+        assert "4 clips" in text and "4 images" not in text
+    assert "video-classification" in (made / "README.md").read_text()
+    checked = cli("verify", made, "--deep", "1").stdout
+    assert "1 clip regenerated" in checked
+    make_c(clips, tmp_path / "out", *FLAGS, "--corruptions", "fog", "--format", "png")
+    # The folders of the frames are no classes.
+    assert "drop_labels: true" in (tmp_path / "out" / "README.md").read_text()
+    source = tmp_path / "source"
+    put_frames(source / "cat" / "a", pan(0, 3))
+    (source / "cat" / "bad.mp4").write_bytes(b"no video")
+    cli("make-c", "--source", source, "--output", tmp_path / "bad", *FLAGS, "--corruptions", "fog", status=1)
+    assert "1 of 2 clips" in cli("verify", tmp_path / "bad", status=1).stdout
+    (source / "cat" / "bad.mp4").unlink()
+    plan = ("--plan", tmp_path / "plan.json")
+    assert "1 clip" in make_c(source, tmp_path / "c", *FLAGS, "--corruptions", "fog", *plan).stdout
+
+
 def test_an_estimate_counts_clips(clips, tmp_path):
     shown = make_c(clips, tmp_path / "out", *FLAGS, *FEW, "--dry-run").stdout
     assert "4 clips" in shown and not (tmp_path / "out").exists()

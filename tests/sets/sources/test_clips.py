@@ -123,6 +123,8 @@ def test_a_varying_frame_rate_is_told(tmp_path):
     with pytest.warns(DecodingWarning, match="varies"):
         clip = source.load("cat/a.mkv")
     assert len(clip.stack()) == 6
+    # Six frames in 0.38 seconds, of which the container says 100 a second.
+    assert clip.rate == pytest.approx(5 / 0.38, abs=0.1)
 
 
 def test_a_turned_video_is_upright(tmp_path):
