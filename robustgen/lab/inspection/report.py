@@ -22,7 +22,8 @@ from robustgen.lab.inspection.report_pictures import (
     list_faces,
     sample_set,
 )
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLIP, TITLES, Kind
+from robustgen.pixels.benchmarks.corruptions import FAMILIES
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLIP, TITLES, Kind, name_source
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
 from robustgen.sets.dataset.opening import CLEANED, open_set
@@ -60,7 +61,8 @@ def list_facts(dataset: WrittenSet, sample: SetSample) -> Iterator[tuple[str, st
         told = [f"{key.replace('_', ' ')} {value}" for key, value in parameters.items()]
         yield "Preprocessing", ", ".join([CLEANINGS[name].title, *told])
     if scale := settings.get("scale"):
-        which = "the size nearest to each image's" if scale == "nearest" else f"{scale} pixels"
+        nearest = f"the size nearest to each {name_source(dataset.benchmark.title)}'s"
+        which = nearest if scale == "nearest" else f"{scale} pixels"
         yield "Edition", f"{manifest.get('edition')}, constants for {which}"
     yield "Clips" if dataset.benchmark.noun == CLIP else "Images", _images(manifest)
     yield "Source", str(get_part(manifest, "source").get("location", "not recorded"))
@@ -107,11 +109,16 @@ def _format(output: Mapping[str, Any]) -> str:
 def describe_coverage(dataset: WrittenSet) -> Iterator[str]:
     """Yield sentences on which part of the benchmark the set contains."""
     there = {variant.folder for variant in dataset}
-    for group, names in _GROUPS[dataset.kind].items():
+    of_clips, groups = dataset.benchmark.noun == CLIP, _GROUPS[dataset.kind]
+    if of_clips:
+        groups = {"corruptions of video-c at all five severities": FAMILIES["video-c"].names(), **groups}
+    for group, names in groups.items():
         levels = [f"/{level}" for level in range(1, metrics.SEVERITIES + 1)] if dataset.kind == "c" else [""]
-        wanted = {name: {f"{name}{level}" for level in levels} for name in names}
+        wanted = {name: {f"{name.replace(':', '.')}{level}" for level in levels} for name in names}
         whole = [name for name, folders in wanted.items() if folders <= there]
         parts = [name for name, folders in wanted.items() if folders & there and name not in whole]
+        if of_clips and not whole + parts:
+            continue
         yield (
             f"{len(whole)} of {len(names)} {group}"
             + "; in part " * bool(parts)
@@ -233,10 +240,15 @@ class SetSummary:
     bibtex: str
 
     @property
+    def source_noun(self) -> str:
+        """Return the name of an item of the source: image or clip."""
+        return self.noun if self.kind == "c" else "image"
+
+    @property
     def lead(self) -> str:
         """Return a one-line description of the set."""
         names = {row.name for category in self.categories for row in category.rows if not row.is_strip}
-        images = format_count(self.sample.total, self.noun if self.kind == "c" else "image")
+        images = format_count(self.sample.total, self.source_noun)
         if self.kind == "p":
             return f"{format_count(len(names), 'sequence')} of each of {images}"
         levels = len({head for category in self.categories for head in category.heads})

@@ -147,7 +147,7 @@ def test_the_dataset_digest_is_that_of_the_sums(output):
 def test_findings_as_json(output, tmp_path):
     told = json.loads(cli("verify", output, "--format", "json").stdout)
     expected = {"problems": [], "failed": [], "images": 5, "checked": 25, "remade": 0}
-    expected |= {"known_as": None, "published": {}, "notes": []}
+    expected |= {"known_as": None, "published": {}, "notes": [], "noun": "image"}
     assert told == {**expected, "digest": manifest(output)["digest"]}
     copied = Path(shutil.copytree(output, tmp_path / "out"))
     (copied / "odd\nname").touch()

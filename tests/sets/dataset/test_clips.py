@@ -512,6 +512,14 @@ def test_models_get_frames_that_are_spread_evenly():
     assert FrameSampling(8).take("a", frames).tolist() == [0, 4, 8, 12, 16, 20, 24, 28]
 
 
+def test_the_report_tells_which_part_of_video_c_there_is(clips, made, tmp_path):
+    cli("report", made, "--output", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    # Two of the twelve corruptions, at two severities; of ImageNet-C's, fog and noise.
+    assert "0 of 12 corruptions" in page and "0 of 15 common" in page and "of 4 extra" not in page
+    assert "Every clip" in page and "Every image" not in page
+
+
 def test_the_report_plays_the_clips_and_shows_frames(made, tmp_path):
     cli("report", made, "--output", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
