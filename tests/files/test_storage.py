@@ -18,7 +18,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from robustgen.errors import ArgumentError, MissingDependencyError, OutputError
-from robustgen.files.storage import AT_ONCE, Store, is_url, locate, measure, open_store, remote, save
+from robustgen.files.storage import AT_ONCE, Store, is_url, local, locate, measure, open_store, remote, save
 from robustgen.files.storage.host import HOST, HOST_ID, hold_back_interrupts, is_alive, private_folder
 from robustgen.files.storage.local import name_temporary
 from tests.helpers import PATIENCE
@@ -663,6 +663,30 @@ def test_many_files_of_a_block_are_written_at_once(tmp_path: Path, monkeypatch: 
                 with flight.create(name) as file:
                     file.write(name.encode())
     assert {entry.path: store.read(entry.path).decode() for entry in store.list()} == {n: n for n in names}
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_only_a_slow_folder_is_written_to_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    store, replace, seen = open_store(tmp_path / "out"), os.replace, set[str]()
+    together = threading.Barrier(AT_ONCE, timeout=PATIENCE)
+
+    def wait(temporary: str, target: str) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            # Goes on only when so many files wait here.
+            together.wait()
+            seen.add(target)
+        replace(temporary, target)
+
+    monkeypatch.setattr(os, "replace", wait)
+    monkeypatch.setattr(local, "_SLOW", -1.0 if slow else float("inf"))
+    names = [f"f/{number}" for number in range(local._FIRST_FILES + 2 * AT_ONCE)]
+    with store.open_flight() as flight:
+        for name in names:
+            flight.put(name, name.encode())
+    assert len(seen) == (2 * AT_ONCE if slow else 0)
+    assert {each.path: store.read(each.path).decode() for each in store.list("f")} == {n: n for n in names}
 
 
 def test_a_file_that_cannot_be_written_ends_its_block(s3: Weather) -> None:

@@ -133,7 +133,7 @@ class Store(ABC):
         return map(act, places) if self.is_local else prefetch(act, places, ahead)
 
     def open_flight(self) -> AbstractContextManager["Store"]:
-        """Open this store for a block that writes files; on a remote store, many are written at once.
+        """Open this store for a block that writes files; where that is slow, many are written at once.
 
         All files exist when the block ends. If one cannot be written, its error is raised at the end of the
         block, and any further writing in the block raises an OSError.

@@ -7,15 +7,15 @@ import posixpath
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache, partial
 from tempfile import gettempdir
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import ArgumentError, MissingDependencyError
 from robustgen.files.storage.base import AT_ONCE, Entry, Store
+from robustgen.files.storage.flight import Flight
 from robustgen.files.storage.local import TemporaryFolder
 
 _EXTRAS: Final = {"s3": "s3", "gs": "gcs", "hf": "hub"}
@@ -31,8 +31,6 @@ _BLOCK: Final = 2 << 20
 _MOST_BLOCKS: Final = 8
 # Bytes of a name, below the bucket, in S3, Google Cloud and Azure.
 _LONGEST_NAME: Final = 1024
-# Limit of one block of `open_flight`; fsspec reads up to 100 MB of a file into memory at once.
-_MOST_BYTES: Final = 64 << 20
 
 
 class RemoteStore(Store):
@@ -185,18 +183,9 @@ class RemoteStore(Store):
         self._call("put_file", path, str(folder.path / "file"))
         folder.remove()
 
-    @contextmanager
-    def open_flight(self) -> Iterator["_Flight"]:
+    def open_flight(self) -> AbstractContextManager[Store]:
         """Open this store for a block that writes many files at once; see `Store.open_flight`."""
-        flight = _Flight(self.location)
-        try:
-            yield flight
-        except BaseException as error:
-            if (failure := flight.land()) and isinstance(error, OSError):
-                raise failure from None
-            raise
-        if failure := flight.land():
-            raise failure
+        return _Flight(self.location).fly()
 
     def delete(self, path: str) -> None:
         """Delete a file if it exists."""
@@ -227,16 +216,8 @@ class RemoteStore(Store):
         return _call(self.location, verb, self._url(path), *arguments, **options)
 
 
-class _Flight(RemoteStore):
-    """Store of which several files are written at once, each by its own thread."""
-
-    def __init__(self, location: str) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        super().__init__(location)
-        self._pool = ThreadPoolExecutor(AT_ONCE)
-        self._sizes = dict[Future[None], int]()
-        self._failure: BaseException | None = None
+class _Flight(Flight, RemoteStore):
+    """Store of which several files are written at once."""
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Begin to write a file; write it at once if `exclusive`."""
@@ -244,38 +225,10 @@ class _Flight(RemoteStore):
             super().put(path, data, exclusive=True)
         else:
             self._check_name(path)
-            self._begin(path, len(data), super().put, data)
-
-    def delete(self, path: str) -> None:
-        """Delete a file after everything under way."""
-        wait(self._sizes)
-        super().delete(path)
-
-    def land(self) -> BaseException | None:
-        """Wait for everything under way; return the first error."""
-        self._pool.shutdown()
-        self._collect()
-        return self._failure
+            self.begin(path, len(data), super().put, data)
 
     def _upload(self, path: str, size: int, folder: TemporaryFolder) -> None:
-        self._begin(path, size, super()._upload, size, folder)
-
-    def _begin(self, path: str, size: int, act: Callable[..., None], *arguments: Any) -> None:
-        """Call `act` for a file when not too many files and bytes are under way."""
-        size = min(size, _MOST_BYTES)
-        while len(self._sizes) >= AT_ONCE or sum(self._sizes.values()) > _MOST_BYTES - size:
-            wait(self._sizes, return_when=FIRST_COMPLETED)
-            self._collect()
-        self._collect()
-        if self._failure:
-            # The block raises the failure itself.
-            raise OSError(errno.ECANCELED, "an earlier file could not be written", self._url(path))
-        self._sizes[self._pool.submit(act, path, *arguments)] = size
-
-    def _collect(self) -> None:
-        for each in [each for each in self._sizes if each.done()]:
-            del self._sizes[each]
-            self._failure = self._failure or each.exception()
+        self.begin(path, size, super()._upload, size, folder)
 
 
 # --- calling fsspec ------------------------------------------------------------------------------

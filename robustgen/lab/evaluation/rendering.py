@@ -1,6 +1,6 @@
 """The images of a set that is never written, created by workers, as a reader of the set would get them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from robustgen.sets.dataset.unit_jobs import rotate_variants
 from robustgen.sets.executors import submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.formats.base import Writer
-from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.base import Items, read_ahead
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,19 @@ class Rendering:
         keep_freed_memory()
         reporter.tell(0)
         made = []
-        for key in self.keys:
-            made.append(self._render(key))
+        reads = read_ahead(self.source.location, self._read, self.keys)
+        for key, read in zip(self.keys, reads, strict=True):
+            made.append(self._render(key, read))
             reporter.tell(len(made))
         reporter.tell(0)
         return made
 
-    def _render(self, key: str) -> Rendered:
+    def _read(self, key: str) -> tuple[Any, str, list[Complaint]]:
+        """Return an image as `Source.read` does, and the warnings of its decoder."""
+        with collect_complaints() as found:
+            return *self.source.read(key), found
+
+    def _render(self, key: str, read: Callable[[], tuple[Any, str, list[Complaint]]]) -> Rendered:
         pixels, failures, shared = (
             dict[str, dict[Preprocessing, Pixels]](),
             dict[str, str](),
@@ -126,15 +132,14 @@ class Rendering:
         for variant in rotate_variants(self.variants, self.turn):
             try:
                 if prepared is None:
-                    with collect_complaints() as found:
-                        loaded, identity = self.source.read(key)
+                    loaded, identity, found = read()
                     loss = find_loss(loaded)
                     tags = self.source.find_tags(key, loaded)
                     prepared = self.recipe.prepare(loaded)
                 made = self.recipe.make(variant, key, prepared, shared)
-                read = self.writer.encoder.as_read(variant, key, made)
-                read = self.sampling.take(key, read) if self.sampling else read
-                pixels[variant.folder] = {view: view.prepare(read) for view in self.views}
+                seen = self.writer.encoder.as_read(variant, key, made)
+                seen = self.sampling.take(key, seen) if self.sampling else seen
+                pixels[variant.folder] = {view: view.prepare(seen) for view in self.views}
             except MissingDependencyError:
                 raise
             # A bad image does not stop the others, whatever its error.

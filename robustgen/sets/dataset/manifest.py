@@ -226,8 +226,7 @@ def finish(state: SetLedger) -> list[Failure]:
         NOTES: _encode_lines(summary.notes),
         MANIFEST: (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode(),
     }
-    for name in {ERRORS, NOTES}.difference(list_about(manifest)):
-        store.delete(name)
+    store.delete_all({ERRORS, NOTES}.difference(list_about(manifest)))
     if lacking:
         state.mark_unfinished()
     named = {name: about[name] for name in list_about(manifest)}

@@ -2,7 +2,7 @@
 
 import errno
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from robustgen.errors import (
 )
 from robustgen.files.ledger import Failure, Note, Origin, Record
 from robustgen.files.set_files import START_OVER, AnotherSetError, WrittenFile
-from robustgen.files.storage import host
+from robustgen.files.storage import Store, host
 from robustgen.files.storage.host import HOST, keep_freed_memory, return_freed_memory
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
@@ -37,7 +37,7 @@ from robustgen.sets.dataset.recipes import Recipe
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors.progress import Reporter
 from robustgen.sets.formats.base import UnitWriter, WorkUnit, Writer, list_versions
-from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.base import Items, read_ahead
 
 # A name is too long or invalid, or a file and a folder have it.
 _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXIST, errno.EINVAL}
@@ -211,19 +211,30 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
         A source image differs from the one that existing outputs were created from.
     """
     keep_freed_memory()
+    root = job.state.root
+    try:
+        # The record is written after this block, when all files exist.
+        with root.open_flight() as flight:
+            return _write_files(job, flight, reporter)
+    except OSError as error:
+        if not root.is_local or error.errno not in _ERRORS_OF_A_NAME:
+            raise
+    # Many files were written at once, so it is unknown which image is the cause.
+    root.delete_all(getattr(flight, "written", ()))
+    return _write_files(job, root, reporter)
+
+
+def _write_files(job: UnitJob, root: Store, reporter: Reporter) -> Record:
     reporter.tell(0)
     unit, made = job.unit, 0
     images, files, failures = dict[str, Origin](), list[WrittenFile](), list[Failure]()
     losses, orientations, notes = list[Loss | None](), list[int](), list[Note]()
+    reads = read_ahead(job.source.location, job.source.read, unit.keys)
     step = _ROWS_AT_ONCE if job.writer.file_per == "operation" else job.recipe.images_at_once
-    with (
-        # The record is written after this block, when all files exist.
-        job.state.root.open_flight() as root,
-        job.writer.open(root, unit, job.source.label) as writer,
-    ):
+    with job.writer.open(root, unit, job.source.label) as writer:
         for start in range(0, len(unit.keys), step):
             works = [
-                ImageWork(job, writer, unit.start + index, unit.keys[index], job.sizes[index])
+                ImageWork(job, writer, unit.start + index, unit.keys[index], job.sizes[index], next(reads))
                 for index in range(start, min(start + step, len(unit.keys)))
             ]
             # Process variant by variant, so that the tables of each stay in the processor's cache.
@@ -293,7 +304,9 @@ class ImageWork:
     notes : list of dict
     """
 
-    def __init__(self, job: UnitJob, writer: UnitWriter, index: int, key: str, size: int) -> None:
+    def __init__(
+        self, job: UnitJob, writer: UnitWriter, index: int, key: str, size: int, read: Callable[[], Any]
+    ) -> None:
         self._job, self._writer, self._index, self.key = job, writer, index, key
         self.origin: Origin = (size, "")
         self.loss: Loss | None = None
@@ -304,7 +317,7 @@ class ImageWork:
         self._shared: dict[str, Any] = {}
         self._image: Any = None
         try:
-            loaded, identity = job.source.read(key)
+            loaded, identity = read()
             expected = job.unit.expected.get(key, "")
             check_identity(job.source.location, job.state.root.location, key, expected, identity)
             self.origin = size, identity

@@ -3,10 +3,11 @@
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
-from robustgen.files.storage import Store
+from robustgen.files.storage import Store, is_url, prefetch
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Levels, Location, find_tags, reason_of
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
@@ -279,6 +280,33 @@ class Items(Reusable, ABC, Generic[Loaded]):
         OSError
             The index cannot be cached.
         """
+
+
+_Result = TypeVar("_Result")
+_MOST_AHEAD: Final = 4
+
+
+def read_ahead(
+    location: str, read: Callable[[str], _Result], keys: Iterable[str]
+) -> Iterator[Callable[[], _Result]]:
+    """Yield for each key a function that returns the result of `read`, or raises its error.
+
+    If the source at `location` is on a server, the next items are read meanwhile.
+    """
+    if not is_url(location):
+        yield from (partial(read, key) for key in keys)
+        return
+
+    def attempt(key: str) -> Future[_Result]:
+        done = Future[_Result]()
+        try:
+            done.set_result(read(key))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+    for done in prefetch(attempt, keys, _MOST_AHEAD):
+        yield done.result
 
 
 class Source(Items[Rgb]):

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from robustgen.files import ledger
-from robustgen.files.storage import open_store
+from robustgen.files.storage import local, open_store
 from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.settings.config import Config
@@ -51,6 +51,23 @@ def records(output):
 
 def claims(output):
     return Path(output) / ".robustgen" / "claims"
+
+
+# --- file systems on which each operation takes long ------------------------------------------------
+
+
+@pytest.mark.parametrize("blocked", ["clean", "contrast/4", "gaussian_noise/4"])
+def test_a_slow_folder_gets_the_same_set(tmp_path, monkeypatch, blocked):
+    """Many files are under way at once, also around an image whose output cannot have its name."""
+    put_photo(tmp_path / "s/a/0.png")
+    put_photo(tmp_path / "s/a/1.png", seed=1)
+    outputs = [tmp_path / "fast", tmp_path / "slow"]
+    for output, slow in zip(outputs, (float("inf"), -1.0), strict=True):
+        monkeypatch.setattr(local, "_SLOW", slow)
+        (output / blocked / "a/1.JPEG").mkdir(parents=True)
+        make_c(tmp_path / "s", output, *FEW, status=1)
+        assert (output / "errors.jsonl").read_text().count("a/1.png") == 1
+    assert whole(outputs[0]) == whole(outputs[1])
 
 
 # --- cooperation ---------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from PIL import Image
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import Store, open_store
-from robustgen.sets.sources.base import Source, SourceOptions
+from robustgen.sets.sources.base import Source, SourceOptions, read_ahead
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
-from tests.helpers import photo
+from tests.helpers import photo, wait_until
 from tests.servers import BUCKET, RangeHandler, Weather
 from tests.sets.sources.test_opening import LAYOUTS, open_layout
 from tests.sets.sources.test_shards import labelled, put_shards
@@ -167,3 +167,25 @@ def test_an_archive_that_changes_between_runs(remote: Store, tmp_path: Path, png
         source = open_source(url, options=options)
         source.make_ready()
         assert source.keys() == (name,)
+
+
+def test_the_next_images_of_a_server_are_read_meanwhile() -> None:
+    begun, keys = list[str](), list("abcd")
+
+    def read(key: str) -> str:
+        begun.append(key)
+        if key == "b":
+            raise ImageError("is damaged", key)
+        return key
+
+    for location, ahead in (("s3://bucket/photos", True), ("/photos", False)):
+        begun.clear()
+        found = read_ahead(location, read, keys)
+        first = next(found)
+        if ahead:
+            wait_until(lambda: sorted(begun) == keys)
+        assert first() == "a" and (ahead or begun == ["a"])
+        second, *rest = found
+        with pytest.raises(ImageError, match="damaged"):
+            second()
+        assert [each() for each in rest] == ["c", "d"] and sorted(begun) == keys
