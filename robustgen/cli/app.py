@@ -115,7 +115,7 @@ class _App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             try:
-                with _print_warnings():
+                with _print_warnings(), _show_start():
                     return super().invoke(ctx)
             except Exception as error:
                 # An interrupted import of NumPy and others raises its own errors.
@@ -144,6 +144,37 @@ class _App(click.Group):
             message = f"{error.filename}: {error.strerror}"
             _echo_error(f"{message}{_explain_variable(message)}")
             sys.exit(2)
+
+
+@contextmanager
+def _show_start() -> Iterator[None]:
+    """Show on a terminal that the command starts, until it prints something: its libraries take a second."""
+    streams = sys.stdout, sys.stderr
+    can_erase = os.environ.get("TERM") != "dumb" and all(each.isatty() for each in streams)
+    if "--quiet" in sys.argv or not can_erase:
+        yield
+        return
+
+    def erase() -> None:
+        for each in streams:
+            vars(each).pop("write", None)
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+    def write_to(stream: Any, text: str) -> int:
+        erase()
+        written: int = stream.write(text)
+        return written
+
+    sys.stderr.write("starting ...")
+    sys.stderr.flush()
+    for each in streams:
+        vars(each)["write"] = partial(write_to, each)
+    try:
+        yield
+    finally:
+        if "write" in vars(sys.stderr):
+            erase()
 
 
 @contextmanager

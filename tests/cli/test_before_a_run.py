@@ -1,5 +1,10 @@
 """What a command says before it works: what is lacking, what the disk must hold, that loops are compiled."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
 from robustgen.display import progress
@@ -94,3 +99,40 @@ def test_the_side_of_the_images_decides_whether_they_are_playable(photos, tmp_pa
         assert f"halves the colour, which {refused} do not allow" in cli_error(*command)
     else:
         cli(*command)
+
+
+# --- a terminal shows that a command starts ------------------------------------------------------
+
+STARTED = """
+import io, json, sys
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return "pipe" not in sys.argv
+    def write(self, text):
+        if text:
+            shown.append([text, "pydantic" in sys.modules or "numpy" in sys.modules])
+        return super().write(text)
+
+from robustgen.cli import main
+shown, sys.stdout, sys.stderr = [], Terminal(), Terminal()
+try:
+    main(sys.argv[2:], standalone_mode=False)
+except SystemExit:
+    pass
+sys.__stdout__.write(json.dumps(shown))
+"""
+
+
+def shown_by(kind, *words):
+    """What a command writes to a terminal or a pipe, and whether libraries were loaded before that."""
+    command = [sys.executable, "-c", STARTED, kind, *words]
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1"}
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
+
+
+@pytest.mark.parametrize("words", [("list", "editions"), ("list", "nothing-of-this-name")])
+def test_a_terminal_shows_at_once_that_a_command_starts(words):
+    (first, has_loaded), (second, _), *rest = shown_by("terminal", *words)
+    assert first and not has_loaded and second == "\r\x1b[K"
+    assert [each for each, _ in rest] == [each for each, _ in shown_by("pipe", *words)]
