@@ -185,7 +185,7 @@ class LocalStore(Store):
             except FileNotFoundError:
                 self._check_lost(place)
                 # Other processes remove folders that are empty, even while this one creates them.
-                self._real.clear()
+                self._real.discard(place)
                 self._check_real(place)
                 with suppress(FileNotFoundError, FileExistsError):
                     os.makedirs(place, exist_ok=True)
