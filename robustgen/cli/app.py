@@ -126,7 +126,7 @@ class _App(click.Group):
             _echo_error(f"{error}{_explain_variable(str(error))}")
             sys.exit(error.exit_code)
         except click.UsageError as error:
-            error.message = _redden(error.message)  # type: ignore[misc]
+            error.message = _colour(error.message, "red")  # type: ignore[misc]
             raise
         except KeyboardInterrupt:
             row = _find_row(str(ctx.invoked_subcommand))
@@ -316,12 +316,18 @@ def _explain_variable(message: str) -> str:
 
 def _echo_error(message: str) -> None:
     """Print an error in one line; words that no file name can have lose their middle."""
-    _print(_redden(escape("Error: " + _ENDLESS.sub(r"\1 ... \2", message))), err=True)
+    _print(_colour(escape("Error: " + _ENDLESS.sub(r"\1 ... \2", message)), "red"), err=True)
 
 
-def _redden(text: str) -> str:
-    """Return `text` in red, which click keeps on terminals only; plain if `NO_COLOR` is set."""
-    return text if os.environ.get("NO_COLOR") else click.style(text, fg="red")
+def _colour(text: str, colour: str, *, bold: bool = False) -> str:
+    """Return `text` in a colour, which click keeps on terminals only; plain if `NO_COLOR` is set."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour, bold=bold)
+
+
+def echo_verdict(line: str, *, good: bool) -> None:
+    """Print the conclusion of a report below an empty line; on a terminal it is bold, and green or red."""
+    _print("")
+    _print(_colour(escape(line), "green" if good else "red", bold=True))
 
 
 def echo(line: str, *, err: bool = False) -> None:

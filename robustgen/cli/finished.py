@@ -4,7 +4,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from robustgen.cli.app import command, echo, echo_text, table_width
+from robustgen.cli.app import command, echo, echo_text, echo_verdict, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError, UnknownNameError
@@ -123,6 +123,8 @@ def compare(options: Comparing) -> None:
         check_page_path(options.output, *(each for each in (options.a, options.b) if not is_url(each)))
     found = compare_sets(options)
     echo_text(format_comparison(found, options.format, table_width()))
+    if options.format == "table":
+        echo_verdict(f"Verdict: {found.verdict}", good=found.equivalent)
     if options.output:
         save(options.output, render_comparison(found), f"--output {options.output}")
         echo(format_path(options.output), err=True)

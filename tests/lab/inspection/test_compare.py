@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from io import StringIO
 
@@ -109,9 +110,47 @@ def test_another_jpeg_quality_is_found_by_the_file_sizes(make):
     size = found.operations[1].overall("size")
     assert size.significant and -80 < size.difference < -30
     assert not found.equivalent
+    # The setting itself is named, and nothing else.
+    assert as_json(a, b, status=1)["settings"] == {"quality": {"a": 85, "b": 40}}
     # The libraries that wrote the files are named.
     ijg = as_json(a, make(*FEW, "--libjpeg", "ijg"), status=1)
     assert "libjpeg-turbo" in ijg["a"]["origin"] and "IJG libjpeg 9c" in ijg["b"]["origin"]
+
+
+def test_settings_are_named_in_any_format_and_only_as_far_as_both_sets_know_them(make, own_copy):
+    a = make(*FEW)
+    shards = make(*FEW, "--format", "webdataset", "--quality", 60)
+    written = as_json(a, shards, "--corruptions", "brightness", status=1)["settings"]
+    assert written == {
+        "format": {"a": "jpeg", "b": "webdataset:jpeg"},
+        "quality": {"a": 85, "b": 60},
+        "shard_size": {"a": None, "b": 1000},
+    }
+    lines = cli("compare", a, own_copy(a), "--images", 5).stdout.splitlines()
+    assert "no recorded setting differs" in lines
+    bare = cli("compare", a, as_published(own_copy(a)), "--images", 5).stdout
+    assert "recorded setting" not in bare and "quality" not in bare
+
+
+def test_the_verdict_is_the_last_line_and_coloured_on_a_terminal(make, own_copy, monkeypatch):
+    from click.testing import CliRunner
+
+    from robustgen.cli import main
+
+    a = make(*FEW)
+    runs = (
+        (own_copy(a), 0, "\x1b[32m", "identical"),
+        (make(*FEW, "--quality", 40), 1, "\x1b[31m", "different"),
+    )
+    for b, status, colour, word in runs:
+        flags = ["compare", str(a), str(b), "--images", "6"]
+        shown = CliRunner().invoke(main, flags, color=True)
+        assert shown.exit_code == status
+        *_, empty, verdict = shown.stdout.splitlines()
+        assert not empty and verdict.startswith(colour) and word in verdict
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert "\x1b" not in CliRunner().invoke(main, flags, color=True).stdout
+        monkeypatch.delenv("NO_COLOR")
 
 
 def with_parameters(path, text):
@@ -132,6 +171,9 @@ def test_other_constants_are_found_where_they_are(make, source, tmp_path):
         "brightness": "identical",
     }
     assert "PSNR" in found.operations[1].reason and "at severity 3" in found.operations[1].reason
+    settings = as_json(make(*FEW), other, status=1)["settings"]
+    assert settings.pop("gaussian_noise/3.sigma")["b"] == 0.13
+    assert settings == {"seed": {"a": 0, "b": 5}}
     variants = {variant.variant.level: variant.verdict for variant in found.operations[1].variants}
     assert variants == dict.fromkeys((1, 2, 4, 5), "equivalent") | {3: "different"}
 
@@ -465,6 +507,10 @@ def test_the_page_is_self_contained_and_shows_what_differs(make, own_copy, tmp_p
     assert "page.html" in result.stderr
     text = page.read_text()
     assert "file size (kB)" in text
+    assert "quality (85 in A, 40 in B)" in text
+    ticks = [float(each) for each in re.findall(r'text-anchor="end">([^<]*)<', text)]
+    # Halves of the last digit, as 123.5, are the finest.
+    assert ticks and all(float(f"{2 * each:.3g}") == 2 * each for each in ticks)
     assert "is not equivalent" in text and "<svg" in text and "nan" not in text.lower().split("base64")[0]
     assert text.count("data:image/jpeg;base64,") >= 2 * 3 * 5
     outside = [part for part in ("http:", "https:", 'src="/', "url(") if part in text]

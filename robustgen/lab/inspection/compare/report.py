@@ -1,6 +1,6 @@
 """A `Comparison` as text, JSON, CSV, and as a page with charts and pictures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
@@ -8,22 +8,26 @@ from typing import Any, Final
 import numpy as np
 
 from robustgen.display import html
+from robustgen.display.charts import choose_ticks
 from robustgen.display.text import (
     Table,
     as_csv,
     escape,
+    format_constant,
     format_count,
     format_json,
     format_signed,
     format_tables,
 )
 from robustgen.errors import RobustgenError
+from robustgen.files.ledger import Differences, find_differences
 from robustgen.lab.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.lab.inspection.compare.results import Comparison, Name, OperationResult, Side, VariantResult
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS
 from robustgen.sets.dataset.manifest import hide_paths
 
 _LINES: Final = 10
+_SETTINGS: Final = 6
 _NAMED: Final = 3
 _CSV_COLUMNS: Final = (
     "variant",
@@ -62,6 +66,52 @@ def describe_origin(side: Side) -> str:
     return ", ".join(str(each) for each in known if each is not None)
 
 
+def find_settings(comparison: Comparison) -> Differences:
+    """Return the settings, constants and libraries in which the sets differ; none if one has no manifest."""
+    manifests = [side.written.manifest for _, side in list_sides(comparison)]
+    if not all(manifests):
+        return {}
+    folders = {variant.variant.folder for variant in comparison.variants}
+    a, b = (_list_settings(manifest, folders) for manifest in manifests)
+    return {
+        name: pair
+        for one, other in zip(a, b, strict=True)
+        for name, pair in find_differences(one, other).items()
+    }
+
+
+def _list_settings(manifest: Mapping[str, Any], folders: Container[str]) -> list[dict[str, Any]]:
+    """Return what was set, the constants of the variants in `folders`, and the libraries."""
+    settings = manifest["settings"]
+    output, parameters = settings.get("output", {}), settings.get("parameters", {})
+    sample = output.get("sample", {})
+    form = ":".join(each["format"] for each in (output, sample) if each)
+    chosen = {**settings, **output, **sample, "format": form}
+    for name in ("kind", "output", "sample", "parameters", "versions"):
+        chosen.pop(name, None)
+    constants = {folder: values for folder, values in parameters.items() if folder in folders}
+    return [chosen, constants, {"versions": settings.get("versions")}]
+
+
+def describe_settings(comparison: Comparison) -> list[str]:
+    """Return a line with the settings in which the sets differ; none if one has no manifest."""
+    found = find_settings(comparison)
+    if not found:
+        known = all(side.written.manifest for _, side in list_sides(comparison))
+        return ["no recorded setting differs"] * known
+    named = [
+        f"{name} ({_format_setting(a)} in A, {_format_setting(b)} in B)"
+        for name, (a, b) in [*found.items()][:_SETTINGS]
+    ]
+    rest = len(found) - len(named)
+    more = [f"and {rest} more (--format json names all)"] * (rest > 0)
+    return [f"settings that differ: {', '.join([*named, *more])}"]
+
+
+def _format_setting(value: object) -> str:
+    return "none" if value is None else format_constant(value)
+
+
 def describe_images(comparison: Comparison) -> str:
     """Return the number of compared images, and the seed that chose them."""
     counts = [len(variant.pairs) for variant in comparison.variants]
@@ -89,15 +139,16 @@ def format_comparison(comparison: Comparison, layout: str, width: int = 0) -> st
     heads = ["", "verdict", "equal", "pixels", *(f"{each.title} {each.unit}".strip() for each in metrics)]
     rows = [list_cells(each, metrics) for each in comparison.operations]
     legend = "B - A, mean over the severities; in brackets the smallest difference that would be detected"
-    lines += [describe_images(comparison), *comparison.notes, ""]
+    tests = f"{ALPHA} after Holm's correction for {format_count(count_tests(comparison), 'test')}"
+    lines += [*describe_settings(comparison), describe_images(comparison), *comparison.notes, ""]
     lines += [
         format_tables([Table("", heads, rows, names=2)], width=width),
-        *[f"({legend})"] * bool(metrics),
+        *[f"({legend})", f"(different: p below {tests})"] * bool(metrics),
         "",
     ]
     reasons = [f"{each.name}: {each.reason}" for each in comparison.operations if each.reason]
-    lines += [*reasons, *[""] * bool(reasons), *list_troubles(comparison)]
-    return "\n".join([*lines, comparison.sentence])
+    lines += [*reasons, *[""] * bool(reasons), *list_troubles(comparison), *comparison.reasons]
+    return "\n".join(lines).rstrip("\n")
 
 
 def list_cells(operation: OperationResult, metrics: Sequence[Metric]) -> list[str]:
@@ -140,6 +191,9 @@ def describe_comparison(comparison: Comparison) -> dict[str, Any]:
         "alpha": ALPHA,
         "correction": "Holm",
         "tests": count_tests(comparison),
+        "settings": {
+            name: dict(zip("ab", pair, strict=True)) for name, pair in find_settings(comparison).items()
+        },
         "notes": list(comparison.notes),
         "only": {side.lower(): list(folders) for side, folders in comparison.only.items()},
         "problems": [vars(each) for each in comparison.problems],
@@ -231,11 +285,9 @@ def _chart(operation: OperationResult, index: int) -> MetricChart | None:
     xs = xs if len(operation.variants) > 1 else [(_LEFT + _RIGHT) / 2]
     metric = METRICS[index]
     unit = f" ({'kB' if metric.relative else metric.unit})" if metric.unit else ""
-    values = np.linspace(low + margin, high - margin, 3)
-    shown = values / 1000 if metric.relative else values
-    ticks = [
-        (height(v), f"{s:.3g}" if abs(s) < 1000 else f"{s:.0f}") for v, s in zip(values, shown, strict=True)
-    ]
+    # File sizes are shown in kilobytes.
+    factor = 1000 if metric.relative else 1
+    ticks = [(height(factor * v), label) for v, label in choose_ticks(low / factor, high / factor)]
     marks = [(x, str(variant.variant.level or "")) for x, variant in zip(xs, operation.variants, strict=True)]
     series = [_series(side, xs, height, 3 * i - 1.5) for i, side in enumerate(rows)]
     return MetricChart(f"{metric.title}{unit}", ticks, marks, series)
@@ -265,6 +317,7 @@ def render_comparison(comparison: Comparison) -> bytes:
         sides=[
             (name, hide_paths(str(side.root)), describe_origin(side)) for name, side in list_sides(comparison)
         ],
+        settings=describe_settings(comparison),
         images=describe_images(comparison),
         tests=count_tests(comparison),
         alpha=ALPHA,
@@ -289,6 +342,7 @@ def _section(comparison: Comparison, operation: OperationResult) -> dict[str, An
     effects += [(str(variant.variant.level or "-"), variant.effects) for variant in operation.variants]
     return {
         "operation": operation,
+        "levels": len(operation.variants) > 1,
         "charts": [chart for chart in charts if chart],
         "effects": effects,
         "pictures": _pictures(comparison, operation) if operation.verdict == "different" else [],

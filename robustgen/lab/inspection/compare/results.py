@@ -1,6 +1,7 @@
 """Two sets of the same images, read side by side and measured, and the results of their comparison."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -488,12 +489,23 @@ class Comparison:
         return settled and not self.problems and (self.whole or self.options.partial)
 
     @property
+    def verdict(self) -> str:
+        """Return the conclusion, with the number of operations that have each verdict."""
+        verdicts = Counter(operation.verdict for operation in self.operations)
+        counts = [f"{verdicts[each]} {each}" for each in _FROM_BEST if verdicts[each]]
+        return f"{self._answer} ({', '.join(counts)})"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Return the operations that are not equivalent, and what is missing."""
+        named = {v: [o.name for o in self.operations if o.verdict == v] for v in _FROM_BEST[:1:-1]}
+        parts = [f"{verdict}: {', '.join(names)}" for verdict, names in named.items() if names]
+        return [*parts, *self.lacking]
+
+    @property
     def sentence(self) -> str:
-        """Return the conclusion."""
-        named = {v: [o.name for o in self.operations if o.verdict == v] for v in _FROM_BEST}
-        counts = [f"{len(names)} {each}" for each, names in named.items() if names]
-        parts = [f"{v}: {', '.join(named[v])}" for v in _FROM_BEST[:1:-1] if named[v]]
-        return "; ".join([f"{self._answer} ({', '.join(counts)})", *parts, *self._describe_lacking()]) + "."
+        """Return the conclusion and its reasons."""
+        return "; ".join([self.verdict, *self.reasons]) + "."
 
     @property
     def _answer(self) -> str:
@@ -508,7 +520,9 @@ class Comparison:
             return "B is not equivalent to A"
         return "too few images to tell whether B is equivalent to A"
 
-    def _describe_lacking(self) -> list[str]:
+    @property
+    def lacking(self) -> list[str]:
+        """Return what only one set has, and how many images are missing or unusable."""
         what = self.a.noun
         parts = [
             f"only in {side}: {shorten_folders(folders)}" for side, folders in self.only.items() if folders
