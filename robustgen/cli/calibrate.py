@@ -33,7 +33,7 @@ def calibrate(config: Config, options: Calibrating) -> None:
     if options.for_size is not None:
         _propose(config, options, options.for_size, options.output)
         return
-    from robustgen.display.charts import check_chart_path
+    from robustgen.display.charts import WIDTHS, check_chart_path
     from robustgen.lab.inspection.calibrate_text import format_calibration, plot_strengths
     from robustgen.lab.inspection.strengths import measure_strengths
 
@@ -42,7 +42,7 @@ def calibrate(config: Config, options: Calibrating) -> None:
     measured = measure_strengths(config, options.sample)
     echo_text(format_calibration(measured, options.format, table_width()))
     if options.output:
-        plot_strengths(measured, options.output)
+        plot_strengths(measured, options.output, WIDTHS[options.chart_width])
         echo(format_path(options.output), err=True)
     _end(measured.failures)
 

@@ -8,6 +8,7 @@ from robustgen.cli.app import command, echo, echo_text, echo_verdict, table_widt
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError, UnknownNameError
+from robustgen.settings.fields import PAGE_SUFFIXES
 from robustgen.settings.inspecting import Comparing, Describing, Reporting, Verifying
 
 
@@ -60,19 +61,19 @@ def verify(options: Verifying) -> None:
 @command("report")
 @takes(options=Reporting)
 def report(options: Reporting) -> None:
-    """Write an HTML page about a finished set.
+    """Write an HTML page about a finished set, a sheet of its pictures, or a chart.
 
     DIRECTORY is an output of make-c or make-p, or a published set, as a path or a URL.
 
     Examples
     --------
     robustgen report out/imagenet-c
-    robustgen report out/imagenet-p --images 5 --output report.html
+    robustgen report out/imagenet-p --images 5 --output report.html --output slides.pdf
     """
     from robustgen.lab.inspection.report import write_report
 
-    written, size = write_report(options.directory, options.output, options.images)
-    echo(f"{format_path(written)}, {format_size(size)}")
+    for written in write_report(options):
+        echo(f"{format_path(written)}, {format_size(written.stat().st_size)}")
 
 
 @command("croissant")
@@ -108,10 +109,12 @@ def compare(options: Comparing) -> None:
     Examples
     --------
     robustgen compare out/imagenet-c /data/ImageNet-C
-    robustgen compare out/imagenet-c /data/ImageNet-C --output compare.html
+    robustgen compare out/imagenet-c /data/ImageNet-C --output compare.html --output compare.pdf
     """
+    from robustgen.display.charts import WIDTHS, check_chart_path
     from robustgen.display.html import check_page_path
     from robustgen.files.storage import is_url, save
+    from robustgen.lab.inspection.compare.chart import plot_comparison
     from robustgen.lab.inspection.compare.comparison import compare_sets
     from robustgen.lab.inspection.compare.equivalence import METRICS, PIXELS
     from robustgen.lab.inspection.compare.report import format_comparison, render_comparison
@@ -119,13 +122,18 @@ def compare(options: Comparing) -> None:
     metrics = [metric.key for metric in (*METRICS, PIXELS)]
     for name in options.margin.keys() - {*metrics}:
         raise ConfigError(f"--margin: {UnknownNameError('metric', name, metrics)}")
-    if options.output:
-        check_page_path(options.output, *(each for each in (options.a, options.b) if not is_url(each)))
+    for path in options.output:
+        check_page_path(path, *(each for each in (options.a, options.b) if not is_url(each)))
+        if path.suffix.lower() not in PAGE_SUFFIXES:
+            check_chart_path(path, PAGE_SUFFIXES[0])
     found = compare_sets(options)
     echo_text(format_comparison(found, options.format, table_width()))
     if options.format == "table":
         echo_verdict(f"Verdict: {found.verdict}", good=found.equivalent)
-    if options.output:
-        save(options.output, render_comparison(found), f"--output {options.output}")
-        echo(format_path(options.output), err=True)
+    for path in options.output:
+        if path.suffix.lower() in PAGE_SUFFIXES:
+            save(path, render_comparison(found), f"--output {path}")
+        else:
+            plot_comparison(found, path, WIDTHS[options.chart_width])
+        echo(format_path(path), err=True)
     sys.exit(0 if found.equivalent else 1)

@@ -10,7 +10,7 @@ from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
 from robustgen.settings.config import Config
-from robustgen.settings.fields import spell
+from robustgen.settings.fields import PAGE_SUFFIXES, spell
 from robustgen.settings.inspecting import Previewing
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _OF_CORRUPTIONS = frozenset({"corruptions", "severities", "grid"})
 _OF_SEQUENCES = frozenset({"perturbations", "difficulty", "frames"})
 _OF_SHEETS = frozenset({"grid", "frames", "cell"})
-_PAGES = (".html", ".htm")
 
 
 @command("preview")
@@ -56,7 +55,7 @@ def preview(config: Config, options: Previewing) -> None:
     kind = _find_kind(config, options)
     output = options.output or Path("out/preview.png")
     suffix = output.suffix.lower()
-    if suffix in _PAGES:
+    if suffix in PAGE_SUFFIXES:
         _write_page(config, options, kind, output)
         return
     from robustgen.display import sheets

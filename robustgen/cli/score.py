@@ -7,6 +7,7 @@ from robustgen.cli.app import command, echo, echo_report, table_width
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
+from robustgen.settings.fields import PAGE_SUFFIXES
 from robustgen.settings.scoring import (
     DetectionScoring,
     Drop,
@@ -18,8 +19,6 @@ from robustgen.settings.scoring import (
 
 if TYPE_CHECKING:
     from robustgen.lab.scores.table_page import TableReport
-
-_PAGES = (".html", ".htm")
 
 
 @command("score")
@@ -43,7 +42,7 @@ def score(options: Scoring) -> None:
     for path in options.output:
         from robustgen.display import charts, html
 
-        if path.suffix.lower() in _PAGES:
+        if path.suffix.lower() in PAGE_SUFFIXES:
             html.check_page_path(path, *([options.dataset] if options.dataset else []))
         else:
             charts.check_chart_path(path, ".html")
@@ -61,7 +60,7 @@ def score(options: Scoring) -> None:
         compare_with=options.compare_with,
         dataset=opened,
     )
-    if any(path.suffix.lower() not in _PAGES for path in options.output):
+    if any(path.suffix.lower() not in PAGE_SUFFIXES for path in options.output):
         from robustgen.lab.scores import score_charts
 
         score_charts.choose_chart(report, options)
@@ -81,7 +80,7 @@ def score(options: Scoring) -> None:
     for path in options.output:
         from robustgen.lab.scores import score_charts, score_page
 
-        if path.suffix.lower() in _PAGES:
+        if path.suffix.lower() in PAGE_SUFFIXES:
             size = score_page.write_page(report, path, report.folders, opened)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
@@ -156,7 +155,7 @@ def _check_page(options: Gated) -> None:
     if path := options.output:
         from robustgen.display.html import check_page_path
 
-        if path.suffix.lower() not in _PAGES:
+        if path.suffix.lower() not in PAGE_SUFFIXES:
             raise ConfigError(f"--output {path}: must end in .html")
         check_page_path(path)
 

@@ -24,12 +24,14 @@ from robustgen.pixels.imaging.arrays import Rgb
 
 CELL = 112
 SMALLEST_CELL, LARGEST_CELL = 16, 1024
-PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".pdf")
 
 _Colour = tuple[int, int, int]
 PAPER, INK, SOFT, RULE, HAIR = ((grey, grey, grey) for grey in (255, 30, 105, 190, 222))
 # An elongated picture gets the area of a square cell, but at most this length in cells.
 _LONGEST = 3
+# Pixels per inch in a PDF.
+_RESOLUTION = 150
 # Letters are drawn larger by this factor and then reduced.
 _FINE = 4
 
@@ -116,8 +118,10 @@ def fit_picture(picture: Rgb, cell: int) -> Rgb:
     return picture.repeat(times, axis=0).repeat(times, axis=1)
 
 
-def encode_picture(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
-    """Return the file of `picture`: PNG, or JPEG or WebP of `quality` with full colour resolution.
+def encode_picture(picture: Rgb, suffix: str, quality: int = 90, more: Sequence[Rgb] = ()) -> bytes:
+    """Return the file of `picture`: PNG, or JPEG, WebP or PDF of `quality` with full colour resolution.
+
+    A PDF has further pages for the pictures in `more`.
 
     Raises
     ------
@@ -134,6 +138,17 @@ def encode_picture(picture: Rgb, suffix: str, quality: int = 90) -> bytes:
             "progressive": True,
         },
         ".webp": {"format": "WEBP", "quality": quality},
+        ".pdf": {
+            "format": "PDF",
+            "quality": quality,
+            "subsampling": 0,
+            "resolution": _RESOLUTION,
+            "save_all": True,
+            "append_images": [Image.fromarray(each) for each in more],
+            # The same sheet gives the same bytes at any time.
+            "creationDate": None,
+            "modDate": None,
+        },
     }
     options[".jpeg"] = options[".jpg"]
     if suffix not in options:

@@ -21,6 +21,7 @@ from robustgen.settings.fields import (
     Words,
     none_if,
 )
+from robustgen.settings.scoring import ChartWidth
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 
@@ -86,13 +87,16 @@ class Warming(Options):
     """worker processes; default all: one per core"""
 
 
-class Reporting(Options):
-    """A page about a set."""
+class Reporting(ChartWidth):
+    """A page about a set, a sheet of its pictures, or a chart."""
 
     directory: Annotated[str, Flag(SOURCE, argument=True)]
     """the set"""
-    output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = None
-    """output file; default DIRECTORY-report.html"""
+    output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
+    """page (.html), sheet (.png, .jpg, .webp, .pdf) or chart (.svg, or with --chart); repeatable; default
+    DIRECTORY-report.html"""
+    chart: Annotated[Literal["curves"] | None, Flag(OUTPUT, usual=True)] = None
+    """draw curves of similarity against severity, or along sequences, into .png and .pdf files too"""
     images: Annotated[Count, Field(le=12), Flag(CONTENT, "N", usual=True)] = 3
     """number of images"""
 
@@ -110,7 +114,7 @@ def _read_margins(texts: Any) -> dict[str, float]:
     return margins
 
 
-class Comparing(Options):
+class Comparing(ChartWidth):
     """A comparison of two sets."""
 
     a: Annotated[str, Flag(SOURCE, argument=True)]
@@ -139,11 +143,11 @@ class Comparing(Options):
     """threads; default all: one per core"""
     format: Annotated[Literal["table", "json", "csv"], Flag(OUTPUT, usual=True)] = "table"
     """form of the result"""
-    output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = None
-    """also write an HTML page"""
+    output: Annotated[tuple[Path, ...], Flag(OUTPUT, "FILE", usual=True)] = ()
+    """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
 
 
-class Calibrating(Options):
+class Calibrating(ChartWidth):
     """A measurement of the strength of corruptions."""
 
     sample: Annotated[Count, Flag(SOURCE, "N", usual=True, name="images")] = 20
@@ -170,11 +174,11 @@ class Previewing(Options):
     cell: Annotated[Whole | None, Flag(OUTPUT, "PIXELS")] = None
     """side of a square picture; default 112"""
     quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 90
-    """quality of .jpg and .webp"""
+    """quality of .jpg, .webp and .pdf"""
     output: Annotated[Path | None, Flag(OUTPUT, "FILE", usual=True)] = Field(
         None,
-        description="sheet (.png, .jpg, .webp), page with every corruption (.html), or with --perturbations "
-        "or clips an animation (.gif, .mp4); default out/preview.png",
+        description="sheet (.png, .jpg, .webp, .pdf), page with every corruption (.html), or with "
+        "--perturbations or clips an animation (.gif, .mp4); default out/preview.png",
     )
     show: Annotated[StrictBool | None, Flag(OUTPUT)] = None
     """show it in the terminal; default if supported"""

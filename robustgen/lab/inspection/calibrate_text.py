@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from robustgen.display.charts import WIDTHS, Point, draw_chart, draw_lines, list_below, measure_panels
+from robustgen.display.charts import Panels, Point, plot_panels
 from robustgen.display.text import (
     Cell,
     Table,
@@ -135,7 +135,7 @@ def _number(value: float) -> str:
 # --- chart ----------------------------------------------------------------------------------------
 
 
-def plot_strengths(calibration: MeasuredStrengths, path: Path) -> None:
+def plot_strengths(calibration: MeasuredStrengths, path: Path, width: float) -> None:
     """Draw MS-SSIM against severity, a panel for each category, into a PNG, SVG or PDF file.
 
     Raises
@@ -143,26 +143,13 @@ def plot_strengths(calibration: MeasuredStrengths, path: Path) -> None:
     OutputError
         The file cannot be written.
     """
-    width, count = WIDTHS["page"], len(CATEGORIES)
-    members = {category: _list_lines(calibration, category) for category in CATEGORIES}
     levels = sorted({each.variant.level for each in calibration.strengths})
-    known = {levels.index(level): value for level, value in ((1, 0.9), (5, 0.5)) if level in levels}
-    places, values = [*known], [*known.values()]
-    size = width, measure_panels(count, width, max(map(len, members.values())))
-
-    def draw(figure: Any) -> None:
-        panels = figure.subplots(1, count, sharey=True)
-        for axes, (category, lines) in zip(panels, members.items(), strict=True):
-            handles = draw_lines(axes, [*lines.values()])
-            # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
-            axes.plot(places, values, "+", color="grey", markersize=8, markeredgewidth=0.8)
-            axes.set(title=category.capitalize(), xlabel="Severity", ylim=(0, 1.02))
-            axes.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
-            if lines:
-                list_below(axes, handles, [*map(format_name, lines)])
-        panels[0].set_ylabel("MS-SSIM to the clean image\nwith 95 % intervals")
-
-    draw_chart(path, size, draw)
+    lines = {category.capitalize(): _list_lines(calibration, category) for category in CATEGORIES}
+    label = "MS-SSIM to the clean image\nwith 95 % intervals"
+    # The values of the 2018 draft for severity 1, and for most corruptions at severity 5.
+    crosses = {levels.index(level): value for level, value in ((1, 0.9), (5, 0.5)) if level in levels}
+    ticks = [f"{level:g}" for level in levels]
+    plot_panels(path, width, Panels(lines, ticks, "Severity", label, crosses=crosses))
 
 
 def _list_lines(calibration: MeasuredStrengths, category: str) -> dict[str, list[Point]]:
@@ -172,5 +159,5 @@ def _list_lines(calibration: MeasuredStrengths, category: str) -> dict[str, list
         if each.category == category:
             half = NORMAL_QUANTILE * each.std / math.sqrt(max(1, calibration.images - 1))
             ends = (each.mean - half, min(1, each.mean + half))
-            found.setdefault(each.variant.name, []).append(Point(each.mean, ends))
+            found.setdefault(format_name(each.variant.name), []).append(Point(each.mean, ends))
     return found

@@ -308,10 +308,10 @@ def check_preview_path(path: Path, animate: bool) -> None:
     OutputError
         The path is a folder, or has an unknown suffix.
     """
-    known = ANIMATED if animate else sheets.PICTURE_SUFFIXES
-    if path.suffix.lower() not in known:
-        hint = " (animations need --perturbations or clips)" if path.suffix.lower() in ANIMATED else ""
-        raise OutputError(f"--output {path}: must end in {', '.join(known)}{hint}")
+    if not animate and path.suffix.lower() not in sheets.PICTURE_SUFFIXES:
+        known = ", ".join((*sheets.PICTURE_SUFFIXES, ".html"))
+        moving = f"with --perturbations or clips also {', '.join(ANIMATED)}"
+        raise OutputError(f"--output {path}: must end in {known}; {moving}")
     if path.is_dir():
         raise OutputError(f"--output {path}: is a folder")
 

@@ -2,19 +2,22 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from robustgen import metrics
+from robustgen.display.charts import WIDTHS, Panels, Point, check_chart_path, plot_panels
 from robustgen.display.html import check_page_path, render_page
+from robustgen.display.sheets import PICTURE_SUFFIXES, SheetRow, draw_sheet, encode_picture
 from robustgen.display.text import format_constant, format_count, format_name
-from robustgen.errors import SourceError
+from robustgen.errors import ConfigError, SourceError
 from robustgen.files.set_files import ERRORS, MANIFEST
 from robustgen.files.storage import Store, open_store, save
 from robustgen.lab.inspection.report_pictures import (
     Category,
+    Curve,
     Picture,
     SetSample,
     draw_categories,
@@ -23,16 +26,21 @@ from robustgen.lab.inspection.report_pictures import (
     sample_set,
 )
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLIP, TITLES, Kind, name_source
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, TITLES, Kind, name_source
+from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.formats import FORMATS
 from robustgen.sets.formats.base import WrittenSet
+from robustgen.settings.fields import PAGE_SUFFIXES
+from robustgen.settings.inspecting import Reporting
 
 # --- facts ----------------------------------------------------------------------------------------
 
 _FAILURES_SHOWN: Final = 50
+# Frames whose number this divides have a marker in charts.
+_MARKED: Final = 10
 
 
 class ConstantsTable(NamedTuple):
@@ -280,36 +288,100 @@ class SetSummary:
         return any(category.curves for category in self.categories)
 
 
-def write_report(root: str | Path, output: Path | None = None, images: int = 3) -> tuple[Path, int]:
-    """Write the page about the set at `root`, and return its path and size.
+def write_report(options: Reporting) -> list[Path]:
+    """Write the page about a set, and other files about it, and return their paths.
 
-    Parameters
-    ----------
-    root : path or URL
-    output : Path, optional
-        Default ``<name>-report.html`` next to the folder; for a URL, in the current folder.
-    images : int
-        Number of images to show.
-
-    Returns
-    -------
-    Path
-        The page.
-    int
-        Its size in bytes.
+    The default path is ``<name>-report.html`` next to the folder; for a URL, in the current folder.
 
     Raises
     ------
+    ConfigError
+        A path has an unknown suffix.
     SourceError, OutputError
-        There is no finished set, or the page cannot be written.
+        There is no finished set, or a file cannot be written.
     """
-    store = open_store(root)
+    store = open_store(options.directory)
     parent, _, name = store.location.rpartition("/")
-    path = output or Path(parent if store.is_local else ".", f"{name or 'dataset'}-report.html")
-    check_page_path(path, *[store.location] * store.is_local)
-    page = render_page("report.html", summary=summarise_set(root, images))
-    save(path, page)
-    return path, len(page)
+    default = Path(parent if store.is_local else ".", f"{name or 'dataset'}-report.html")
+    paths = [*options.output] or [default]
+    for path in paths:
+        check_page_path(path, *[store.location] * store.is_local)
+        if _find_form(path, options) == "curves":
+            check_chart_path(path, PAGE_SUFFIXES[0], *(() if options.chart else PICTURE_SUFFIXES))
+    summary = summarise_set(options.directory, options.images)
+    for path in paths:
+        form = _find_form(path, options)
+        if form == "page":
+            save(path, render_page("report.html", summary=summary))
+        elif form == "sheet":
+            first, *others = draw_report_sheets(summary)
+            save(path, encode_picture(first, path.suffix.lower(), more=others), f"--output {path}")
+        else:
+            _plot_curves(summary, path, WIDTHS[options.chart_width])
+    return paths
+
+
+def _find_form(path: Path, options: Reporting) -> Literal["page", "sheet", "curves"]:
+    suffix = path.suffix.lower()
+    if suffix in PAGE_SUFFIXES:
+        return "page"
+    return "sheet" if suffix in PICTURE_SUFFIXES and not options.chart else "curves"
+
+
+def draw_report_sheets(summary: SetSummary) -> Iterator[Rgb]:
+    """Yield for each image a sheet of its pictures, with severities or frames from left to right."""
+    heads = max((category.heads for category in summary.categories), key=len)
+    level = "severity" if summary.kind == "c" else "frame"
+    clean = ["clean"] * (summary.has_clean and summary.kind == "c")
+    for number, face in enumerate(summary.faces):
+        rows = list[SheetRow]()
+        for group, row in ((each.name, row) for each in summary.categories for row in each.rows):
+            own = {picture.caption: _choose_still(picture.image) for picture in row.strips[number]}
+            # Frames of other numbers have these below them.
+            fits = own.keys() <= {*heads}
+            pictures = [own.get(head) for head in heads] if fits else [*own.values()]
+            first = [_choose_still(face.image)] * len(clean)
+            captions = () if fits else (*[""] * len(clean), *own)
+            rows.append(SheetRow(format_name(row.name), [*first, *pictures], captions, group))
+        columns = [*clean, *(f"{level} {head}" for head in heads)]
+        yield draw_sheet(rows, columns, note=f"{summary.title} · {face.caption}")
+
+
+def _choose_still(image: Rgb | None) -> Rgb | None:
+    """Return a picture itself, or the middle frame of a moving one."""
+    return image if image is None or image.ndim == 3 else image[len(image) // 2]
+
+
+def _plot_curves(summary: SetSummary, path: Path, width: float) -> None:
+    """Draw similarity against severity or frame, a panel for each category."""
+    known = [category for category in summary.categories if category.curves]
+    if not known:
+        raise ConfigError(f"--output {path}: no curves, because the set has no clean images to compare with")
+    images = len(summary.sample.keys)
+    values = sorted({x for category in known for curve in category.curves for x in curve.x})
+    if summary.kind == "c":
+        label, ticks = "MS-SSIM to the clean image", [f"{x:g}" for x in values]
+        about = f"mean and range of {format_count(images, 'image')}"
+    else:
+        # The frames are numbered from 1; the first is compared with none.
+        label, ticks = "SSIM to the compared frame", [f"{x:g}" if x % _MARKED == 0 else "" for x in values]
+        about = f"mean of {format_count(images, 'sequence')}"
+    lines = {
+        category.name.capitalize(): {
+            format_name(curve.name): _list_points(curve, values, ends=summary.kind == "c")
+            for curve in category.curves
+        }
+        for category in known
+    }
+    word = BENCHMARKS["c"].level if summary.kind == "c" else "frame"
+    plot_panels(path, width, Panels(lines, ticks, word.capitalize(), f"{label}\n{about}", summary.floor))
+
+
+def _list_points(curve: Curve, values: Sequence[float], *, ends: bool) -> list[Point]:
+    """Return the mean at each of the `values`, NaN where there is none, with the range if `ends`."""
+    rows = zip(curve.x, curve.mean, curve.low, curve.high, strict=True)
+    found = {x: Point(mean, (low, high) if ends else None) for x, mean, low, high in rows}
+    return [found.get(x, Point(math.nan)) for x in values]
 
 
 def summarise_set(root: str | Path, images: int = 3) -> SetSummary:

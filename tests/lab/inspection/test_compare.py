@@ -522,6 +522,39 @@ def test_the_page_is_self_contained_and_shows_what_differs(make, own_copy, tmp_p
     assert again.read_bytes() == page.read_bytes()
 
 
+def test_the_chart_has_a_row_for_each_corruption_and_a_colour_for_each_verdict(make, tmp_path):
+    a, b = make(*FEW), make(*FEW, "--seed", 1)
+    flags = ("compare", a, b, "--images", 12)
+    names = ("chart.svg", "chart.pdf", "page.html")
+    cli(*flags, *(word for name in names for word in ("--output", tmp_path / name)), status=1)
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "chart.pdf").read_bytes().startswith(b"%PDF")
+    drawn = (tmp_path / "chart.svg").read_text()
+    rows = [f"<!-- {name} -->" for name in ("clean", "gaussian noise", "glass blur", "fog", "brightness")]
+    verdict = {*verdicts(compare(a, b, sample=12)).values()}
+    assert len(verdict) == 3 and all(
+        f"<!-- {each} -->" in drawn for each in (*verdict, "margin", "PSNR (dB)")
+    )
+    assert all(row in drawn for row in rows)
+    for width, inches in (("column", 3.3), ("page", 6.9)):
+        cli(*flags, "--output", tmp_path / "x.svg", "--chart-width", width, status=1)
+        assert f'width="{72 * inches:g}pt"' in (tmp_path / "x.svg").read_text()
+    cli("compare", a, a, "--images", 3, "--output", tmp_path / "same.svg")
+    assert "<!-- identical -->" in (tmp_path / "same.svg").read_text()
+    refused = cli_error(*flags, "--output", tmp_path / "x.tif")
+    assert all(suffix in refused for suffix in (".png", ".svg", ".pdf", ".html"))
+
+
+def test_intervals_of_differences_are_those_of_scipy():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(100, 5, (2, 20))
+    effect = measure_effect(METRICS[0], a, b)
+    assert effect.interval == pytest.approx((*stats.ttest_rel(b, a).confidence_interval(),))
+    size = measure_effect(METRICS[-1], a, b)
+    ends = stats.ttest_rel(np.log(b), np.log(a)).confidence_interval()
+    assert size.interval == pytest.approx([100 * np.expm1(end) for end in ends])
+
+
 def test_sets_behind_urls(make):
     from fsspec.implementations.memory import MemoryFileSystem
 

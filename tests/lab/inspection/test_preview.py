@@ -119,7 +119,7 @@ def test_a_sheet_without_pictures_is_refused(rows):
 
 def test_files_hold_the_picture():
     picture = photo(40, 50)
-    for suffix in sheets.PICTURE_SUFFIXES:
+    for suffix in (".png", ".jpg", ".jpeg", ".webp"):
         opened = Image.open(io.BytesIO(sheets.encode_picture(picture, suffix)))
         difference = np.abs(np.asarray(opened.convert("RGB")).astype(int) - picture).mean()
         assert difference == 0 if suffix == ".png" else 0 < difference < 12
@@ -127,6 +127,19 @@ def test_files_hold_the_picture():
         sheets.encode_picture(picture, ".bmp")
     with pytest.raises(ArgumentError, match=r"20000 x 1 pixels cannot be stored as \.webp"):
         sheets.encode_picture(plain(1, 20000), ".webp")
+
+
+def test_a_pdf_has_a_page_for_each_sheet_and_no_time():
+    first, second = photo(40, 50), photo(60, 30)
+    data = sheets.encode_picture(first, ".pdf", more=[second])
+    # Sides in points, at 150 pixels per inch.
+    boxes = re.findall(rb"/MediaBox \[ ([\d. ]+) \]", data)
+    assert [[float(each) for each in box.split()] for box in boxes] == [[0, 0, 24, 19.2], [0, 0, 14.4, 28.8]]
+    assert b"CreationDate" not in data and b"ModDate" not in data
+    # The pictures are JPEG files in the PDF.
+    start = data.index(b"\xff\xd8\xff")
+    difference = np.abs(np.asarray(Image.open(io.BytesIO(data[start:]))).astype(int) - first).mean()
+    assert 0 < difference < 12
 
 
 # --- pixels --------------------------------------------------------------------------------------
@@ -359,8 +372,8 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "did you mean 'imagenet'?": [image, "--edition", "imagnet"],
         "did you mean 'cifar-10'?": ["--dataset", "cifar10"],
         "severity 7 does not exist": [image, "--severities", "7"],
-        "must end in .png, .jpg, .jpeg, .webp": [image, "--output", tmp_path / "x.tif"],
-        "animations need --perturbations": [image, "--output", tmp_path / "x.gif"],
+        ".png, .jpg, .jpeg, .webp, .pdf, .html;": [image, "--output", tmp_path / "x.tif"],
+        "with --perturbations also .gif, .mp4": [image, "--output", tmp_path / "x.gif"],
         "folder.png: is a folder": [image, "--output", tmp_path / "folder.png"],
         "a.jpg: is a file": [image, "--output", image / "x.png"],
         "is the image itself": [image, "--output", image],
