@@ -321,7 +321,7 @@ def _echo_error(message: str) -> None:
 
 def _colour(text: str, colour: str, *, bold: bool = False) -> str:
     """Return `text` in a colour, which click keeps on terminals only; plain if `NO_COLOR` is set."""
-    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour, bold=bold)
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg=colour, bold=bold or None)
 
 
 def echo_verdict(line: str, *, good: bool) -> None:

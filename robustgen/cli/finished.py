@@ -61,7 +61,7 @@ def verify(options: Verifying) -> None:
 @command("report")
 @takes(options=Reporting)
 def report(options: Reporting) -> None:
-    """Write an HTML page about a finished set, a sheet of its pictures, or a chart.
+    """Write a page, pictures or a chart of a finished set.
 
     DIRECTORY is an output of make-c or make-p, or a published set, as a path or a URL.
 

@@ -45,7 +45,12 @@ COMMANDS: Final = (
         "robustgen.cli.preview",
         "Draw an image with all its corruptions on one sheet.",
     ),
-    CommandRow("report", Section.SEE, "robustgen.cli.finished", "Write an HTML page about a finished set."),
+    CommandRow(
+        "report",
+        Section.SEE,
+        "robustgen.cli.finished",
+        "Write a page, pictures or a chart of a finished set.",
+    ),
     CommandRow("compare", Section.SEE, "robustgen.cli.finished", "Test whether two sets are equivalent."),
     CommandRow(
         "calibrate", Section.SEE, "robustgen.cli.calibrate", "Measure the strength of every corruption."

@@ -315,7 +315,7 @@ def write_report(options: Reporting) -> list[Path]:
             save(path, render_page("report.html", summary=summary))
         elif form == "sheet":
             first, *others = draw_report_sheets(summary)
-            save(path, encode_picture(first, path.suffix.lower(), more=others), f"--output {path}")
+            save(path, encode_picture(first, path.suffix.lower(), more=others))
         else:
             _plot_curves(summary, path, WIDTHS[options.chart_width])
     return paths
@@ -356,7 +356,7 @@ def _plot_curves(summary: SetSummary, path: Path, width: float) -> None:
     """Draw similarity against severity or frame, a panel for each category."""
     known = [category for category in summary.categories if category.curves]
     if not known:
-        raise ConfigError(f"--output {path}: no curves, because the set has no clean images to compare with")
+        raise ConfigError(f"{path}: no curves, because the set has no clean images to compare with")
     images = len(summary.sample.keys)
     values = sorted({x for category in known for curve in category.curves for x in curve.x})
     if summary.kind == "c":
