@@ -266,7 +266,10 @@ def write_page(
     gallery = None
     if dataset and report.kind == "c":
         gallery = _choose_gallery(report, dataset, open_predictions(folders[0]).keys)
-    notes = _name_models(report, folders)
+    sources = data["sources"]
+    data["sources"] = _name_models(report, folders, sources)
+    every = [note for note in (*report.inputs, *report.all_notes) if note not in sources]
+    notes = _name_models(report, folders, every)
     context = {
         "lead": _lead(report),
         "warnings": [note for note in notes if note.startswith("warning")],
@@ -281,13 +284,12 @@ def write_page(
     return len(page)
 
 
-def _name_models(report: Scoreboard, folders: Sequence[str | Path]) -> list[str]:
-    """Return the notes with the names of models in place of their folders, which a published page hides."""
-    notes = [*report.inputs, *report.all_notes]
+def _name_models(report: Scoreboard, folders: Sequence[str | Path], notes: Sequence[str]) -> list[str]:
+    """Return notes with the names of models in place of their folders, which a published page hides."""
     for folder, model in zip(folders, report.models, strict=False):
         root = open_predictions(folder).root
         notes = [note.replace(root, model.model) for note in notes]
-    return notes
+    return [*notes]
 
 
 def _lead(report: Scoreboard) -> str:

@@ -32,6 +32,16 @@ def resize(browser, width, height=800):
     browser.call("Emulation.setDeviceMetricsOverride", **size)
 
 
+# Pixels between the margins of 11 mm.
+PAPER_A4, PAPER_LETTER = 710, 732
+
+
+def print_on(browser, width):
+    """Lay the page out as for paper whose margins leave this width."""
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    resize(browser, width, 1000)
+
+
 @NO_BROWSER
 def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp_path):
     for seed in range(12):
@@ -46,13 +56,22 @@ def test_the_page_of_a_comparison_fits_and_its_pictures_open_larger(browser, tmp
     assert browser.run("innerWidth") == 1280
     assert browser.run(WIDE)
     names = (
-        "[...document.querySelector('.charts svg').querySelectorAll('.name')].map((each) => each.textContent)"
+        "[...document.querySelectorAll('.section')].map((each) => [...each.querySelector('.charts svg')"
+        ".querySelectorAll('.name')].map((name) => name.textContent))"
     )
-    assert browser.run(names) == ["mean grey level", "severity"]
+    # Clean images have no severity.
+    (clean, *others) = browser.run(names)
+    assert clean == ["mean grey level"] and {*map(tuple, others)} == {("mean grey level", "severity")}
     assert browser.run(LETTERS) >= 10
     assert browser.run("document.querySelector('.answer').textContent").startswith(
         "B is not equivalent to A ("
     )
+    for paper in (PAPER_A4, PAPER_LETTER):
+        print_on(browser, paper)
+        assert 0 < browser.run("document.getElementById('verdicts').getBoundingClientRect().right") <= paper
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    browser.call("Emulation.setEmulatedMedia", media="screen")
+    resize(browser, 1280, 900)
     browser.run("document.querySelector('.trio img').click()")
     assert browser.run(OPEN)
     browser.run("new Promise((done) => setTimeout(done, 100))")

@@ -221,6 +221,9 @@ def test_published_models_lie_in_the_page(browser, tmp_path):
     assert len(browser.run(ROWS)) == 19 and browser.run("document.querySelectorAll('.tag').length") == 18
     assert "effective robustness" in browser.run("document.getElementById('scatter-note').textContent")
     assert browser.run("document.querySelectorAll('#sources li').length") == 4
+    # Each line stands once, and folders are hidden.
+    lines = browser.run("[...document.querySelectorAll('li')].map((each) => each.textContent)")
+    assert len({*lines}) == len(lines) and not any(str(tmp_path) in line for line in lines)
 
 
 def fake_scores(models, images):
@@ -271,6 +274,21 @@ def test_labels_and_names_can_be_read(browser, tmp_path):
     names = browser.run(ROWS)
     assert len({*names}) == len(names) == 5 + 18 and [name.lower() for name in names].count("alexnet") == 1
     assert browser.run("document.querySelectorAll('#means tr.own').length") == 5
+
+
+@NO_BROWSER
+def test_labels_of_long_names_tell_the_models_apart(browser, tmp_path):
+    names = [f"a-rather-long-name-with-number-{i:02d}-{size}.augmix" for i in range(3) for size in ("b", "l")]
+    names = [*names, "resnet50"]
+    models = [replace(model, model=name) for model, name in zip(fake_scores(7, 300), names, strict=True)]
+    report = Scoreboard(models, ALEXNET, 1, [], intervals=False)
+    write_page(report, tmp_path / "page.html", [])
+    browser.open(tmp_path / "page.html")
+    labels = browser.run(
+        "[...document.querySelectorAll('#scatter text.strong')].map((each) => each.textContent.split(' ')[0])"
+    )
+    assert {*labels} <= {*(f"…{name[31:]}" for name in names[:-1]), "resnet50"}
+    assert len({*labels}) == len(labels) >= 6
 
 
 COVERED = """(() => {
