@@ -373,7 +373,7 @@ def test_mistakes_are_answered_in_one_line_and_leave_no_file(photos, tmp_path):
         "did you mean 'cifar-10'?": ["--dataset", "cifar10"],
         "severity 7 does not exist": [image, "--severities", "7"],
         ".png, .jpg, .jpeg, .webp, .pdf, .html;": [image, "--output", tmp_path / "x.tif"],
-        "with --perturbations also .gif, .mp4": [image, "--output", tmp_path / "x.gif"],
+        "with --perturbations or clips also .gif, .mp4": [image, "--output", tmp_path / "x.gif"],
         "folder.png: is a folder": [image, "--output", tmp_path / "folder.png"],
         "a.jpg: is a file": [image, "--output", image / "x.png"],
         "is the image itself": [image, "--output", image],
