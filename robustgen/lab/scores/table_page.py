@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from robustgen.display.html import render_page
-from robustgen.display.text import Table, format_as
+from robustgen.display.text import Cell, Table, format_as
 from robustgen.files.storage import save
 
 
@@ -54,6 +54,14 @@ def write_table_page(report: TableReport, path: Path) -> int:
     OutputError
         The page cannot be written.
     """
-    page = render_page("tables.html", report=report, tables=report.list_tables(), data=report.as_dict())
+    tables = report.list_tables()
+    cells = (cell for table in tables for row in table.rows for cell in row)
+    page = render_page(
+        "tables.html",
+        report=report,
+        tables=tables,
+        intervals=any(isinstance(cell, Cell) and cell.interval for cell in cells),
+        data=report.as_dict(),
+    )
     save(path, page, f"--output {path}")
     return len(page)

@@ -39,7 +39,8 @@ def test_every_score_has_a_page(commands, task, tmp_path):
     assert page_data(page) == json.loads(cli(*commands[task], "--format", "json").stdout)
     text = page.read_text()
     assert not re.search(r'(src|href)="(?!data:)', text) and "<b>mine" not in text
-    assert ('class="range"' in text) == (task != "ood")
+    # Intervals are explained where there are any.
+    assert ('class="range"' in text) == ("interval" in text) == (task != "ood")
 
 
 def test_pages_of_another_kind_are_refused_before_the_work(commands, tmp_path):
