@@ -360,8 +360,8 @@ def _plot_curves(summary: SetSummary, path: Path, width: float) -> None:
     images = len(summary.sample.keys)
     values = sorted({x for category in known for curve in category.curves for x in curve.x})
     if summary.kind == "c":
-        label, ticks = "MS-SSIM to the clean image", [f"{x:g}" for x in values]
-        about = f"mean and range of {format_count(images, 'image')}"
+        label, ticks = f"MS-SSIM to the clean {summary.source_noun}", [f"{x:g}" for x in values]
+        about = f"mean and range of {format_count(images, summary.source_noun)}"
     else:
         # The frames are numbered from 1; the first is compared with none.
         label, ticks = "SSIM to the compared frame", [f"{x:g}" if x % _MARKED == 0 else "" for x in values]
