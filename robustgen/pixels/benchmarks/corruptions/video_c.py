@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-import numpy.typing as npt
-
 from robustgen.pixels.benchmarks.corruptions import digital, noise, weather
 from robustgen.pixels.benchmarks.corruptions.digital import Contrast, Saturate
 from robustgen.pixels.benchmarks.corruptions.noise import ShotNoise
@@ -37,6 +34,7 @@ VIDEO_C = Family(
 
 # Only the constants of motion blur and of the frame rate differ.
 _SAME: Mapping[str, int] = dict.fromkeys(CLIP_SETS, 224)
+_of_clips = partial(corruption, family=VIDEO_C, random=False, takes_clips=True)
 
 # --- frame by frame -------------------------------------------------------------------------------
 
@@ -65,18 +63,14 @@ def rain(image: Rgb, parameters: Rain, rng: Rng) -> Rgb:
     return add_rain(image, draw_rain(image.shape[:2], p.area, p.length, rng), p.factor)
 
 
-@corruption(
+corruption(
     "digital",
     Contrast,
     {224: (0.5, 0.4, 0.3, 0.2, 0.1), **_SAME},
     family=VIDEO_C,
     random=False,
     shares=channel_means,
-)
-def contrast(image: Rgb, parameters: Contrast, rng: Rng, means: npt.NDArray[np.float64]) -> Rgb:
-    """Move every value towards the mean of its channel in the frame."""
-    return digital.contrast(image, parameters, rng, means)
-
+)(digital.contrast)
 
 corruption("weather", Brightness, {224: (0.1, 0.2, 0.3, 0.4, 0.5), **_SAME}, family=VIDEO_C, random=False)(
     weather.brightness
@@ -107,14 +101,7 @@ class FrameBlur:
     reach: int = within(1, 1000)
 
 
-@corruption(
-    "blur",
-    FrameBlur,
-    {"kinetics": (3, 5, 7, 9, 11), "ssv2": (1, 2, 3, 4, 6)},
-    family=VIDEO_C,
-    random=False,
-    takes_clips=True,
-)
+@_of_clips("blur", FrameBlur, {"kinetics": (3, 5, 7, 9, 11), "ssv2": (1, 2, 3, 4, 6)})
 def motion_blur(clip: Clip, parameters: FrameBlur, rng: Rng) -> Clip:
     """Average neighbouring frames, half a frame early; the clip loses `reach` frames at each end."""
     return Clip(average_frames(clip, parameters.reach), clip.rate)
@@ -130,14 +117,7 @@ class FrameRate:
     per_second: float = within(0.1, 1000)
 
 
-@corruption(
-    "digital",
-    FrameRate,
-    {"kinetics": (20, 16, 12, 9, 6), "ssv2": (10, 8, 6, 4, 2)},
-    family=VIDEO_C,
-    random=False,
-    takes_clips=True,
-)
+@_of_clips("digital", FrameRate, {"kinetics": (20, 16, 12, 9, 6), "ssv2": (10, 8, 6, 4, 2)})
 def frame_rate(clip: Clip, parameters: FrameRate, rng: Rng) -> Clip:
     """Leave out frames; a clip of a lower rate gets repeated ones."""
     wanted = parse_rate(parameters.per_second)
@@ -152,28 +132,13 @@ class RateFactor:
     factor: int = within(0, 51)
 
 
-@corruption(
-    "digital",
-    RateFactor,
-    {224: (23, 30, 37, 44, 51), **_SAME},
-    family=VIDEO_C,
-    random=False,
-    common=False,
-    takes_clips=True,
-)
+@_of_clips("digital", RateFactor, {224: (23, 30, 37, 44, 51), **_SAME}, common=False)
 def h264_crf(clip: Clip, parameters: RateFactor, rng: Rng) -> Clip:
     """Compress by H.264 with constant quality."""
     return codecs.compress(clip, "libx264", parameters.factor)
 
 
-@corruption(
-    "digital",
-    RateFactor,
-    {224: (27, 33, 39, 45, 51), **_SAME},
-    family=VIDEO_C,
-    random=False,
-    takes_clips=True,
-)
+@_of_clips("digital", RateFactor, {224: (27, 33, 39, 45, 51), **_SAME})
 def h265_crf(clip: Clip, parameters: RateFactor, rng: Rng) -> Clip:
     """Compress by H.265 with constant quality."""
     return codecs.compress(clip, "libx265", parameters.factor)
@@ -186,23 +151,13 @@ class Bandwidth:
     divisor: int = within(1, 10_000)
 
 
-@corruption(
-    "digital",
-    Bandwidth,
-    {224: (2, 4, 8, 16, 32), **_SAME},
-    family=VIDEO_C,
-    random=False,
-    common=False,
-    takes_clips=True,
-)
+@_of_clips("digital", Bandwidth, {224: (2, 4, 8, 16, 32), **_SAME}, common=False)
 def h264_abr(clip: Clip, parameters: Bandwidth, rng: Rng) -> Clip:
     """Compress by H.264 to a part of the clip's bit rate."""
     return codecs.squeeze(clip, "libx264", parameters.divisor)
 
 
-@corruption(
-    "digital", Bandwidth, {224: (2, 4, 8, 16, 32), **_SAME}, family=VIDEO_C, random=False, takes_clips=True
-)
+@_of_clips("digital", Bandwidth, {224: (2, 4, 8, 16, 32), **_SAME})
 def h265_abr(clip: Clip, parameters: Bandwidth, rng: Rng) -> Clip:
     """Compress by H.265 to a part of the clip's bit rate."""
     return codecs.squeeze(clip, "libx265", parameters.divisor)
@@ -215,14 +170,7 @@ class BitError:
     every: int = within(1, 1e9)
 
 
-@corruption(
-    "digital",
-    BitError,
-    {224: (100000, 50000, 30000, 20000, 10000), **_SAME},
-    family=VIDEO_C,
-    random=False,
-    takes_clips=True,
-)
+@_of_clips("digital", BitError, {224: (100000, 50000, 30000, 20000, 10000), **_SAME})
 def bit_error(clip: Clip, parameters: BitError, rng: Rng) -> Clip:
     """Replace bytes of the video's bit stream, at the same places on each run."""
     return codecs.damage_bytes(clip, parameters.every)
@@ -235,7 +183,7 @@ class PacketLoss:
     percent: float = within(0, 100)
 
 
-@corruption("digital", PacketLoss, {224: (1, 2, 3, 4, 6), **_SAME}, family=VIDEO_C, takes_clips=True)
+@_of_clips("digital", PacketLoss, {224: (1, 2, 3, 4, 6), **_SAME}, random=True)
 def packet_loss(clip: Clip, parameters: PacketLoss, rng: Rng) -> Clip:
     """Send the clip by H.264 over a link that loses datagrams."""
     return codecs.lose_packets(clip, parameters.percent, rng)
