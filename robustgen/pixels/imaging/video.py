@@ -246,6 +246,8 @@ def open_clip(data: bytes, name: str) -> Clip:
             raise ImageError(f"frames of {width} x {height} pixels have more than {MOST_PIXELS}")
         if (first := next(read_pictures(data, name), None)) is None:
             raise ImageError("contains no frames")
+        if len(data) < (whole := _find_matroska_end(data)):
+            raise ImageError(f"not a complete video (has {len(data)} of its {whole} bytes)")
     steps = np.diff(np.sort(np.array(times, float)))
     # Times in Matroska are whole milliseconds.
     if len(steps) and steps.max() - steps.min() > 0.0021 + 0.1 / rate:
@@ -254,6 +256,24 @@ def open_clip(data: bytes, name: str) -> Clip:
         complain(name, [f"the frame rate varies: all frames are kept, at {float(rate):.2f} a second"])
     # The encoder's file of a turned clip would have other frames.
     return Clip(VideoFrames(data, name), rate, b"" if _count_turns(first) else data)
+
+
+def _find_matroska_end(data: bytes) -> int:
+    """Return the bytes of a whole Matroska or WebM file, which its first elements tell; 0 if unknown.
+
+    FFmpeg reads a truncated one without complaint, and the header has no number of frames.
+    """
+    place = 0
+    for element in (b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"):
+        if data[place : place + 4] != element or place + 5 > len(data):
+            return 0
+        # The zeros before the first one of the bits tell how many bytes the size has.
+        length = 9 - data[place + 4].bit_length()
+        most = (1 << 7 * length) - 1
+        size = int.from_bytes(data[place + 4 : place + 4 + length], "big") & most
+        place += 4 + length + size
+    # Streams that are written live have all bits set.
+    return 0 if size == most else place
 
 
 def read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]]:

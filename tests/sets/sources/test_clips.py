@@ -145,15 +145,27 @@ def test_a_turned_video_is_upright(tmp_path):
 def test_a_broken_tail_is_the_failure_of_the_clip(tmp_path, cut):
     put_other(tmp_path / "cat" / "a.mkv", "libx264")
     put_video(tmp_path / "cat" / "b.mp4")
+    put_other(tmp_path / "cat" / "d.webm", "libvpx-vp9")
+    put_other(tmp_path / "cat" / "e.avi", "mpeg4")
     for path in (tmp_path / "cat").iterdir():
         data = path.read_bytes()
         path.write_bytes(data[: int(len(data) * cut)])
     source = open_source(tmp_path, "clips")
-    with pytest.raises(ImageError, match=r"b\.mp4"):
-        source.load("cat/b.mp4").stack()
+    for name in ("a.mkv", "b.mp4", "d.webm", "e.avi"):
+        with pytest.raises(ImageError, match=name):
+            source.load(f"cat/{name}").stack()
     (tmp_path / "cat" / "c.mp4").write_bytes(b"no video")
     with pytest.raises(ImageError, match=r"c\.mp4"):
         open_source(tmp_path, "clips").load("cat/c.mp4")
+
+
+def test_a_live_stream_without_a_size_is_whole(tmp_path):
+    put_other(tmp_path / "cat" / "a.mkv", "libx264")
+    data = bytearray((tmp_path / "cat" / "a.mkv").read_bytes())
+    place = data.index(b"\x18\x53\x80\x67") + 4
+    data[place : place + 8] = b"\x01" + b"\xff" * 7
+    (tmp_path / "cat" / "a.mkv").write_bytes(data)
+    assert len(open_source(tmp_path, "clips").load("cat/a.mkv").stack()) == 6
 
 
 def test_frames_of_several_sizes_or_damaged_are_the_failure_of_the_clip(tmp_path):
