@@ -67,8 +67,9 @@ def copy(tmp_path):
     """A copy of the checkout with a photograph in it."""
     for folder in ("robustgen", "tests", "configs", "docs", "scripts"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml"):
-        shutil.copy(ROOT / name, tmp_path)
+    for path in ROOT.glob("[!.]*"):
+        if path.is_file():
+            shutil.copy(path, tmp_path)
     put_photo(tmp_path / "photos" / "a" / "b.png")
     return tmp_path
 

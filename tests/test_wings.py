@@ -23,8 +23,9 @@ def core(tmp_path_factory):
     copy = tmp_path_factory.mktemp("core")
     for folder in ("robustgen", "tests", "configs", "docs", "scripts"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "mkdocs.yml"):
-        shutil.copy(ROOT / name, copy)
+    for path in ROOT.glob("[!.]*"):
+        if path.is_file():
+            shutil.copy(path, copy)
     for folder in ("robustgen", "tests"):
         shutil.rmtree(copy / folder / "related", ignore_errors=True)
     put_photo(copy / "photos" / "a" / "b.png")
