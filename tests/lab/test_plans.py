@@ -21,5 +21,5 @@ def check_rows(sets, package, more=()):
     assert titles | {*more} == sets.keys()
 
 
-def test_every_kind_of_set_has_a_command_settings_and_a_planner():
+def test_every_set_has_a_command_settings_and_a_planner():
     check_rows(BENCHMARK_SETS, "robustgen.sets.")

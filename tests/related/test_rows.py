@@ -59,7 +59,7 @@ def test_messages_name_only_flags_of_the_commands_that_print_them():
     assert find_strange_flags(known, list_modules()) == []
 
 
-def test_every_kind_of_set_has_a_command_settings_and_a_planner():
+def test_every_set_has_a_command_settings_and_a_planner():
     check_rows(RELATED.sets, "robustgen.related.", {each.title for each in CLEANINGS.values()})
 
 

@@ -48,7 +48,7 @@ def planes(torch, pixels=PIXELS):
     return torch.from_numpy(pixels).permute(2, 0, 1)
 
 
-def test_every_kind_of_image_stays_what_it_is_and_gets_the_pixels_of_corrupt(torch, tv_tensors):
+def test_every_image_keeps_its_type_and_gets_the_pixels_of_corrupt(torch, tv_tensors):
     transform = corrupt("fog", 3)
     torch.manual_seed(5)
     drawn = transform.make_params([PIXELS])

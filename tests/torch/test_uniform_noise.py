@@ -31,7 +31,7 @@ def test_noise_is_uniform_between_its_bounds(bound):
     assert coarse.max() == -coarse.min() == np.ceil(255 * bound - 0.5)
 
 
-def test_every_kind_of_image_stays_what_it_is_and_is_clipped():
+def test_every_image_keeps_its_type_and_is_clipped():
     single = PIXELS / 255
     for image in (PIXELS, tv_tensors.Image(PIXELS), single, single.double(), single.half(), single[None]):
         result = add_noise(1.0, image)

@@ -310,7 +310,7 @@ def test_places_lie_at_even_distances():
         ({"complete": False}, "not complete"),
     ],
 )
-def test_a_set_of_another_kind_is_refused(copied, change, reason):
+def test_a_set_with_another_title_is_refused(copied, change, reason):
     change_manifest(copied, **change)
     assert reason in cli_error("report", copied)
 

@@ -43,7 +43,7 @@ def test_every_score_has_a_page(commands, task, tmp_path):
     assert ('class="range"' in text) == ("interval" in text) == (task != "ood")
 
 
-def test_pages_of_another_kind_are_refused_before_the_work(commands, tmp_path):
+def test_pages_of_another_form_are_refused_before_the_work(commands, tmp_path):
     for command in commands.values():
         assert ".html" in cli_error(*command, "--output", tmp_path / "page.png")
         assert str(tmp_path) in cli_error(*command, "--output", tmp_path)

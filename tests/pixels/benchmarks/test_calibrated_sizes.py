@@ -20,7 +20,7 @@ from tests.helpers import cli, cli_error, photo, put_photo
 MEASURED = "impulse_noise,gaussian_blur,contrast,brightness,pixelate"
 
 
-def test_every_corruption_has_constants_of_its_own_kind():
+def test_every_corruption_has_constants_of_its_own_type():
     assert CALIBRATED_SCALES == (256, 336, 384, 448) and not set(CALIBRATED_SCALES) & set(SCALES)
     for scale in CALIBRATED_SCALES:
         assert set(read_calibrated_constants()[str(scale)]) == set(CORRUPTIONS)

@@ -149,7 +149,7 @@ def steps_of(mixtures):
 
 # A RandomState draws what is published, number by number, as seen above.
 @pytest.mark.parametrize(("severity", "alpha", "operations"), [(3, 1.0, "augmix"), (7.5, 0.4, "all")])
-def test_both_kinds_of_generator_draw_alike(severity, alpha, operations):
+def test_both_generators_draw_alike(severity, alpha, operations):
     parameters, rng = AugMix(severity, alpha=alpha, operations=operations), np.random.RandomState(0)
     both = [draw(parameters, rng) for _ in range(DRAWS)], drawn(**dataclasses.asdict(parameters))
     names = OPERATION_SETS[operations]

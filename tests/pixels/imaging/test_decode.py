@@ -199,7 +199,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_kind_of_source_follows(layout, tmp_path, monkeypatch):
+def test_every_source_follows(layout, tmp_path, monkeypatch):
     for module in (source_writers, conformance):
         monkeypatch.setattr(module, "encode_lossless", lambda image, extension: FILE)
     location = LAYOUTS[layout](tmp_path / "in", [PHOTO, PHOTO])

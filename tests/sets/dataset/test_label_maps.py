@@ -109,7 +109,7 @@ def test_what_has_no_picture_of_its_size_alone_is_a_picture(tmp_path, name):
     assert find(tmp_path) == ({}, {})
 
 
-def test_a_kind_of_which_some_have_no_picture_is_uncertain(tmp_path):
+def test_a_series_of_which_some_have_no_picture_is_uncertain(tmp_path):
     put_layout(tmp_path, {"a/{}.jpg": "picture", "b/{}.png": "map"})
     make("map", 9).save(tmp_path / "b/9.png")
     found = find(tmp_path)

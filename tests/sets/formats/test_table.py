@@ -318,7 +318,7 @@ def test_tables_that_cannot_be_used_are_refused(tmp_path, name, content, flags, 
     assert not (tmp_path / "out").exists()
 
 
-def test_tables_of_several_kinds_are_made_together(tmp_path):
+def test_tables_in_several_layouts_are_made_together(tmp_path):
     put_lines(tmp_path / "tables" / "a.jsonl", {"image": BASE64})
     (tmp_path / "tables" / "b.tsv").write_text(f"image\n{BASE64}\n")
     (tmp_path / "tables" / "a.tsv").write_text(f"image\n{BASE64}\n")
@@ -357,7 +357,7 @@ def test_tab_separated_values_are_those_of_the_csv_module():
         [*layout.read(io.BytesIO(b'a\n"never closed\n'))]
 
 
-def test_cells_of_all_kinds():
+def test_cells_of_all_types():
     data, other = encoded(1), EncodedCell(b"new", ".png")
     cases = {
         b"": b"",

@@ -265,7 +265,7 @@ def test_a_source_without_clips_is_an_error(tmp_path):
         open_source(tmp_path, "clips").keys()
 
 
-def test_without_the_kind_videos_are_named_and_not_read(tmp_path):
+def test_without_source_kind_videos_are_named_and_not_read(tmp_path):
     put_video(tmp_path / "cat" / "a.mp4")
     Image.fromarray(photo(40, 40)).save(tmp_path / "cat" / "b.png")
     source = open_source(tmp_path)

@@ -26,7 +26,7 @@ from tests.source_writers import WRITERS, write_img2dataset, write_tar
 LAYOUTS = [(source_kind, layout) for source_kind, layouts in WRITERS.items() for layout in layouts]
 
 
-def test_every_kind_is_checked():
+def test_every_source_kind_is_checked():
     # tests/sets/sources/test_clips.py has the layouts of clips.
     assert {*WRITERS} == {*SOURCES} - {"clips"}
 

@@ -409,7 +409,7 @@ def test_a_file_that_lies_about_its_size_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("codec", ["zstd", "gzip", "brotli", "lz4", "snappy", "none"])
-def test_packed_pages_of_every_kind_are_read(tmp_path: Path, png: bytes, codec: str) -> None:
+def test_all_packed_pages_are_read(tmp_path: Path, png: bytes, codec: str) -> None:
     images = [{"bytes": png + bytes([i % 7]) * 50, "path": f"cat/{i}.png"} for i in range(60)]
     for version in ("1.0", "2.0"):
         for dictionary in (True, False):

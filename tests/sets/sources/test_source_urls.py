@@ -64,7 +64,7 @@ def test_a_folder(remote: Store, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("source_kind", "layout"), LAYOUTS, ids=[layout for _, layout in LAYOUTS])
-def test_every_kind(remote: Store, tmp_path: Path, source_kind: str, layout: str) -> None:
+def test_every_source_kind(remote: Store, tmp_path: Path, source_kind: str, layout: str) -> None:
     side = 28 if "mnist" in source_kind else 32
     local = WRITERS[source_kind][layout](tmp_path / "data", [photo(side, side, seed) for seed in range(3)])
     root = upload(tmp_path / "data", remote)
