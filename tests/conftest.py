@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -12,7 +13,17 @@ import pytest
 from robustgen.files import registry, wings
 from robustgen.files.registry import Registry
 from tests.browser import Browser
-from tests.helpers import CIFAR, FEW, cifar_folder, install, make_c, need_cluster, put_many, put_photo
+from tests.helpers import (
+    CIFAR,
+    FEW,
+    cifar_folder,
+    cli,
+    install,
+    make_c,
+    need_cluster,
+    put_many,
+    put_photo,
+)
 from tests.servers import s3, s3_server, web  # noqa: F401
 
 PLUGIN = Path(__file__).parent / "plugin"
@@ -64,6 +75,12 @@ def photos(tmp_path_factory):
     put_photo(root / "dog" / "a.JPEG", seed=4)
     put_photo(root / "dog" / "d.JPEG", height=50, width=33, seed=5)
     return root
+
+
+@pytest.fixture
+def source(photos, tmp_path):
+    """A copy of `photos` that a test may change."""
+    return Path(shutil.copytree(photos, tmp_path / "src"))
 
 
 @pytest.fixture(scope="session")
@@ -128,12 +145,31 @@ def browser(tmp_path):
     assert not errors
 
 
-@pytest.fixture(scope="module")
-def output(photos, tmp_path_factory):
+@pytest.fixture(scope="session")
+def small_set(photos, tmp_path_factory):
+    """Finished sets of `photos` by benchmark, format and flags: each is made once, and not to be changed."""
+    usual = {"c": FEW, "p": ("--perturbations", "translate", "--limit", "2", "--jobs", "1")}
+
+    @cache
+    def find(kind, form="", *flags):
+        root = tmp_path_factory.mktemp(kind) / "out"
+        own = ("--format", form) if form else ()
+        cli(f"make-{kind}", "--source", photos, "--output", root, *own, *(flags or usual[kind]))
+        return root
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def output(small_set):
     """A finished output; not to be changed."""
-    root = tmp_path_factory.mktemp("finished") / "out"
-    make_c(photos, root, *FEW)
-    return root
+    return small_set("c")
+
+
+@pytest.fixture(scope="session")
+def videos(small_set):
+    """A finished output of two videos; not to be changed."""
+    return small_set("p")
 
 
 @pytest.fixture

@@ -30,6 +30,9 @@ FIXED_CORRUPTIONS = {
 }
 # A small run, and what it makes.
 FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "1,4", "--jobs", "1")
+# The smallest run; and one of three kinds of loop: with random draws, without, and another.
+ONE = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+THREE = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
 FEW_VARIANTS = ("clean", "contrast/1", "contrast/4", "gaussian_noise/1", "gaussian_noise/4")
 CIFAR = ("--dataset", "cifar-10", "--corruptions", "contrast,gaussian_noise", "--jobs", "1")
 _BEGINNING = re.compile(
@@ -201,6 +204,12 @@ def tree(root):
 def make_c(source, output, *flags, status=0):
     """Run make-c."""
     return cli("make-c", "--source", source, "--output", output, *flags, status=status)
+
+
+def kept(result):
+    """The number of outputs, or shards, of a run that found all of them there already; else 0."""
+    found = re.match(r"nothing to do: all (\d+) ", result.stdout)
+    return int(found[1]) if found else 0
 
 
 def litter(root):

@@ -7,10 +7,9 @@ import yaml
 
 import robustgen
 from robustgen.sets.formats import base
-from tests.helpers import make_c, manifest, tree
+from tests.helpers import ONE, make_c, manifest, tree
 
 ROOT = Path(__file__).parent.parent
-FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
 
 
 def test_every_file_has_the_number_of_the_release():
@@ -24,9 +23,9 @@ def test_every_file_has_the_number_of_the_release():
 def test_no_digest_depends_on_the_release(photos, tmp_path, monkeypatch):
     for form in ("jpeg", "webdataset", "parquet", "png"):
         ours, theirs = tmp_path / form, tmp_path / f"{form}-later"
-        make_c(photos, ours, *FEW, "--format", form)
+        make_c(photos, ours, *ONE, "--format", form)
         with monkeypatch.context() as later:
             later.setattr(base, "__version__", "1.7.3")
-            make_c(photos, theirs, *FEW, "--format", form)
+            make_c(photos, theirs, *ONE, "--format", form)
         assert manifest(theirs)["settings"]["versions"]["robustgen"] == "1.7.3"
         assert manifest(theirs)["digest"] == manifest(ours)["digest"] and tree(theirs) == tree(ours)

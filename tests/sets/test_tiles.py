@@ -17,7 +17,7 @@ from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import check
-from tests.helpers import cli, cli_error, make_c, manifest, photo, put_photo, tree
+from tests.helpers import cli, cli_error, kept, make_c, manifest, photo, put_photo, tree
 
 TILED = (
     *("--corruptions", "laion-c:stickers,laion-c:mosaic", "--severities", "2,3"),
@@ -116,13 +116,13 @@ def test_other_tiles_are_refused_though_their_names_and_sizes_are_the_same(sourc
     tiles = shutil.copytree(pictures, tmp_path / "tiles")
     make_c(source, tmp_path / "out", *TILED, "--with", f"tiles={tiles}")
     before = tree(tmp_path / "out")
-    assert "nothing to do" in make_c(source, tmp_path / "out", *TILED, "--with", f"tiles={tiles}").stdout
+    assert kept(make_c(source, tmp_path / "out", *TILED, "--with", f"tiles={tiles}"))
     size = (tiles / "0.bmp").stat().st_size
     Image.new("RGB", (40, 40), (250, 250, 0)).save(tiles / "0.bmp")
     assert (tiles / "0.bmp").stat().st_size == size
     command = ("make-c", "--source", source, "--output", tmp_path / "out", *TILED)
     message = cli_error(*command, "--with", f"tiles={tiles}")
-    assert "created with different settings: parameters.mosaic/intensity_level_2.tiles was '3 of" in message
+    assert "parameters.mosaic/intensity_level_2.tiles was '3 of" in message
     assert "3 of another source" in message and "of the set itself" not in message
     assert "4 of the set itself" in cli_error(*command)
     assert tree(tmp_path / "out") == before
@@ -164,7 +164,7 @@ def test_stickers_and_mosaics_of_two_runs_are_checked_together(source, tmp_path)
     for names in ("laion-c:stickers", "laion-c:mosaic"):
         flags = ("--corruptions", names, "--severities", "3", "--no-clean", "--jobs", "1")
         make_c(source, tmp_path / "out", *flags)
-    assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
+    cli("verify", tmp_path / "out", "--deep", "all")
 
 
 def test_tiles_travel_to_workers_by_the_output_state(source, tmp_path):

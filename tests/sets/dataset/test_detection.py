@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.helpers import (
     cli_error,
     errors_of,
     findings,
+    kept,
     pixels_of,
     put_photo,
     put_tagged,
@@ -106,7 +108,7 @@ def test_verify_knows_what_was_mirrored(coco, tmp_path):
 def test_mirrored_files_follow_the_source(coco, tmp_path):
     make_c(coco, tmp_path / "out", *LINK)
     before = tree(tmp_path / "out")
-    assert "nothing to do" in make_c(coco, tmp_path / "out", *LINK).stdout
+    assert kept(make_c(coco, tmp_path / "out", *LINK))
     assert tree(tmp_path / "out") == before
     (coco / "annotations" / "instances_val2017.json").unlink()
     (coco / "annotations" / "new.txt").write_text("new")
@@ -177,12 +179,8 @@ def test_links_and_files_about_the_set_are_named_and_not_mirrored(coco, tmp_path
     (coco / "SHA256SUMS").write_text("of the source")
     os.mkfifo(coco / "pipe")
     make_c(coco, tmp_path / "out", *LINK, status=1)
-    assert {error["key"]: error["reason"] for error in errors_of(tmp_path / "out")} == {
-        "link.json": "is a link, which is not mirrored",
-        "folder": "is a link, which is not mirrored",
-        "SHA256SUMS": "its copy would replace the set's own SHA256SUMS",
-        "pipe": "is not a regular file, which is not mirrored",
-    }
+    failed = {error["key"] for error in errors_of(tmp_path / "out")}
+    assert failed == {"link.json", "folder", "SHA256SUMS", "pipe"}
     assert (tmp_path / "out/contrast/2/annotations/instances_val2017.json").exists()
 
 
@@ -195,12 +193,12 @@ def test_files_that_lead_back_to_the_source_are_named(coco, tmp_path):
     (coco / "beside.yaml").write_text(f"path: {coco}-of-others\n")
     said = make_c(coco, tmp_path / "out", *LINK).stderr.splitlines()
     named = "'data.yaml', 'escaped.json', 'val.txt'"
-    assert f"mirror: absolute paths in 3 files lead to the clean images, not to these: {named}" in said
+    assert any(re.fullmatch(rf"mirror: .*\b3 files\b.*{named}", line) for line in said)
 
 
 def test_one_warning_that_boxes_do_not_follow(coco, tmp_path):
     said = make_c(coco, tmp_path / "out", *LINK, "--corruptions", "elastic_transform,fog").stderr
-    assert said.count("elastic_transform moves pixels, but boxes and masks stay in place") == 1
+    assert said.count("elastic_transform moves") == 1
     assert "moves" not in make_c(coco, tmp_path / "fog", *LINK).stderr
 
 
@@ -232,7 +230,7 @@ def test_the_data_set_coco_c_is_the_whole_recipe(coco, tmp_path):
     few = ("--source", coco, *ONE)
     said = cli("make-c", "--dataset", "coco-c", *few, "--output", tmp_path / "out").stderr
     assert said.splitlines()[0] == "3 images, 2 outputs of each"
-    assert "mirror: 1 file of " in said and "into each of 2 folders as hard links" in said
+    assert re.search("^mirror: 1 file .*2 folders as hard links", said, re.M)
     flags = ("--edition", "coco-c", "--format", "original", *LINK)
     cli("make-c", *flags, *few, "--output", tmp_path / "spelled")
     assert tree(tmp_path / "out") == tree(tmp_path / "spelled")

@@ -7,7 +7,7 @@ from PIL import Image
 from robustgen.errors import SourceError
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.sets.dataset.opening import open_set
-from tests.helpers import cli, cli_error, manifest, photo, pixels_of
+from tests.helpers import cli, cli_error, kept, manifest, photo, pixels_of
 
 FEW = ("--dataset", "coco-c", "--corruptions", "contrast", "--severities", "2", "--jobs", "1")
 
@@ -104,8 +104,8 @@ def test_label_maps_are_repeated_and_pictures_corrupted(name, tmp_path):
         assert not np.array_equal(pixels_of(out / "contrast/2" / name), pixels_of(source / name))
     assert {*open_set(out).keys_of(CLEAN_VARIANT)} == pictures
     assert manifest(out)["config"]["subset"] == pattern
-    assert "0 findings" in cli("verify", out, "--deep", "all").stdout
-    assert "nothing to do" in cli("make-c", "--source", source, *FEW, "--output", out).stdout
+    cli("verify", out, "--deep", "all")
+    assert kept(cli("make-c", "--source", source, *FEW, "--output", out))
 
 
 def test_a_pattern_selects_no_maps_beside_their_pictures_and_a_list_does(tmp_path):
@@ -138,7 +138,7 @@ def test_a_list_repeats_the_maps_of_its_pictures(tmp_path):
     left = "mirror: 2 files of images that are not selected are not repeated: 'masks/1.png', 'notes/1.txt'"
     assert left in said and left in cli(*command, "--dry-run").stdout
     assert open_set(out).keys_of(CLEAN_VARIANT) == ("images/0.png",)
-    assert "0 findings" in cli("verify", out, "--deep", "all").stdout
+    cli("verify", out, "--deep", "all")
 
 
 def test_no_other_files_are_said_only_if_there_are_none(tmp_path):
@@ -160,7 +160,7 @@ def test_images_of_several_runs_keep_their_files(tmp_path):
         assert (out / "clean/masks/0.png").exists()
     assert open_set(out).keys_of(CLEAN_VARIANT) == ("images/0.png", "images/1.png")
     assert (out / "contrast/2/masks/1.png").exists()
-    assert "0 findings" in cli("verify", out).stdout
+    cli("verify", out)
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -177,7 +177,8 @@ def test_what_was_corrupted_is_repeated_only_after_a_start_over(tmp_path, is_fir
     assert (out / "contrast/2/masks/0.png").read_bytes() == before
     cli(*command, *(right if is_first else wrong), "--overwrite")
     is_same = (out / "contrast/2/masks/0.png").read_bytes() == (source / "masks/0.png").read_bytes()
-    assert is_same == is_first and "0 findings" in cli("verify", out).stdout
+    assert is_same == is_first
+    cli("verify", out)
 
 
 def test_maps_that_no_pattern_leaves_out_are_repeated(tmp_path):
@@ -192,7 +193,7 @@ def test_maps_that_no_pattern_leaves_out_are_repeated(tmp_path):
     )
     assert manifest(out)["config"]["subset"] is None
     assert open_set(out).keys_of(CLEAN_VARIANT) == ("ab.png", "ac.png", "mask.png")
-    assert "0 findings" in cli("verify", out, "--deep", "all").stdout
+    cli("verify", out, "--deep", "all")
     (out / "keys.txt").unlink()
     with pytest.raises(SourceError, match=r"keys\.txt"):
         open_set(out).keys_of(CLEAN_VARIANT)

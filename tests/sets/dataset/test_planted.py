@@ -140,13 +140,14 @@ def test_an_array_that_is_a_link_is_not_written_through(cifar, tmp_path, victim)
 # --- what is no regular file -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["contrast/1/cat/a.JPEG", "contrast/1/SHA256SUMS", "mine"])
-def test_verify_waits_for_no_pipe(copied, name):
-    (copied / name).unlink(missing_ok=True)
-    os.mkfifo(copied / name)
+def test_verify_waits_for_no_pipe(copied):
+    names = ("contrast/1/cat/a.JPEG", "contrast/4/SHA256SUMS", "mine")
+    for name in names:
+        (copied / name).unlink(missing_ok=True)
+        os.mkfifo(copied / name)
     process = spawn("verify", copied)
     said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 1 and name in said.decode()
+    assert process.returncode == 1 and all(name in said.decode() for name in names)
 
 
 @pytest.mark.parametrize(
@@ -214,14 +215,6 @@ def test_sums_of_files_outside_are_findings(copied, victim):
 # --- what verify must name -------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def videos(photos, tmp_path_factory):
-    root = tmp_path_factory.mktemp("planted") / "p"
-    flags = ("--perturbations", "translate", "--limit", "2", "--jobs", "1")
-    cli("make-p", "--source", photos, "--output", root, *flags)
-    return root
-
-
 @pytest.mark.parametrize("damage", ["missing", "emptied", "changed"])
 @pytest.mark.parametrize("with_state", [True, False])
 def test_damaged_digests_of_frames(photos, videos, tmp_path, damage, with_state):
@@ -268,8 +261,7 @@ def test_a_manifest_that_disagrees_with_the_state(copied, forge, says):
     assert any(line.startswith("changed ") and says in line for line in findings(copied))
 
 
-def test_a_forged_list_of_failures(photos, tmp_path):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
+def test_a_forged_list_of_failures(source, tmp_path):
     (source / "cat" / "empty.png").write_bytes(b"")
     make_c(source, tmp_path / "out", *FEW, status=1)
     path = tmp_path / "out" / "errors.jsonl"
@@ -278,9 +270,8 @@ def test_a_forged_list_of_failures(photos, tmp_path):
     # An incomplete set is written anew from the state; only a complete one is evidence.
     held = manifest(tmp_path / "out") | {"complete": True}
     (tmp_path / "out" / "dataset.json").write_text(json.dumps(held))
-    assert "changed errors.jsonl: no run recorded the failure of 'cat/other.png'" in findings(
-        tmp_path / "out"
-    )
+    (line,) = (each for each in findings(tmp_path / "out") if "cat/other.png" in each)
+    assert line.startswith("changed errors.jsonl: ")
 
 
 @pytest.mark.parametrize(
@@ -294,7 +285,7 @@ def test_files_of_ours_in_wrong_places_are_extra(copied, name):
 def test_empty_folders_and_links_are_extra(copied, victim):
     (copied / "contrast/1/mouse").mkdir()
     (copied / "link").symlink_to(victim)
-    assert findings(copied) == ["extra contrast/1/mouse/: is an empty folder", "extra link: is a link"]
+    assert [each.split(": ")[0] for each in findings(copied)] == ["extra contrast/1/mouse/", "extra link"]
 
 
 def test_a_changed_image_leaves_no_empty_folder(tmp_path):
@@ -335,8 +326,7 @@ def test_damaged_settings_are_named_with_the_remedy(photos, copied, output, cont
 # --- deep, and what the disk says --------------------------------------------------------------------
 
 
-def test_deep_says_how_many_and_takes_a_source_that_has_moved(photos, tmp_path):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
+def test_deep_says_how_many_and_takes_a_source_that_has_moved(source, tmp_path):
     make_c(source, tmp_path / "out", *FEW, "--limit", "1")
     source.rename(tmp_path / "moved")
     said = cli("verify", tmp_path / "out", "--deep", "all", "--source", tmp_path / "moved").stdout

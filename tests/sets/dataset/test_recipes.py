@@ -6,7 +6,7 @@ import pytest
 
 import robustgen
 from robustgen.errors import ConfigError
-from tests.helpers import cifar_folder, cli, cli_error, put_many, put_photo
+from tests.helpers import cifar_folder, cli, cli_error, kept, put_many, put_photo
 
 COMMON = ("--corruptions", "contrast,gaussian_noise,brightness", "--severities", "1,4", "--jobs", "1")
 
@@ -55,7 +55,7 @@ def test_the_draw_depends_on_seed_and_key_alone(source, mixed, tmp_path):
     names = ("SHA256SUMS", "mixed/SHA256SUMS", "mixed.jsonl")
     assert all((tmp_path / "set" / name).read_bytes() == (mixed / name).read_bytes() for name in names)
     # A run of fewer images changes nothing.
-    assert "nothing to do" in make(source, tmp_path / "set", *other, "--limit", 5).output
+    assert kept(make(source, tmp_path / "set", *other, "--limit", 5))
     assert (tmp_path / "set/mixed.jsonl").read_bytes() == (mixed / "mixed.jsonl").read_bytes()
     make(source, tmp_path / "other", "--one-per-image", "--seed", 1)
     assert read_list(tmp_path / "other") != read_list(mixed)
@@ -64,7 +64,7 @@ def test_the_draw_depends_on_seed_and_key_alone(source, mixed, tmp_path):
 def test_rows_of_arrays_get_class_folders(tmp_path):
     folder, _, labels = cifar_folder(tmp_path, images=3)
     flags = ("--dataset", "cifar-10", "--one-per-image", "--no-clean")
-    assert "files of many images" in make(folder, tmp_path / "set", *flags, status=2).output
+    assert "npy" in make(folder, tmp_path / "set", *flags, status=2).output
     make(folder, tmp_path / "set", *flags, "--format", "png")
     files = [f"mixed/class{label}/0000{index}.png" for index, label in enumerate(labels)]
     assert [row["file"] for row in read_list(tmp_path / "set")] == files

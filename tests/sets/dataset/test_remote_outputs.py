@@ -17,6 +17,7 @@ from tests.helpers import (
     cli,
     cli_error,
     findings,
+    kept,
     manifest,
     put_photo,
     spawn,
@@ -87,8 +88,7 @@ def test_sets_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
     said = make_c(photos, f"{place}/out", *flags_of(form)).stdout
     assert said.startswith("25 images in ") and f"in {place}/out" in said
     assert stored(f"{place}/out") == whole(tmp_path / "local")
-    again = make_c(photos, f"{place}/out", *flags_of(form)).stdout
-    assert again.startswith("nothing to do: all 25 images are in ")
+    assert kept(make_c(photos, f"{place}/out", *flags_of(form))) == 25
     assert findings(f"{place}/out", "--deep", "2", status=0) == []
     assert findings(f"{place}/out", "--against", tmp_path / "local", status=0) == []
     assert findings(tmp_path / "local", "--against", f"{place}/out", status=0) == []
@@ -147,7 +147,7 @@ def test_sets_grow_and_are_started_over(photos, tmp_path, place):
     make_c(photos, tmp_path / "local")
     assert stored(f"{place}/out") == whole(tmp_path / "local")
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW, "--seed", "1")
-    assert message.startswith(f"{place}/out: created with different settings: seed was 0 and is now 1.")
+    assert message.startswith(f"{place}/out: ") and "seed was 0 and is now 1." in message
     make_c(photos, f"{place}/out", "--seed", "1", "--overwrite")
     make_c(photos, tmp_path / "seed", "--seed", "1")
     assert stored(f"{place}/out") == whole(tmp_path / "seed")
@@ -178,7 +178,7 @@ def test_a_local_copy_of_a_remote_set_is_that_set(photos, place, tmp_path):
     for entry in store.list():
         local.put(entry.path, store.read(entry.path))
     assert findings(tmp_path / "copy", status=0) == []
-    assert make_c(photos, tmp_path / "copy").stdout.startswith("nothing to do")
+    assert kept(make_c(photos, tmp_path / "copy"))
     shutil.rmtree(tmp_path / "copy" / STATE)
     assert findings(tmp_path / "copy", status=0) == []
     assert manifest(tmp_path / "copy")["complete"] is True
@@ -306,7 +306,7 @@ def test_web_servers_are_only_read_from(photos, web):
 def test_an_output_of_files_that_no_run_recorded_is_refused(photos, place):
     open_store(f"{place}/out").put("contrast/1/cat/mine.png", b"precious")
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW)
-    assert "contains contrast/1/cat/mine.png, which no run of this command recorded" in message
+    assert "contrast/1/cat/mine.png" in message
     assert stored(f"{place}/out") == {"contrast/1/cat/mine.png": b"precious"}
 
 
@@ -327,8 +327,7 @@ def test_temporary_files_of_shards_go(photos, s3, tmp_path, monkeypatch):
     assert not [path for path in Path(tmp_path).rglob("*") if path.is_file()]
 
 
-def test_images_that_fail_are_listed_beside_the_set(photos, tmp_path, place):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
+def test_images_that_fail_are_listed_beside_the_set(source, place):
     (source / "cat" / "empty.png").write_bytes(b"")
     put_photo(source / "cat" / "z.png", seed=9)
     result = make_c(source, f"{place}/out", status=1)

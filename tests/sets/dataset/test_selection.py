@@ -3,13 +3,7 @@
 import pytest
 
 from robustgen.sets.dataset.selection import sample_keys
-from tests.helpers import cli, cli_error, make_c, manifest, put_photo
-
-# Quick ones that draw, that do not, and one with another loop.
-FEW = ("--corruptions", "gaussian_noise,contrast,fog", "--severities", "1,4", "--jobs", "1")
-
-
-ONE = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+from tests.helpers import ONE, THREE, cli, cli_error, make_c, manifest, put_photo
 
 
 def images_of(output, variant="clean"):
@@ -47,12 +41,12 @@ def test_a_sample_of_more_images_than_there_are_is_all_of_them(uneven, tmp_path)
     make_c(uneven, tmp_path / "out", *ONE, "--sample", 100_000)
     assert manifest(tmp_path / "out")["images"] == 9
     flags = ("--source", uneven, "--output", tmp_path / "none", "--sample", "2", "--limit", "2")
-    assert "sample and limit cannot be combined" in cli_error("make-c", *flags)
+    assert cli_error("make-c", *flags).startswith("sample and limit ")
 
 
 def test_the_keys_of_a_source_make_a_subset(uneven, tmp_path):
     keys = cli("list", "--keys", uneven).stdout
     assert keys.splitlines() == [*(f"a/{i}.JPEG" for i in range(6)), "b/0.JPEG", "b/1.JPEG", "c/0.JPEG"]
     (tmp_path / "subset.txt").write_text("".join(keys.splitlines(keepends=True)[5:7]))
-    make_c(uneven, tmp_path / "out", *FEW, "--subset", f"@{tmp_path}/subset.txt")
+    make_c(uneven, tmp_path / "out", *THREE, "--subset", f"@{tmp_path}/subset.txt")
     assert images_of(tmp_path / "out") == ["a/5.JPEG", "b/0.JPEG"]

@@ -10,7 +10,7 @@ from robustgen.sets.dataset.run import run_plan
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.running import Running
-from tests.helpers import FEW, cli, cli_error, findings, make_c, manifest, put_photo, whole
+from tests.helpers import FEW, cli, cli_error, findings, kept, make_c, manifest, put_photo, whole
 
 # --- shards --------------------------------------------------------------------------------------
 
@@ -53,8 +53,7 @@ def test_a_shard_that_was_not_merged_is_missed(photos, tmp_path):
     assert faults == ["extra"] * 10 + ["unfinished"]
 
 
-def test_an_image_repaired_between_a_run_and_its_shards(photos, output, tmp_path):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
+def test_an_image_repaired_between_a_run_and_its_shards(photos, source, output, tmp_path):
     (source / "cat" / "a.JPEG").write_bytes(b"")
     make_c(source, tmp_path / "out", *FEW, status=1)
     shutil.copy(photos / "cat" / "a.JPEG", source / "cat")
@@ -64,8 +63,7 @@ def test_an_image_repaired_between_a_run_and_its_shards(photos, output, tmp_path
     assert not (tmp_path / "out" / "errors.jsonl").exists()
 
 
-def test_an_image_changed_between_a_run_and_its_shards(photos, tmp_path):
-    source = Path(shutil.copytree(photos, tmp_path / "src"))
+def test_an_image_changed_between_a_run_and_its_shards(source, tmp_path):
     make_c(source, tmp_path / "out", *FEW)
     put_photo(source / "cat" / "a.JPEG", height=60, seed=9)
     for number in (1, 2):
@@ -95,7 +93,7 @@ def test_shards_that_there_are_not(photos, tmp_path, shard):
 
 def test_shards_do_not_overwrite(copied, photos):
     message = cli_error("make-c", "--source", photos, "--output", copied, "--shard", "1/2", "--overwrite")
-    assert "--overwrite cannot be combined with --shard" in message
+    assert "--overwrite" in message and "--shard" in message
 
 
 # --- what shards say, and batch systems ----------------------------------------------------------
@@ -103,9 +101,9 @@ def test_shards_do_not_overwrite(copied, photos):
 
 def test_shards_that_have_not_ended_are_named(photos, tmp_path):
     said = make_c(photos, tmp_path / "out", *FEW, "--shard", "2/4").stdout
-    assert "unfinished shards: 1, 3, 4; the last one to finish completes the manifest" in said
+    assert "unfinished shards: 1, 3, 4; " in said
     assert "unfinished shards: 1, 4;" in make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4").stdout
-    assert "nothing to do: all 5 images" in make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4").stdout
+    assert kept(make_c(photos, tmp_path / "out", *FEW, "--shard", "3/4")) == 5
     make_c(photos, tmp_path / "out", *FEW, "--shard", "1/4")
     assert not (tmp_path / "out" / "dataset.json").exists()
     assert "unfinished shards" not in make_c(photos, tmp_path / "out", *FEW, "--shard", "4/4").stdout

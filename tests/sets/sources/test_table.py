@@ -15,10 +15,9 @@ from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.opening import open_source
 from robustgen.torch import SourceDataset
-from tests.helpers import cli, errors_of, make_c, pictures, tree
+from tests.helpers import ONE, cli, errors_of, make_c, pictures, tree
 
 ROWS = {f"img/{number}.png": number * 5 % 7 for number in range(10)}
-FEW = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
 SCORED = {"corruptions": ["contrast"], "severities": [1], "jobs": 1, "quiet": True}
 
 
@@ -81,13 +80,13 @@ def test_keys_and_bytes_stay_and_trees_have_class_folders(root: Path) -> None:
     made = {}
     for table in (with_labels, without):
         output = root.parent / f"{root.name} {table.stem}"
-        make_c(table, output, *FEW, "--format", "png")
+        make_c(table, output, *ONE, "--format", "png")
         made[table.stem] = tree(output)
     first, other = (f"contrast/1/{folder}img/1.png" for folder in ("5/", ""))
     assert made["t"][first] == made["u"][other]
     # The table as a set keeps its labels, for predict.
     output = root.parent / f"{root.name} table"
-    make_c(with_labels, output, *FEW)
+    make_c(with_labels, output, *ONE)
     assert (output / "clean/t.jsonl").read_bytes() == with_labels.read_bytes()
     written = open_set(output)
     assert written.labels(written.variants[0]).tolist() == [*ROWS.values()]
@@ -109,11 +108,11 @@ def test_rows_without_a_label_are_counted_in_scores_and_kept_in_tables(root: Pat
     lost = sum(not label for label in ROWS.values())
     scores = evaluate(SEVEN, source=str(table), output=root / "p", name="m", **SCORED)
     assert scores.clean_error == 0
-    result = cli("make-c", "--source", table, *FEW, "--output", root.parent / f"{root.name} out")
+    result = cli("make-c", "--source", table, *ONE, "--output", root.parent / f"{root.name} out")
     assert not (root.parent / f"{root.name} out/errors.jsonl").exists()
     assert "failure" not in result.stderr and lost == 2
     # Other formats have no place for a row without a label.
-    make_c(table, root.parent / f"{root.name} npy", *FEW, "--format", "npy", status=1)
+    make_c(table, root.parent / f"{root.name} npy", *ONE, "--format", "npy", status=1)
     named = {each["key"] for each in errors_of(root.parent / f"{root.name} npy")}
     assert named == {name for name, label in ROWS.items() if not label}
     assert np.load(root.parent / f"{root.name} npy/labels.npy").min() == 1
@@ -171,7 +170,7 @@ def test_a_cell_that_names_no_picture_is_counted(root: Path, cell: str) -> None:
     rows = [{"image": name, "label": label} for name, label in ROWS.items()]
     table = put_lines(root, *rows, {"image": cell, "label": 3})
     output = root.parent / f"{root.name} out"
-    make_c(table, output, *FEW, "--format", "png", status=1)
+    make_c(table, output, *ONE, "--format", "png", status=1)
     (error,) = errors_of(output)
     assert cell in f"{error['key']} {error['reason']}"
     assert len(pictures(output)) == 2 * len(ROWS)
@@ -186,6 +185,6 @@ def test_numbers_of_json_lines_stay_as_written(root: Path) -> None:
     ]
     (root / "t.jsonl").write_text("\n".join(lines) + "\n")
     output = root.parent / f"{root.name} out"
-    make_c(root / "t.jsonl", output, *FEW, "--format", "table:webp")
+    make_c(root / "t.jsonl", output, *ONE, "--format", "table:webp")
     expected = "\n".join(lines).replace('.png"', '.webp"') + "\n"
     assert (output / "contrast/1/t.jsonl").read_text() == expected
