@@ -21,6 +21,7 @@ from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_charts import plot
 from robustgen.lab.scores.scoreboard import Scoreboard
+from robustgen.metrics import COMMON_PERTURBATIONS
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.corruptions.medmnist_c import published_names
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
@@ -203,7 +204,24 @@ def simulate_models(count):
     return Scoreboard(models, ALEXNET, 1, [])
 
 
+def simulate_sequences(count):
+    """Scores of models that do not exist, on the same 200 sequences of each perturbation."""
+    rng, models = np.random.default_rng(0), []
+    shared = {name: rng.normal(size=200) for name in COMMON_PERTURBATIONS}
+    for place in range(count):
+        rates = {
+            name: np.clip(0.06 + 0.012 * place + rng.normal(0, 0.01) + 0.04 * draws, 0, 1)
+            for name, draws in shared.items()
+        }
+        distances = {name: 20 * each for name, each in rates.items()}
+        name = f"model {chr(ord('A') + place)}"
+        models.append(ModelScores(name, "p", 200, (), flips=rates, distances=distances))
+    return Scoreboard(models, None, 1, [])
+
+
 def draw_charts(folder):
+    plot(simulate_sequences(6), folder / "chart-flips.png", ChartForm())
+    check(folder / "chart-flips.png")
     for name, count, form in (("chart-curves.png", 5, "curves"), ("chart-dots.png", 20, "dots")):
         plot(simulate_models(count), folder / name, ChartForm(chart=form))
         check(folder / name)

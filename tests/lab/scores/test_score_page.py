@@ -277,6 +277,21 @@ def test_labels_and_names_can_be_read(browser, tmp_path):
 
 
 @NO_BROWSER
+def test_only_corruptions_with_the_chosen_value_have_columns(browser, tmp_path):
+    models = fake_scores(2, 300)
+    for model in models:
+        for level in IMAGENET_C.levels:
+            model.mistakes[f"c-bar.sparkles/{level}"] = model.mistakes[f"fog/{level}"]
+    write_page(Scoreboard(models, ALEXNET, 1, [], intervals=False), tmp_path / "page.html", [])
+    browser.open(tmp_path / "page.html")
+    heads = "[...document.querySelectorAll('#heat th.op')].map((each) => each.textContent)"
+    assert "fog" in browser.run(heads) and "sparkles" not in " ".join(browser.run(heads))
+    choose = "(() => { const box = document.getElementById('heat-measure'); box.value = 'error';"
+    browser.run(f"{choose} box.dispatchEvent(new Event('change')); }})()")
+    assert "fog" in browser.run(heads) and "sparkles" in " ".join(browser.run(heads))
+
+
+@NO_BROWSER
 def test_labels_of_long_names_tell_the_models_apart(browser, tmp_path):
     names = [f"a-rather-long-name-with-number-{i:02d}-{size}.augmix" for i in range(3) for size in ("b", "l")]
     names = [*names, "resnet50"]
