@@ -77,7 +77,7 @@ def test_a_plugin_fills_arrays_and_obeys_configs(site, tmp_path):
         "parameters: {'darkness:dusk': {2: {light: 0.25}}}\n"
     )
     refused = run(site, "make-c", "--config", config, "--corruptions", "darkness:shadow", status=2)
-    assert "darkness:shadow" in refused.stderr and re.findall(r"\d+", refused.stderr) == ["32", "224"]
+    assert re.search(r"darkness:shadow .*\b32\b.*\b224\b", refused.stderr)
     run(site, "make-c", "--config", config, "--output", tmp_path / "out")
     made = np.load(tmp_path / "out" / "darkness.dusk.npy")
     assert np.array_equal(made, (images * 0.25).astype(np.uint8))
