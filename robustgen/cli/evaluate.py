@@ -72,7 +72,7 @@ def evaluate(options: Evaluating, config: Config, taken: ModelInput, runtime: Ru
     for remark in done.remarks:
         echo(remark, err=True)
     if done.failures:
-        echo(f"{format_count(len(done.failures), 'image')} could not be made:", err=True)
+        echo(f"{format_count(len(done.failures), done.source_noun)} could not be made:", err=True)
         echo_failures(done.failures)
     sys.exit(1 if done.failures else 0)
 

@@ -33,7 +33,7 @@ from robustgen.files.set_files import STATE, WrittenFile, check_folder, read_des
 from robustgen.files.storage import Store, measure, open_store
 from robustgen.files.text_files import describe_difference
 from robustgen.metrics import top_classes
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, parse_variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Kind, Variant, parse_variant
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 
 # Names of files that are no folder of severities.
@@ -580,9 +580,9 @@ class EvaluateResult:
     folders : tuple of str
         Path or URL of the predictions of each model.
     made, kept : int
-        Images or sequences predicted now, and earlier, by all models.
+        Images, sequences or clips predicted now, and earlier, by all models.
     noun : str
-        Which of the two, in the singular.
+        Which of these, in the singular.
     failures : dict of str to str
         Source image to reason.
     seconds : float
@@ -608,3 +608,8 @@ class EvaluateResult:
     failures: dict[str, str]
     seconds: float
     remarks: tuple[str, ...] = ()
+
+    @property
+    def source_noun(self) -> str:
+        """Return the name of an item of the source: image or clip."""
+        return self.noun if self.noun == CLIP else "image"

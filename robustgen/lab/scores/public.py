@@ -104,8 +104,8 @@ class Scores:
         """Return notes for readers, such as what the models were given, and the images that failed."""
         place = f"{self._folder.path}/" if self._folder else ""
         notes = (each.replace(place, "") for each in [*self._report.inputs, *self._report.all_notes])
-        failed = self.run.failures if self.run else {}
-        told = [f"{format_count(len(failed), 'image')} could not be made: {', '.join(sorted(failed))}"]
+        failed, noun = (self.run.failures, self.run.source_noun) if self.run else ({}, "")
+        told = [f"{format_count(len(failed), noun)} could not be made: {', '.join(sorted(failed))}"]
         return (*notes, *told * bool(failed), *(self.run.remarks if self.run else ()))
 
     # --- values

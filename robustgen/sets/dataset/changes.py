@@ -68,8 +68,8 @@ def check_unchanged(
         others = len(changed) - 1
         more = f", and so do {others} more" if others > 1 else ", and so does one more" * others
         raise AnotherSetError(
-            f"{source.location}: {changed[0]!r} differs from the image that {ledger.root.location} was "
-            f"created from{more}. {START_OVER}"
+            f"{source.location}: {changed[0]!r} differs from the {source.noun} that "
+            f"{ledger.root.location} was created from{more}. {START_OVER}"
         )
     return keep_stamps(ledger, held, {key: stamps[key] for key in known})
 
@@ -94,7 +94,7 @@ def _find_changed(source: Items[Any], keys: Iterable[str], identities: Mapping[s
             return source.identify(key) != identities[key]
         return False
 
-    with Meter(len(keys), "images compared") as meter:
+    with Meter(len(keys), f"{source.noun}s compared") as meter:
         changed = []
         for key in keys:
             if differs(key):

@@ -421,6 +421,15 @@ def test_a_function_of_clips_is_evaluated_and_scored(clips, tmp_path):
     assert again.to_dict() == scores.to_dict()
 
 
+def test_a_clip_that_fails_is_named_by_evaluate(tmp_path):
+    put_frames(tmp_path / "clips" / "cat" / "a", pan(0, 9))
+    put_frames(tmp_path / "clips" / "dog" / "b", pan(1, 9))
+    (tmp_path / "clips" / "dog" / "bad.mp4").write_bytes(b"no video")
+    choices = {"source": tmp_path / "clips", "jobs": 1, "frames": 8, "quiet": True}
+    scores = robustgen.evaluate(judge, "clips", corruptions="contrast", severities=1, **choices)
+    assert any("1 clip could" in note and "dog/bad.mp4" in note for note in scores.notes)
+
+
 def test_published_rows_stand_beside_all_twelve_corruptions(tmp_path):
     names = robustgen.FAMILIES["video-c"].names()
     keys = [f"{label}/{number}" for label in "ab" for number in range(3)]
