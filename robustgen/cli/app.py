@@ -261,7 +261,9 @@ class Command(click.Command):
         key = option.removeprefix("--").replace("-", "_")
         key = "fps" if key == "frame_rate" else key
         has_keys = any("--set" in each.opts for each in self.params)
-        return f"--set {key}=VALUE" if has_keys and key in keys_of(Config) else ""
+        # Commands without these two flags take them as arguments.
+        is_key = key in keys_of(Config) and key not in ("source", "output")
+        return f"--set {key}=VALUE" if has_keys and is_key else ""
 
 
 class CommandGroup(Command, click.Group):

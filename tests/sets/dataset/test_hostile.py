@@ -486,3 +486,7 @@ def test_a_full_disk_behind_the_output_of_a_command_is_one_line(photos):
 def test_what_was_probably_meant_is_named(args, says, monkeypatch):
     monkeypatch.delenv("NOPE", raising=False)
     assert cli_error(*args).replace(f"{Path.cwd()}/", "") == says
+
+
+def test_no_key_is_offered_for_what_is_an_argument():
+    assert "--set" not in cli("preprocess", "clahe", "a", "--output=b", status=2).stderr
