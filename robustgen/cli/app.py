@@ -255,15 +255,11 @@ class Command(click.Command):
 
     def _find_key(self, option: str) -> str:
         """Return the ``--set`` of the key of a config that an unknown `option` names; "" if there is none."""
-        from robustgen.settings.config import Config
-        from robustgen.settings.fields import keys_of
-
         key = option.removeprefix("--").replace("-", "_")
         key = "fps" if key == "frame_rate" else key
-        has_keys = any("--set" in each.opts for each in self.params)
+        keys = next((getattr(each, "keys", ()) for each in self.params if "--set" in each.opts), ())
         # Commands without these two flags take them as arguments.
-        is_key = key in keys_of(Config) and key not in ("source", "output")
-        return f"--set {key}=VALUE" if has_keys and is_key else ""
+        return f"--set {key}=VALUE" if key in keys and key not in ("source", "output") else ""
 
 
 class CommandGroup(Command, click.Group):

@@ -1,7 +1,7 @@
 """Flags of the commands, derived from the fields of their models."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from robustgen.cli.completion import Complete, complete_words
 from robustgen.settings.config import Choices, find_published_edition
-from robustgen.settings.fields import Flag, Group, Options, list_flags, spell
+from robustgen.settings.fields import Flag, Group, Options, keys_of, list_flags, spell
 from robustgen.settings.loading import load, load_config
 from robustgen.settings.yaml_files import dataset_names
 
@@ -30,13 +30,19 @@ _FROM_FILES: Final = (
 
 
 class FieldOption(click.Option):
-    """An option that knows its group, and whether ``--help`` shows it."""
+    """An option that knows its group, whether ``--help`` shows it, and the keys that it can set."""
 
     def __init__(
-        self, names: Sequence[str], flag: Flag, help_text: str, sentence: str = "", **attributes: Any
+        self,
+        names: Sequence[str],
+        flag: Flag,
+        help_text: str,
+        sentence: str = "",
+        keys: Collection[str] = (),
+        **attributes: Any,
     ) -> None:
         super().__init__(names, help=help_text, **attributes)
-        self.group, self.usual, self.sentence = flag.group, flag.usual, sentence
+        self.group, self.usual, self.sentence, self.keys = flag.group, flag.usual, sentence, keys
 
 
 class FieldArgument(click.Argument):
@@ -145,6 +151,7 @@ def _declare(
                     [f"{name}___{key}", f"--{key}"],
                     flag,
                     f"{text[0].upper()}{text[1:]}.",
+                    keys=keys_of(model) if key == "set" else (),
                     metavar=flag.metavar,
                     multiple=key == "set",
                     shell_complete=_complete(flag.complete),

@@ -727,7 +727,9 @@ def test_warnings_of_decoders_name_the_image(capfd: pytest.CaptureFixture[str]) 
         and "too many entries" in said
         and printed.startswith("Fax4Decode: Bad code word")
     )
-    assert describe_complaints(found) == [f"decoded with warnings: 2 images ('noisy': {printed}, ...)"]
+    assert describe_complaints(found, "image") == [
+        f"decoded with warnings: 2 images ('noisy': {printed}, ...)"
+    ]
     assert capfd.readouterr() == ("", "")
 
 

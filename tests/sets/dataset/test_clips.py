@@ -449,6 +449,7 @@ def test_published_rows_stand_beside_all_twelve_corruptions(tmp_path):
 def test_models_of_images_do_not_take_clips(clips, made, tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="clips"):
         robustgen.evaluate(lambda images: images, "clips", source=clips, crops=10, jobs=1, quiet=True)
+    pytest.importorskip("torch")
     (tmp_path / "network.py").write_text("import torch\ndef build():\n    return torch.nn.Identity()\n")
     monkeypatch.chdir(tmp_path)
     refused = cli_error("predict", made, "--model", "network:build", "--output", tmp_path / "preds")
