@@ -176,13 +176,13 @@ class _PredictionRun:
     ) -> None:
         self._set, self._predictor, self._store, self._sampling = written, predictor, store, sampling
         keys, batch = written.keys_of(written.variants[0]), predictor.batch
-        self._step, count = choose_unit_size(len(keys) * len(written), written.kind, batch)
+        self._step, self._batches = choose_unit_size(len(keys) * len(written), written.kind, batch)
         store.find_pending(written, keys, written.root)
         self._units = dict[str, WorkUnit]()
         for variant in store.pending.values():
             predictor.check_labels(written.labels(variant), written.root)
             for unit in cut(
-                written.keys_of(variant), count * self._step, [(variant,)], f"batches of {batch}"
+                written.keys_of(variant), self._batches * self._step, [(variant,)], f"batches of {batch}"
             ):
                 self._units[f"units/{variant.folder}/{unit.name}"] = unit
         self.made = 0
@@ -193,7 +193,7 @@ class _PredictionRun:
         with Meter(
             sum(len(unit.keys) for unit in self._units.values()), f"{self._set.benchmark.noun}s"
         ) as meter:
-            for name in state.share(self._units, self._make, self._is_done):
+            for name in state.share(self._units, self._make, self._is_done, at_once=2):
                 (variant,) = self._units[name].variants
                 meter.name(variant.folder)
                 meter.update(len(self._units[name].keys))
@@ -208,8 +208,9 @@ class _PredictionRun:
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
         """Predict units one after another; the next batches are read meanwhile, also those of other units."""
-        # A store far away reads the images of a batch at once.
+        # A store far away reads the images of a batch at once. No unit after the next is claimed.
         ahead = min(count_cores(), _MOST_AHEAD) if self._set.store.is_local else 1
+        ahead = min(ahead, self._batches - 1)
         rows = list[NDArray[Any]]()
         for (name, start), pixels in prefetch(self._read, self._claim(names), ahead + 1):
             unit = self._units[name]

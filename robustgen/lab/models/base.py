@@ -447,6 +447,8 @@ class FunctionModel(Model):
     function : callable
     name : str
         Its identity: robustgen cannot see what decides the scores.
+    sha256 : str
+        Digest of the file whose function returned it, a part of the identity; "" if there is none.
     """
 
     dtype = np.dtype(np.uint8)
@@ -454,13 +456,13 @@ class FunctionModel(Model):
     preprocessing = Preprocessing((0, 0, 0), (1, 1, 1), pixel_scale=1, layout="NHWC")
     shape = (None, None, None, 3)
 
-    def __init__(self, function: Callable[[Any], Any], name: str) -> None:
+    def __init__(self, function: Callable[[Any], Any], name: str, sha256: str = "") -> None:
         self.name = self.label = name
-        self._function = function
+        self._function, self._sha256 = function, sha256
 
     def settings(self) -> dict[str, Any]:
         """Return its name, as `Model.settings`."""
-        return {"file": self.name, "function": True}
+        return {"file": self.name, "function": True} | ({"sha256": self._sha256} if self._sha256 else {})
 
     def versions(self) -> dict[str, str]:
         """Return nothing, as the library is unknown."""

@@ -553,8 +553,12 @@ def open_factory(name: str, runtime: Runtime) -> Model:
     torch = sys.modules.get("torch")
     if not torch or not isinstance(module, torch.nn.Module):
         if callable(made):
-            return FunctionModel(made, name)
-        what = f"returns {type(module).__name__}, neither a torch.nn.Module nor a function of arrays"
+            place = sys.modules[name.partition(":")[0]].__file__
+            return FunctionModel(made, name, file_digest(*locate(Path(place))) if place else "")
+        if callable(module):
+            what = "returns a function with preprocessing: return it alone, as it gets the pixels themselves"
+        else:
+            what = f"returns {type(module).__name__}, neither a torch.nn.Module nor a function of arrays"
         raise ConfigError(f"--model {name}: {what}")
     if own is not None and not isinstance(own, Preprocessing):
         own = check_fields(own, f"--model {name}: its preprocessing")

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from importlib import metadata
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
@@ -649,7 +649,11 @@ class WrittenSet(Mapping[Variant, Source], ABC):
     ) -> Pixels:
         """Return the images or sequences from number `start` to `stop`, as `batches` yields them."""
         keys = self.keys_of(variant)[start:stop]
-        items = [*self.store.map(partial(self.load, variant), keys, AT_ONCE)]
-        prepared = [prepare(item) for item in items] if prepare else items
-        check_alike(prepared, f"{self.root}/{variant.folder}")
+
+        def load(key: str) -> Pixels:
+            item = self.load(variant, key)
+            return prepare(item) if prepare else item
+
+        prepared = [*self.store.map(load, keys, AT_ONCE)]
+        check_alike(prepared, f"{self.root}/{variant.folder}", "--input-size of predict resizes them")
         return np.stack(prepared)

@@ -16,6 +16,7 @@ from PIL import Image
 from robustgen.files import ledger
 from robustgen.files.storage.local import LocalStore
 from robustgen.lab.evaluation.predicting import Predictor
+from robustgen.lab.evaluation.store import PredictionStore
 from robustgen.lab.models import preprocessing
 from robustgen.lab.models.base import FunctionModel
 from robustgen.lab.models.onnx import list_weights
@@ -740,6 +741,41 @@ def test_a_damaged_image_is_named(folder_c, model, tmp_path):
     result = predict(broken, model, tmp_path / "p", status=1)
     (line,) = without_beginning(result.stderr)
     assert str(victim) in line
+
+
+def test_a_function_from_another_file_is_another_model(folder_c, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "import numpy as np\ndef build():\n    return lambda pixels: pixels[:, :10, 0, 0] / {}\n"
+    Path("dividing.py").write_text(code.format(1))
+    flags = ("--model", "dividing:build", "--output", tmp_path / "p")
+    cli("predict", folder_c, *flags)
+    assert "0 images" in cli("predict", folder_c, *flags).stdout
+    Path("dividing.py").write_text(code.format(2))
+    assert "sha256" in cli_error("predict", folder_c, *flags)
+    preset = "def build():\n    return (lambda pixels: pixels), {'mean': 0, 'std': 1}\n"
+    Path("paired.py").write_text(preset)
+    refused = cli_error("predict", folder_c, "--model", "paired:build", "--output", tmp_path / "q")
+    assert "returns a function with preprocessing" in refused
+
+
+def test_no_unit_after_the_next_is_claimed_while_one_is_predicted(folder_c, model, tmp_path, monkeypatch):
+    claimed, waiting = [], []
+    usual = ledger.Ledger.claim
+
+    def claim(owner, name):
+        claimed.append(name)
+        return usual(owner, name)
+
+    def put_unit(store, name, outputs):
+        waiting.append(len([each for each in claimed if each.startswith("units/")]) - len(waiting))
+        return put(store, name, outputs)
+
+    put = PredictionStore.put_unit
+    monkeypatch.setattr(ledger.Ledger, "claim", claim)
+    monkeypatch.setattr(PredictionStore, "put_unit", put_unit)
+    monkeypatch.setattr("robustgen.lab.evaluation.predicting.count_cores", lambda: 64)
+    predict(folder_c, model, tmp_path / "p", *BATCH)
+    assert len(waiting) > 4 and max(waiting) == 2
 
 
 def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, monkeypatch):
