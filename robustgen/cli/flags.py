@@ -145,13 +145,14 @@ def _declare(
     model: type[Options], name: str, kinds: str, hidden: set[str], says: Mapping[str, str]
 ) -> Iterator[click.Parameter]:
     if issubclass(model, Choices):
+        others = {key for key, _, own in list_flags(model) if not {*own.kinds} & {*kinds}}
         for key, flag, text in _FROM_FILES:
             if key not in hidden:
                 yield FieldOption(
                     [f"{name}___{key}", f"--{key}"],
                     flag,
                     f"{text[0].upper()}{text[1:]}.",
-                    keys=keys_of(model) if key == "set" else (),
+                    keys=keys_of(model).keys() - others if key == "set" else (),
                     metavar=flag.metavar,
                     multiple=key == "set",
                     shell_complete=_complete(flag.complete),

@@ -490,3 +490,5 @@ def test_what_was_probably_meant_is_named(args, says, monkeypatch):
 
 def test_no_key_is_offered_for_what_is_an_argument():
     assert "--set" not in cli("preprocess", "clahe", "a", "--output=b", status=2).stderr
+    # A key of the other benchmark.
+    assert "--set" not in cli("make-p", "--one-per-image", status=2).stderr
