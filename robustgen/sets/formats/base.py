@@ -655,5 +655,5 @@ class WrittenSet(Mapping[Variant, Source], ABC):
             return prepare(item) if prepare else item
 
         prepared = [*self.store.map(load, keys, AT_ONCE)]
-        check_alike(prepared, f"{self.root}/{variant.folder}", "--input-size of predict resizes them")
+        check_alike(prepared, f"{self.root}/{variant.folder}", "predict resizes them to an input size")
         return np.stack(prepared)
