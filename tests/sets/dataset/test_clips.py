@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import tarfile
 import zipfile
@@ -504,6 +505,36 @@ def test_clips_in_other_files_have_the_same_keys_and_no_sizes_to_compare(clips, 
     assert {each["name"] for each in shown["operations"]} == {"clean", "fog", "gaussian_noise"}
     clean = compared(made, made, "--clean-images", tmp_path / "frames" / "clean", status=0)
     assert clean["equivalent"]
+
+
+def test_clips_of_unequal_length_are_compared_only_where_frames_may_be_lost(tmp_path):
+    for number in range(2):
+        put_frames(tmp_path / "clips" / "cat" / "ab"[number], pan(number, 8))
+    names = "fog,video-c:bit_error,video-c:packet_loss"
+    flags = (
+        "--dataset",
+        "clips",
+        "--severities",
+        "1",
+        "--jobs",
+        "1",
+        "--format",
+        "png",
+        "--corruptions",
+        names,
+    )
+    make_c(tmp_path / "clips", tmp_path / "a", *flags)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    for folder in tmp_path.glob("b/*/1/cat/*"):
+        for frame in sorted(folder.iterdir())[6:]:
+            frame.unlink()
+    found = compared(tmp_path / "a", tmp_path / "b")
+    problems = {(each["side"], each["folder"], each["key"]) for each in found["problems"]}
+    assert problems == {("B", "fog/1", "cat/a"), ("B", "fog/1", "cat/b")}
+    assert "8 frames" in found["problems"][0]["reason"] and "6 frames" in found["problems"][0]["reason"]
+    pairs = {v["variant"]: v["pairs"] for each in found["operations"] for v in each["variants"]}
+    assert pairs == {"clean": 2, "fog/1": 0, "video-c.bit_error/1": 2, "video-c.packet_loss/1": 2}
+    assert any("4 clips" in note and "unequal" in note for note in found["notes"])
 
 
 def test_clips_and_images_are_not_compared(made, tmp_path):

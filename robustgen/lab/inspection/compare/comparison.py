@@ -75,6 +75,8 @@ def compare_sets(options: Comparing) -> Comparison:
         _variant_result(variant, found[folder], missing[folder], judge, levels[variant.name])
         for folder, variant in variants.items()
     ]
+    if cut := sum(pair.cut for variant in results for pair in variant.pairs):
+        notes.append(f"{format_count(cut, first.noun)} of unequal length: only frames in both are compared")
     operations = _judge_variants(results, judge)
     if options.sample is not None and len(plan) < options.sample:
         notes.append(f"only {format_count(len(plan), first.noun)} to compare")

@@ -37,6 +37,9 @@ _FRAMES_MEASURED: Final = 8
 _Likeness = tuple[float, float, float, float, float]
 _UNKNOWN: Final[_Likeness] = (np.nan,) * 5
 
+# A lossy link may lose whole frames; frames of wrong bits may not be decoded.
+_LOSES_FRAMES: Final = frozenset({"video-c:packet_loss", "video-c:bit_error"})
+
 
 class Side:
     """A set whose variants may lack images.
@@ -131,6 +134,8 @@ class Pair:
         Mean and standard deviation over the pixels of B - A, in grey levels.
     equal : bool
         Whether all pixels are equal.
+    cut : bool
+        Whether only the first frames were measured, because one clip is longer.
     """
 
     key: str
@@ -138,6 +143,7 @@ class Pair:
     offset: float
     spread: float
     equal: bool
+    cut: bool
 
     @property
     def distance(self) -> float:
@@ -179,18 +185,19 @@ class Sides:
                 reason = error.reason if isinstance(error, ImageError) else str(error)
                 return Problem(name, folder, key, reason)
         a, b = pixels
-        if self.a.noun == CLIP and a.shape[1:] == b.shape[1:]:
-            # A lossy link may lose whole frames.
+        if self.a.variants[folder].name in _LOSES_FRAMES and a.shape[1:] == b.shape[1:]:
             a, b = (each[: min(len(a), len(b))] for each in (a, b))
         if a.shape != b.shape:
             return Problem("B", folder, key, f"{_size(b)}, but {_size(a)} in A")
-        equal = len(pixels[0]) == len(pixels[1]) and np.array_equal(a, b)
+        cut = len(pixels[0]) != len(pixels[1])
+        equal = not cut and np.array_equal(a, b)
         try:
             # Comparing a clean image with itself is useless.
             alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.compare(a, b, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
-        return _measure_pair(key, (a, b), equal, alike, self._sizes(folder, key))
+        values, offset, spread = _measure_pair((a, b), alike, self._sizes(folder, key))
+        return Pair(key, values, offset, spread, equal, cut)
 
     def unlike_files(self, folder: str, key: str) -> bool:
         """Return whether one side has a video and the other a folder of frames."""
@@ -282,19 +289,16 @@ def _average(found: Sequence[Similarity], moved: tuple[float, float]) -> _Likene
 
 
 def _measure_pair(
-    key: str,
-    pixels: tuple[Pixels, Pixels],
-    equal: bool,
-    alike: tuple[_Likeness, _Likeness],
-    sizes: tuple[float, float],
-) -> Pair:
+    pixels: tuple[Pixels, Pixels], alike: tuple[_Likeness, _Likeness], sizes: tuple[float, float]
+) -> tuple[NDArray[np.float64], float, float]:
+    """Return values, offset and spread of a `Pair`."""
     # Frames are stacked vertically, because OpenCV does not support four axes.
     a, b = (each.reshape(-1, *each.shape[-2:]) for each in pixels)
     levels = [float(np.mean(cv2.mean(each)[:3])) for each in (a, b)]
     values = np.array([[level, *like, size] for level, like, size in zip(levels, alike, sizes, strict=True)])
     offset = levels[1] - levels[0]
     square = mean_square(a, b)
-    return Pair(key, values, offset, float(np.sqrt(max(square - offset**2, 0))), equal)
+    return values, offset, float(np.sqrt(max(square - offset**2, 0)))
 
 
 def _size(pixels: Pixels) -> str:
