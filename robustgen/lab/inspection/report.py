@@ -296,7 +296,7 @@ def write_report(options: Reporting) -> list[Path]:
     Raises
     ------
     ConfigError
-        A path has an unknown suffix.
+        A path has an unknown suffix, or none is that of the requested chart.
     SourceError, OutputError
         There is no finished set, or a file cannot be written.
     """
@@ -304,6 +304,8 @@ def write_report(options: Reporting) -> list[Path]:
     parent, _, name = store.location.rpartition("/")
     default = Path(parent if store.is_local else ".", f"{name or 'dataset'}-report.html")
     paths = [*options.output] or [default]
+    if options.chart and all(_find_form(path, options) == "page" for path in paths):
+        raise ConfigError(f"--chart {options.chart} needs --output FILE.pdf, .png or .svg")
     for path in paths:
         check_page_path(path, *[store.location] * store.is_local)
         if _find_form(path, options) == "curves":

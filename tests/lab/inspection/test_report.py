@@ -229,6 +229,9 @@ def test_sheets_and_curves_of_a_set(c_set, tmp_path):
     assert (tmp_path / "slides.pdf").read_bytes() == first
     refused = cli_error("report", c_set, "--output", tmp_path / "x.tif")
     assert all(suffix in refused for suffix in (".html", ".png", ".jpg", ".webp", ".pdf", ".svg"))
+    for output in ((), ("--output", tmp_path / "x.html")):
+        assert "--output FILE.pdf" in cli_error("report", c_set, "--chart", "curves", *output)
+    assert not (tmp_path / "x.html").exists()
 
 
 def test_sheets_and_curves_of_sequences(photos, tmp_path):
