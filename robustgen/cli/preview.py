@@ -64,8 +64,8 @@ def preview(config: Config, options: Previewing) -> None:
 
     of_clips = config.source_kind == "clips"
     animate = (kind == "p" or of_clips) and suffix in previews.ANIMATED
-    if animate and options.frames:
-        raise ConfigError(f"--frames is for sheets; {output.name} shows every frame")
+    if animate and (of_sheets := [key for key in ("frames", "grid") if key in options.flagged]):
+        raise ConfigError(f"{spell(of_sheets[0])} is for sheets; {output.name} shows every frame")
     previews.check_preview_path(output, animate)
     sheets.check_cell(sheets.CELL if options.cell is None else options.cell)
     if (options.grid or of_clips) and "severities" not in config.flagged:
@@ -73,8 +73,9 @@ def preview(config: Config, options: Previewing) -> None:
     previewed = _open(config, options, kind, output)
     cell = options.cell or sheets.CELL
     if animate:
-        moving = previews.draw_animation(previewed, options.cell)
-        save(output, previews.encode_animation(moving, suffix, previewed.rate), f"--output {output}")
+        rate = previews.choose_rate(previewed, suffix)
+        moving = previews.draw_animation(previewed, options.cell, rate)
+        save(output, previews.encode_animation(moving, suffix, rate), f"--output {output}")
         picture: Rgb = moving[0]
     else:
         frames = options.frames or previews.FRAMES_DRAWN

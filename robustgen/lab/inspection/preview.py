@@ -321,18 +321,28 @@ def check_preview_path(path: Path, animate: bool) -> None:
 FRAMES_PER_SECOND: Final = Fraction(8)
 """Frames per second of perturbations; those of clips have their own."""
 
+# A GIF counts hundredths of a second, and browsers and players slow down the shortest pauses.
+_SHORTEST_PAUSE: Final = 4
+
 
 # A single sequence is animated at its own size, within limits.
 _SMALLEST_ALONE = 224
 _LARGEST_ALONE = 512
 
 
-def draw_animation(previewed: Previewed, cell: int | None = None) -> Rgb:
+def choose_rate(previewed: Previewed, suffix: str) -> Fraction:
+    """Return the frames per second of a file: the own rate; in a GIF the nearest possible, at most 25."""
+    if suffix != ".gif":
+        return previewed.rate
+    return Fraction(100, max(_SHORTEST_PAUSE, round(100 / previewed.rate)))
+
+
+def draw_animation(previewed: Previewed, cell: int | None = None, rate: Fraction | None = None) -> Rgb:
     """Return the frames, uint8 (T, H, W, 3), of one variant, or of several side by side with names.
 
-    Shorter sequences wait at their end.
+    Shorter sequences wait at their end. Clips are shown at another `rate` if given.
     """
-    rate = previewed.rate if isinstance(previewed.image, Clip) else None
+    rate = (rate or previewed.rate) if isinstance(previewed.image, Clip) else None
     if len(previewed.variants) == 1:
         alone = previewed.make(previewed.variants[0], rate)
         side = round(math.sqrt(alone.shape[1] * alone.shape[2]))
@@ -361,7 +371,7 @@ def encode_animation(frames: Rgb, suffix: str, rate: Fraction = FRAMES_PER_SECON
         return video.encode(frames, encoding)
     first, *others = map(Image.fromarray, frames)
     buffer = BytesIO()
-    pause = int(1000 / rate)
+    pause = round(1000 / rate)
     first.save(buffer, "GIF", save_all=True, append_images=others, duration=pause, loop=0)
     return buffer.getvalue()
 

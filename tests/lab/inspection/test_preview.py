@@ -231,6 +231,12 @@ def test_an_animation_shows_a_clip_at_its_own_rate(tmp_path):
     cli("preview", *flags, tmp_path / "a.gif")
     with Image.open(tmp_path / "a.gif") as moving:
         assert (moving.n_frames, moving.info["duration"]) == (26, 40)
+    # A GIF of fast frames lasts as long as the clip.
+    cli("preview", *flags, tmp_path / "fast.gif", "--set", "fps=50", "--severities", 5)
+    with Image.open(tmp_path / "fast.gif") as moving:
+        assert (moving.n_frames, moving.info["duration"]) == (13, 40)
+    refused = cli_error("preview", *flags, tmp_path / "b.mp4", "--grid")
+    assert "--grid" in refused and "b.mp4" in refused
     cli("preview", *flags, tmp_path / "a.png", "--grid")
     assert ".mp4" in cli_error("preview", *flags, tmp_path / "a.html")
 
