@@ -246,6 +246,14 @@ def test_the_reference_and_the_types_of_keywords_are_current():
     assert written == pages, "run .venv/bin/python scripts/docs_reference.py"
 
 
+def test_no_row_of_the_reference_is_broken():
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        for block in re.split(r"\n\n+", read(page)):
+            lines = block.splitlines()
+            if lines[0].startswith("|"):
+                assert all(line.startswith("|") and line.endswith("|") for line in lines), (page.name, block)
+
+
 def test_the_reference_has_every_command_and_flag():
     assert {"make-c", "score", "list"} <= {*check_sections("commands.md")}
 

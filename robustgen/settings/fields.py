@@ -119,6 +119,12 @@ class Options(BaseModel):
     )
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        # Tables and completion take one line, of docstrings that have several too.
+        for field in cls.model_fields.values():
+            field.description = field.description and " ".join(field.description.split())
+
     @property
     def origins(self) -> dict[str, str]:
         """Return the origin of each key that is not a default: ``--flag``, ``--set`` or ``file:line``."""
