@@ -9,7 +9,13 @@ import pytest
 
 from robustgen.cli import main
 
-MODULES = ("robustgen", "robustgen.metrics", "robustgen.plugins", "robustgen.torch")
+MODULES = (
+    "robustgen",
+    "robustgen.compat.imagecorruptions",
+    "robustgen.metrics",
+    "robustgen.plugins",
+    "robustgen.torch",
+)
 HAS_TORCH = find_spec("torch") is not None
 
 
@@ -23,7 +29,8 @@ def list_public():
                 continue
             found = inspect.unwrap(getattr(module, name)) if not name.startswith("_") else None
             is_error = inspect.isclass(found) and issubclass(found, Exception)
-            if (inspect.isfunction(found) or inspect.isclass(found)) and not is_error:
+            is_own = getattr(found, "__module__", "").startswith("robustgen")
+            if is_own and (inspect.isfunction(found) or inspect.isclass(found)) and not is_error:
                 yield pytest.param(found, id=f"{module.__name__.removeprefix('robustgen.')}-{name}")
 
 

@@ -61,6 +61,14 @@ def _make_function(name: str) -> CorruptionFunction:
     Returns
     -------
     {"Pillow image" if name in _PILLOW_RESULTS else "float64 ndarray of shape (H, W, 3), 0 to 255, truncated"}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from robustgen.compat.imagecorruptions import {name}
+    >>> np.shape({name}(Image.new("RGB", (64, 48)), severity=3))
+    (48, 64, 3)
     """
     return function
 
@@ -130,6 +138,14 @@ def corrupt(
     ------
     AttributeError, ValueError, KeyError, IndexError
         As in the package.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from robustgen.compat.imagecorruptions import corrupt
+    >>> grey = np.full((64, 64, 3), 128, np.uint8)
+    >>> corrupt(grey, severity=3, corruption_name="brightness")[0, 0].tolist()
+    [204, 204, 204]
     """
     pixels = _check_image(image)
     if severity not in [1, 2, 3, 4, 5]:
@@ -173,6 +189,12 @@ def get_corruption_names(subset: str = "common") -> list[str]:
     ------
     ValueError
         The subset does not exist.
+
+    Examples
+    --------
+    >>> from robustgen.compat.imagecorruptions import get_corruption_names
+    >>> get_corruption_names("blur")
+    ['defocus_blur', 'glass_blur', 'motion_blur', 'zoom_blur']
     """
     if subset not in _SUBSETS:
         raise ValueError("subset must be one of ['common', 'validation', 'all']")
