@@ -56,7 +56,8 @@ def prefetch(read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: 
             waiting.append(pool.submit(copy_context().run, read, place))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()
-        yield from (piece.result() for piece in waiting)
+        while waiting:
+            yield waiting.popleft().result()
 
 
 class Store(ABC):

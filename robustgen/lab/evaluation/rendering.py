@@ -109,8 +109,8 @@ class Rendering:
         reporter.tell(0)
         made = []
         reads = read_ahead(self.source.location, self._read, self.keys)
-        for key, read in zip(self.keys, reads, strict=True):
-            made.append(self._render(key, read))
+        for key in self.keys:
+            made.append(self._render(key, next(reads)))
             reporter.tell(len(made))
         reporter.tell(0)
         return made

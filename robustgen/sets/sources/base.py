@@ -3,11 +3,12 @@
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -282,18 +283,20 @@ class Items(Reusable, ABC, Generic[Loaded]):
         """
 
 
-_Result = TypeVar("_Result")
+# The first element is the item.
+_Result = TypeVar("_Result", bound=tuple[Any, ...])
 _MOST_AHEAD: Final = 4
+_MOST_BYTES_AHEAD: Final = 64 << 20
 
 
 def read_ahead(
-    location: str, read: Callable[[str], _Result], keys: Iterable[str]
+    location: str, read: Callable[[str], _Result], keys: Sequence[str]
 ) -> Iterator[Callable[[], _Result]]:
     """Yield for each key a function that returns the result of `read`, or raises its error.
 
-    If the source at `location` is on a server, the next items are read meanwhile.
+    If the source at `location` is on a server, the next items are read meanwhile: fewer if they are large.
     """
-    if not is_url(location):
+    if not is_url(location) or not keys:
         yield from (partial(read, key) for key in keys)
         return
 
@@ -305,8 +308,23 @@ def read_ahead(
             done.set_exception(error)
         return done
 
-    for done in prefetch(attempt, keys, _MOST_AHEAD):
-        yield done.result
+    # Read alone, because the source then creates what it keeps, without a lock.
+    first = attempt(keys[0])
+    size = 0 if first.exception() else _count_bytes(first.result()[0])
+    known = {keys[0]: first}
+    del first
+    ahead = max(1, min(_MOST_AHEAD, _MOST_BYTES_AHEAD // max(size, 1)))
+    # Without a name for an item, which would keep its pixels while the next one is used.
+    yield from map(
+        attrgetter("result"), prefetch(lambda key: known.pop(key, None) or attempt(key), keys, ahead)
+    )
+
+
+def _count_bytes(item: Any) -> int:
+    """Return the bytes of the pixels of an image; 0 for a clip, whose frames are read later."""
+    if isinstance(item, Image.Image):
+        return item.width * item.height * len(item.getbands())
+    return getattr(item, "nbytes", 0)
 
 
 class Source(Items[Rgb]):

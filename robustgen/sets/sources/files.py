@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen import __version__
@@ -48,6 +49,9 @@ from robustgen.sets.sources.base import (
 from robustgen.sets.sources.classes import describe_order, list_numbers, sort_classes
 from robustgen.sets.sources.places import COMPRESSED, Place, SourceFile, explain_foreign, find_place
 
+# Of all copies of this process, as a lock cannot be sent to workers.
+_UNPACKING: Final = Lock()
+
 
 class Copies:
     """Temporary folder of unpacked files, which worker processes of this machine use too."""
@@ -68,15 +72,16 @@ class Copies:
             The copy cannot be written; the message names the file `where`.
         """
         try:
-            # The folder of the process that sent this object may be on another machine.
-            if not self._path or not self._path.is_dir():
-                self._own = TemporaryFolder()
-                self._path = self._own.path
-            store = LocalStore(self._path, self._path)
-            if not store.exists(name):
-                with store.create(name) as target:
-                    write(target)
-            return store
+            with _UNPACKING:
+                # The folder of the process that sent this object may be on another machine.
+                if not self._path or not self._path.is_dir():
+                    self._own = TemporaryFolder()
+                    self._path = self._own.path
+                store = LocalStore(self._path, self._path)
+                if not store.exists(name):
+                    with store.create(name) as target:
+                        write(target)
+                return store
         except (ConnectionError, FileNotFoundError):
             raise
         except OSError as error:

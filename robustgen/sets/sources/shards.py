@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import ImageError, SourceError
@@ -436,10 +437,18 @@ def find_groups(file: SourceFile, kind: Kind | None) -> tuple[str, list[int]]:
     return _name_column(schema), [0, *accumulate(rows[:-1])]
 
 
+_READING: Final = Lock()
+
+
+def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
+    """Return the rows of a row group with one column; threads that ask for the same one read it once."""
+    with _READING:
+        return _read_group(file, column, group)
+
+
 # Consecutive rows share a row group.
 @lru_cache(maxsize=4)
-def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
-    """Return the rows of a row group with one column."""
+def _read_group(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
     with file.store.open(file.name) as content:
         batches = tables.iterate_batches(tables.open_table(content), group, [column])
         return [row for batch in batches for row in batch.to_pylist()]

@@ -5,7 +5,11 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +19,10 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import open_store
 from robustgen.files.storage.host import HOST_ID
 from robustgen.sets.sources.base import Source, SourceOptions
+from robustgen.sets.sources.files import Copies
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
+from tests.helpers import PATIENCE
 from tests.sets.sources.test_shards import CLASSES, as_rows, labelled, put_parquet, put_shards
 from tests.sets.sources.test_trees import NAMES, PACKERS, assert_alike, files_of, put_photos, put_tar, put_zip
 
@@ -201,6 +207,25 @@ def test_workers_read_the_copy_of_their_parent(tmp_path: Path, monkeypatch: pyte
     assert not [*(tmp_path / "temporary").glob("*/*")]
     # As on another machine.
     assert_alike(sent, ImageFolder(tmp_path / "photos"))
+
+
+def test_threads_share_one_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    copies, together, written = Copies(), threading.Barrier(4, timeout=PATIENCE), list[str]()
+
+    def write(file: BinaryIO) -> None:
+        written.append("a")
+        # Time in which the others would also begin.
+        time.sleep(0.05)
+        file.write(b"content")
+
+    def find(_: int) -> bytes:
+        together.wait()
+        return copies.find("a", write, "a.tar.gz").read("a")
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(find, range(4))] == [b"content"] * 4
+    assert written == ["a"]
 
 
 # --- identities ----------------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 import json
 import os
 import re
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from robustgen.errors import ImageError, SourceError
+from robustgen.files.containers import tables
 from robustgen.files.storage.local import LocalStore
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.encoders import encode_lossless
+from robustgen.sets.sources import shards
 from robustgen.sets.sources.base import Source, SourceOptions
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
@@ -116,6 +121,25 @@ def test_parquet_has_the_keys_and_pixels_of_its_folder(tmp_path: Path, base: boo
         assert isinstance(source, Parquet)
         assert source.refused() == {}
         assert_alike(source, ImageFolder(folder))
+
+
+def test_threads_read_a_row_group_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = as_rows(files_of(put_photos(tmp_path / "photos", *NAMES)), base=False)
+    source = open_source(put_parquet(tmp_path / "x.parquet", rows, pa.int64(), CLASSES))
+    keys, iterate, groups = source.keys(), tables.iterate_batches, list[int]()
+
+    def count(table: Any, group: int, columns: list[str]) -> Iterator[Any]:
+        groups.append(group)
+        # Time in which the others would also begin.
+        time.sleep(0.05)
+        return iterate(table, group, columns)
+
+    source.read(keys[0])
+    shards._read_group.cache_clear()
+    monkeypatch.setattr(tables, "iterate_batches", count)
+    with ThreadPoolExecutor(4) as pool:
+        assert len([*pool.map(source.read, [keys[0]] * 4)]) == 4
+    assert len(groups) == 1
 
 
 def test_parquet_of_names_of_bytes_alone_and_without_labels(tmp_path: Path) -> None:

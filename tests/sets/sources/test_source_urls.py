@@ -2,7 +2,10 @@
 
 import io
 import pickle
+import time
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -172,11 +175,11 @@ def test_an_archive_that_changes_between_runs(remote: Store, tmp_path: Path, png
 def test_the_next_images_of_a_server_are_read_meanwhile() -> None:
     begun, keys = list[str](), list("abcd")
 
-    def read(key: str) -> str:
+    def read(key: str) -> tuple[str]:
         begun.append(key)
         if key == "b":
             raise ImageError("is damaged", key)
-        return key
+        return (key,)
 
     for location, ahead in (("s3://bucket/photos", True), ("/photos", False)):
         begun.clear()
@@ -184,8 +187,46 @@ def test_the_next_images_of_a_server_are_read_meanwhile() -> None:
         first = next(found)
         if ahead:
             wait_until(lambda: sorted(begun) == keys)
-        assert first() == "a" and (ahead or begun == ["a"])
+        assert first() == ("a",) and (ahead or begun == ["a"])
         second, *rest = found
         with pytest.raises(ImageError, match="damaged"):
             second()
-        assert [each() for each in rest] == ["c", "d"] and sorted(begun) == keys
+        assert [each() for each in rest] == [("c",), ("d",)] and sorted(begun) == keys
+
+
+def test_the_first_image_is_read_alone() -> None:
+    events = list[str]()
+
+    def read(key: str) -> tuple[str]:
+        events.append(f"{key} begins")
+        # Time in which the others would also begin.
+        time.sleep(0.02)
+        events.append(f"{key} ends")
+        return (key,)
+
+    found = [each() for each in read_ahead("s3://bucket/photos", read, "abcdef")]
+    assert found == [(key,) for key in "abcdef"]
+    assert events[:2] == ["a begins", "a ends"] and len(events) == 12
+    assert [*read_ahead("s3://bucket/photos", read, "")] == []
+
+
+@pytest.mark.parametrize(("side", "most"), [(8, 5), (4096, 2)])
+def test_large_images_are_not_held_for_long(side: int, most: int) -> None:
+    held, begun = weakref.WeakSet[Any](), list[int]()
+
+    class Pixels(np.ndarray[Any, Any]):
+        """An array that can be counted."""
+
+        __hash__ = object.__hash__
+
+    def read(key: str) -> tuple[Any]:
+        pixels = np.empty((side, side, 3), np.uint8).view(Pixels)
+        held.add(pixels)
+        begun.append(len(held))
+        return (pixels,)
+
+    for act in read_ahead("s3://bucket/photos", read, "abcdefgh"):
+        act()
+        del act
+        wait_until(lambda: len(held) < most)
+    assert len(begun) == 8
