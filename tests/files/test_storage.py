@@ -689,6 +689,20 @@ def test_only_a_slow_folder_is_written_to_at_once(
     assert {each.path: store.read(each.path).decode() for each in store.list("f")} == {n: n for n in names}
 
 
+def test_a_folder_of_a_block_loses_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_SLOW", -1.0)
+    store = open_store(tmp_path / "out")
+    store.put("f/taken/a", b"x")
+    with store.open_flight() as flight:
+        for number in range(local._FIRST_FILES):
+            flight.put(str(number), b"x")
+        inner = flight.folder("f")
+        inner.put("b", b"x")
+        assert store.exists("f/b")
+        with pytest.raises(IsADirectoryError):
+            inner.put("taken", b"x")
+
+
 def test_a_file_that_cannot_be_written_ends_its_block(s3: Weather) -> None:
     store = open_store(f"s3://{BUCKET}/out")
     for count in (3, 300):

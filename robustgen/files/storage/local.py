@@ -310,7 +310,12 @@ class _Flight(Flight, LocalStore):
 
     def __init__(self, store: LocalStore) -> None:
         vars(self).update(vars(store))
+        self._store = store
         self._seconds = list[float]()
+
+    def folder(self, path: str) -> LocalStore:
+        """Return the plain store of a folder, which writes at once."""
+        return self._store.folder(path)
 
     def put(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Write a file, or begin to write it if the file system is slow."""
