@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustgen.errors import ConfigError, ImageError, OutputError, explain_failure
-from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, SUMS
+from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, NOTES, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.kinds import CLIP, Variant
 from robustgen.sets.dataset.descriptions import CARD
@@ -215,7 +215,7 @@ def _collisions(source: Items[Any], writer: Writer, variants: tuple[Variant, ...
     """
     reserved = {SUMS, FRAMES}
     if any(not variant.folder for variant in variants):
-        reserved |= {MANIFEST, ERRORS, CARD}
+        reserved |= {MANIFEST, ERRORS, NOTES, CARD}
     first: dict[str, str] = {}
     refused = {}
     for key in source.keys():  # noqa: SIM118

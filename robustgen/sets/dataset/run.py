@@ -20,6 +20,7 @@ from robustgen.files.set_files import (
     FRAMES,
     MANIFEST,
     MANIFEST_SUMS,
+    NOTES,
     START_OVER,
     STATE,
     AnotherSetError,
@@ -540,7 +541,7 @@ def clear(state: SetLedger) -> None:
             parts = file.path.split("/")[:-1]
             folders |= {"/".join(parts[:1]), "/".join(parts[:2])}
     about = read_sums(root.read(MANIFEST_SUMS)) if root.exists(MANIFEST_SUMS) else ()
-    named = (ERRORS, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES))
+    named = (ERRORS, NOTES, *about, MANIFEST_SUMS, *list_sums(root), *list_sums(root, FRAMES))
     # Comes first, so that `verify` accepts no set that lacks some of the others.
     root.delete(MANIFEST)
     root.delete_all(path for path in named if path.rpartition("/")[0] in folders)

@@ -11,8 +11,12 @@ from PIL import Image
 
 from robustgen import CORRUPTIONS, corrupt, perturb, prepare
 from robustgen.display import progress
+from robustgen.files.set_files import MANIFEST_SUMS, NOTES
+from robustgen.files.storage import open_store
 from robustgen.pixels.imaging.video import read_sequence
 from robustgen.sets.dataset.recipes import item_rng
+from robustgen.sets.dataset.run import clear
+from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.sources.folder import ImageFolder
 from tests.helpers import (
     ONE,
@@ -197,6 +201,16 @@ def test_files_of_others_are_not_written_over(photos, tmp_path, undisturbed):
     assert stranger.read_text() == "precious"
     make_c(photos, tmp_path / "out", *THREE, "--overwrite")
     assert tree(tmp_path / "out") == undisturbed
+
+
+def test_starting_over_deletes_the_notes_of_a_run_that_was_killed(photos, tmp_path):
+    make_c(photos, tmp_path / "out", *ONE)
+    # Killed before it had written the checksums that name them.
+    (tmp_path / "out" / MANIFEST_SUMS).unlink()
+    (tmp_path / "out" / NOTES).write_text("{}\n")
+    (tmp_path / "out" / "own.txt").write_text("mine")
+    clear(SetLedger(open_store(tmp_path / "out")))
+    assert not (tmp_path / "out" / NOTES).exists() and (tmp_path / "out" / "own.txt").exists()
 
 
 def test_another_source_is_refused_where_a_set_is(tmp_path):

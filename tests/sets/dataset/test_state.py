@@ -5,7 +5,8 @@ import shutil
 import pytest
 from PIL import Image
 
-from tests.helpers import cli, cli_error, kept, run_negatives, tree
+from robustgen.files.set_files import ERRORS, NOTES
+from tests.helpers import cli, cli_error, errors_of, kept, run_negatives, tree
 
 CLASSES = ("cat", "dog")
 pytestmark = pytest.mark.usefixtures("negatives")
@@ -37,6 +38,14 @@ def test_torchvision_finds_the_classes_of_such_a_tree(train, tmp_path):
     assert read_by_torchvision(out) == (CLASSES, 4)
     assert [path.name for path in out.iterdir() if path.is_dir()] and not (out / ".robustgen").exists()
     assert (state_of(out) / "settings.json").exists()
+
+
+@pytest.mark.parametrize("name", [ERRORS, NOTES])
+def test_a_class_with_the_name_of_the_sets_own_file_is_refused(train, tmp_path, name):
+    (train / name).mkdir()
+    shutil.copy(train / "cat/a.png", train / name / "a.png")
+    run_negatives(train, tmp_path / "out", status=1)
+    assert [error["key"] for error in errors_of(tmp_path / "out")] == [f"{name}/a.png"]
 
 
 def test_it_goes_on_is_mended_and_is_verified(train, tmp_path):
