@@ -106,6 +106,7 @@ SPEAKERS = {
     "lab/inspection/strengths": "calibrate",
     "lab/inspection/compare": "compare",
     "lab/inspection/preview": "preview",
+    "lab/inspection/report": "report",
     "lab/inspection/verify": "verify",
     "lab/inspection/verify_contents": "verify",
     "lab/models": "predict evaluate",
