@@ -39,6 +39,8 @@ def score(options: Scoring) -> None:
 
     if options.columns and options.format not in ("table", "markdown", "latex"):
         raise ConfigError(f"--columns: the content of {options.format} is fixed")
+    if options.chart and all(path.suffix.lower() in PAGE_SUFFIXES for path in options.output):
+        raise ConfigError(f"--chart {options.chart} needs --output FILE.pdf, .png or .svg")
     for path in options.output:
         from robustgen.display import charts, html
 

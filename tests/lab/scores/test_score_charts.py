@@ -205,3 +205,8 @@ def test_charts_that_do_not_exist(tmp_path):
     everyone = ",".join(root.name for root in roots)
     assert "--chart-models" in cli_error(*command, "--chart-models", everyone)
     assert not (tmp_path / "x.png").exists()
+
+
+def test_a_chart_without_a_file_for_it_is_refused():
+    for flags in ((), ("--output", "a.html")):
+        assert "--output FILE.pdf" in cli_error("score", "preds", "--chart", "dots", *flags)
