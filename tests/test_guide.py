@@ -190,7 +190,9 @@ def test_a_metric_added_by_the_guide_passes_the_tests(copy):
     function, line, test, row = read_examples("How to add a metric")
     metrics, name = copy / "robustgen" / "metrics", re.match(r"def (\w+)", function)[1]
     append(metrics / "corruption_errors.py", function)
-    insert(metrics / "corruption_errors.py", "FORMULAS", row)
+    # The tables have the order of these rows.
+    before, end, after = (metrics / "corruption_errors.py").read_text().partition(')\n"""All scores')
+    (metrics / "corruption_errors.py").write_text(f"{before}{row}{end}{after}", encoding="utf-8")
     append(metrics / "__init__.py", line)
     append(copy / "docs" / "api" / "robustgen.metrics.md", f"::: robustgen.metrics.{name}\n")
     append(copy / "tests" / "metrics" / "test_metrics.py", test)

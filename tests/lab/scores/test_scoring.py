@@ -488,7 +488,7 @@ def test_conditions_of_perturbations_and_of_partial_means(tmp_path, incomplete):
 @pytest.mark.parametrize(
     ("condition", "says"),
     [
-        ("mCEE > 70", "--fail-if: alexnet: unknown score 'mCEE' (did you mean 'mCE'?)"),
+        ("mCEx > 70", "--fail-if: alexnet: unknown score 'mCEx' (did you mean 'mCE'?)"),
         ("eror.fog > 70", "--fail-if: alexnet: unknown score 'eror.fog' (did you mean 'error.fog'?)"),
         (
             "qqq > 70",
