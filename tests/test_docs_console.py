@@ -233,4 +233,4 @@ def test_few_commands_need_what_is_not_here():
     commands = [command for page in PAGES for command in read_commands(page)]
     assert {*map(find_need, commands)} == {None, *ELSEWHERE.values()}
     assert sum(map(bool, map(find_need, commands))) < len(commands) / 5
-    assert not [command for command in read_commands(README) if find_need(command)][1:]
+    assert all(c.startswith(("make demo ", "make test ")) for c in read_commands(README) if find_need(c))

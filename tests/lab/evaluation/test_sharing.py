@@ -22,6 +22,7 @@ SET = ("--set", "constants_for=32", "--corruptions", "gaussian_noise,fog", "--se
 # Nobody begins before all have loaded their models, which then take long enough for each to get its part.
 CODE = """
 import os, sys, time
+import numpy as np
 from pathlib import Path
 from robustgen.cli import main
 from robustgen.files.ledger import Ledger
@@ -49,7 +50,7 @@ def look(images):
 def count(self, images, preprocessing):
     look(len(images))
     # Other images in a batch would give other bytes.
-    return run(self, images, preprocessing) * (1 + images.mean())
+    return run(self, images, preprocessing) * (1 + np.mean(images))
 
 def count_one(self, *given):
     look(1)

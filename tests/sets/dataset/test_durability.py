@@ -331,6 +331,8 @@ def snapshots(source, root, *flags):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "replace", around(os.replace))
         patch.setattr(os, "link", around(os.link))
+        # The copies take as long as a slow folder, into which several files are written at once.
+        patch.setattr("robustgen.files.storage.local._SLOW", 60)
         make_c(source, root, *flags)
     return taken
 
