@@ -104,13 +104,18 @@ class ChartForm(ChartWidth):
     """models in the charts; default all, in curves the best seven"""
 
 
-class CellScoring(Options):
+class Resampled(Options):
+    """Intervals of scores."""
+
+    replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 100
+    """bootstrap samples of images for 95 % intervals; 0 for none"""
+
+
+class CellScoring(Resampled):
     """Scores of files for each corruption and severity."""
 
     partial: Annotated[StrictBool, Flag(CONTENT, usual=True)] = False
     """score incomplete sets too; print the missing parts"""
-    replicates: Annotated[Whole, Field(ge=0), Flag(CONTENT, "N")] = 100
-    """bootstrap samples of images for 95 % intervals; 0 for none"""
 
 
 class Scoring(CellScoring, ChartForm):
@@ -142,7 +147,7 @@ class Scoring(CellScoring, ChartForm):
     """also write a page (.html) or a chart (.png, .svg, .pdf); repeatable"""
 
 
-class UnknownClassScoring(TableForm, Gated):
+class UnknownClassScoring(Resampled, TableForm, Gated):
     """Scores of the detection of unknown classes."""
 
     known: Annotated[tuple[Path, ...], Flag(SOURCE, "FILE", usual=True, name="id")]

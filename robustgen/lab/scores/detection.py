@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, Literal
@@ -329,16 +330,20 @@ class DetectionReport:
         return text.Table(title, ["Model", *_SUMMARY], rows)
 
     def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV: each file's metrics, then P, mPC and rPC."""
+        """Return the rows of the CSV: each file's metrics, then P, mPC and rPC and their intervals' ends."""
         records: list[dict[str, object]] = []
         for each in self.scores:
-            start = {"model": self.model, "type": each.iou_type}
+            start = {"model": self.model, "type": each.iou_type, "statistic": "value"}
             records.append({**start, "corruption": CLEAN, "severity": None, **each.clean})
             for (name, level), stats in each.cells.items():
                 records.append({**start, "corruption": name, "severity": level, **stats})
             for name in _SUMMARY:
                 values = {metric: each.summary(metric)[name] for metric in AP_METRICS}
                 records.append({**start, "corruption": name, "severity": None, **values})
+            ends = {metric: each.intervals(metric) for metric in PRECISIONS} if each.samples else {}
+            for name, (place, label) in product(_SUMMARY, enumerate(Interval._fields * bool(ends))):
+                values = {metric: (own := found[name]) and own[place] for metric, found in ends.items()}
+                records.append(start | {"statistic": label, "corruption": name, "severity": None, **values})
         return records
 
     def as_dict(self) -> dict[str, Any]:

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustgen import metrics
+from robustgen.lab.scores.intervals import Interval, Resampling, widen_border
 from robustgen.lab.scores.results import ModelScores
-from robustgen.metrics.corruption_errors import balance_mistakes
+from robustgen.metrics import bootstrap_means, percentile_interval
+from robustgen.metrics.classification import Floats
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.benchmarks.registry import (
     BALANCED_ERRORS,
@@ -31,6 +35,8 @@ class FamilyScore:
         Name in JSON and CSV, and heading of its column.
     values : tuple of float or None
         A fraction for each model.
+    intervals : tuple of Interval or None
+        Ends of the 95 % interval of each value; None without bootstrap samples.
     published : mapping of str to float
         Published values, by model or human.
     sense : {-1, 1}
@@ -44,6 +50,7 @@ class FamilyScore:
     key: str
     head: str
     values: tuple[float | None, ...]
+    intervals: tuple[Interval | None, ...]
     published: Mapping[str, float] = field(default_factory=dict)
     sense: int = -1
     title: str = ""
@@ -66,11 +73,9 @@ class FamilyMean:
     errors : tuple of dict
         For each model, the mean error over severities, by corruption.
     reference : str
-        The network whose published errors normalise the second means; empty if there are none.
-    published : dict
-        Its errors, by corruption.
+        The network whose published errors normalise the score ``normalised_mean``; empty if there is none.
     scores : tuple of FamilyScore
-        The paper's scores other than the mean error.
+        That score, and the paper's scores other than the mean error.
     notes : tuple of str
         Reasons why some scores are missing.
     """
@@ -82,7 +87,6 @@ class FamilyMean:
     whole: bool
     errors: tuple[dict[str, float], ...]
     reference: str
-    published: dict[str, float]
     scores: tuple[FamilyScore, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -90,15 +94,13 @@ class FamilyMean:
         """Return the mean error of the model with this `index`, a fraction."""
         return fmean(self.errors[index][name] for name in self.names)
 
-    def normalised_mean(self, index: int) -> float | None:
-        """Return the mean of the errors divided by those of the reference; None if it lacks one."""
-        if not all(self.published.get(name) for name in self.names):
-            return None
-        return fmean(self.errors[index][name] / self.published[name] for name in self.names)
-
 
 def compute_family_means(
-    models: Sequence[ModelScores], edition: str = "", *, of_clips: bool = False
+    models: Sequence[ModelScores],
+    edition: str = "",
+    *,
+    of_clips: bool = False,
+    resampling: Resampling | None = None,
 ) -> list[FamilyMean]:
     """Return the means of all other families of which every model has a corruption.
 
@@ -109,14 +111,18 @@ def compute_family_means(
         Edition of the images, which decides the corruptions of a family.
     of_clips : bool
         Whether to return the means of ImageNet-C's corruptions too, because clips have further scores.
+    resampling : Resampling, optional
+        Bootstrap samples of the models, for the intervals of scores.
     """
     shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
     others = [name for name in shared if of_clips or name not in IMAGENET_C.names]
     # Families are loaded only for sets with other corruptions.
-    return [*_group_by_family(others, models, edition)] if others else []
+    return [*_group_by_family(others, models, edition, resampling)] if others else []
 
 
-def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], edition: str) -> Any:
+def _group_by_family(
+    others: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+) -> Any:
     from robustgen.pixels.benchmarks.corruptions import FAMILIES
 
     for family in FAMILIES.values():
@@ -138,9 +144,13 @@ def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], editi
                 {name: fmean(model.severities[name][level] for level in levels) for name in names}
                 for model in models
             )
-            published = {name: family.means[name] for name in names if name in family.means}
             measure = family.measure or PERFORMANCE * (family is BENCHMARK_FAMILY)
-            scores, notes = _MEASURES[measure](names, models, edition)
+            scores, notes = _MEASURES[measure](names, models, edition, resampling)
+            reference = family.reference * all(family.means.get(name) for name in names)
+            if reference:
+                scores.insert(
+                    0, _score_normalised(names, levels, family.means, reference, models, resampling)
+                )
             yield FamilyMean(
                 family.name,
                 family.title,
@@ -148,8 +158,7 @@ def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], editi
                 tuple(levels),
                 names in sets,
                 errors,
-                family.reference,
-                published,
+                reference,
                 tuple(scores),
                 tuple(notes),
             )
@@ -158,9 +167,83 @@ def _group_by_family(others: Sequence[str], models: Sequence[ModelScores], editi
 # --- scores of single families -------------------------------------------------------------------
 
 _Found = tuple[list[FamilyScore], list[str]]
+_Errors = Mapping[str, float]
 
 
-def _score_balanced_errors(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
+def _evaluate(
+    score: Callable[[_Errors], float | None],
+    errors: Sequence[_Errors],
+    samples: Sequence[Mapping[str, Floats]],
+    images: int,
+) -> tuple[tuple[float | None, ...], tuple[Interval | None, ...]]:
+    """Return a score of each model, and its intervals.
+
+    Parameters
+    ----------
+    score : callable
+        The score of errors by folder of a variant; None if it is undefined.
+    errors, samples : sequence of mapping
+        For each model, its errors by folder, and those of bootstrap samples of its images; no samples
+        without intervals.
+    images : int
+    """
+    values = tuple(map(score, errors))
+    if not samples:
+        return values, (None,) * len(values)
+    ends = (
+        None if value is None else _find_interval(score, own, drawn, images)
+        for value, own, drawn in zip(values, errors, samples, strict=True)
+    )
+    return values, tuple(ends)
+
+
+def _find_interval(
+    score: Callable[[_Errors], float | None], errors: _Errors, samples: Mapping[str, Floats], images: int
+) -> Interval:
+    rows = (dict(zip(samples, row, strict=True)) for row in np.stack([*samples.values()], axis=1).tolist())
+    # Few samples of few images may lack a correct answer that is a divisor.
+    drawn = [value for row in rows if (value := score(row)) is not None]
+    extremes = [
+        score(dict.fromkeys(errors, error) | ({CLEAN: clean} if CLEAN in errors else {}))
+        for error, clean in product((0.0, 1.0), (0.0, 1.0, errors.get(CLEAN, 0.0)))
+    ]
+    known = [value for value in extremes if value is not None]
+    return widen_border(*percentile_interval(drawn), images, max(known), min(known))
+
+
+def _fold(errors: _Errors, names: Sequence[str], levels: Sequence[float]) -> dict[str, list[float]]:
+    """Return the errors at each of the severities, by corruption."""
+    return {name: [errors[IMAGENET_C.variant(name, level).folder] for level in levels] for name in names}
+
+
+def _score_normalised(
+    names: Sequence[str],
+    levels: Sequence[float],
+    means: Mapping[str, float],
+    reference: str,
+    models: Sequence[ModelScores],
+    resampling: Resampling | None,
+) -> FamilyScore:
+    """Return the mean of the errors divided by those of the reference."""
+
+    def score(errors: _Errors) -> float:
+        return fmean(fmean(each) / means[name] for name, each in _fold(errors, names, levels).items())
+
+    return FamilyScore("normalised_mean", f"/ {reference}", *_evaluate_errors(score, models, resampling))
+
+
+def _evaluate_errors(
+    score: Callable[[_Errors], float | None], models: Sequence[ModelScores], resampling: Resampling | None
+) -> tuple[tuple[float | None, ...], tuple[Interval | None, ...]]:
+    """Return a score of top-1 errors, and its intervals."""
+    samples = [resampling.errors(index) for index in range(len(models))] if resampling else []
+    errors = [{folder: float(each) for folder, each in model.means.mistakes.items()} for model in models]
+    return _evaluate(score, errors, samples, models[0].count)
+
+
+def _score_balanced_errors(
+    names: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+) -> _Found:
     """Return BE and rBE, and the clean balanced error."""
     if edition not in MEDMNIST:
         return [], ["BE and rBE need the edition of the images, such as pathmnist, which is unknown"]
@@ -168,40 +251,69 @@ def _score_balanced_errors(names: Sequence[str], models: Sequence[ModelScores], 
         return [], [f"BE of {edition} needs a score for each label: metrics.multi_label_balanced_error"]
     alexnet = metrics.alexnet_balanced_errors(edition)
     stems = [name.rpartition(":")[2] for name in names]
-    clean, be, rbe = list[float | None](), list[float | None](), list[float | None]()
-    for model in models:
-        labels = model.labels
-        assert labels is not None
-        found = {
-            stem: [balance_mistakes(each, labels) for each in model.measured_mistakes(name)]
-            for stem, name in zip(stems, names, strict=True)
-        }
-        be.append(metrics.mean_balanced_corruption_error(stems, found, alexnet))
-        error = balance_mistakes(model.mistakes[CLEAN], labels) if CLEAN in model.mistakes else None
-        clean.append(error)
-        rbe.append(
-            None
-            if error is None
-            else metrics.mean_relative_balanced_corruption_error(stems, found, error, alexnet)
-        )
+
+    def fold(errors: _Errors) -> dict[str, list[float]]:
+        return dict(zip(stems, _fold(errors, names, models[0].levels).values(), strict=True))
+
+    def be(errors: _Errors) -> float:
+        return metrics.mean_balanced_corruption_error(stems, fold(errors), alexnet)
+
+    def rbe(errors: _Errors) -> float | None:
+        if CLEAN not in errors:
+            return None
+        return metrics.mean_relative_balanced_corruption_error(stems, fold(errors), errors[CLEAN], alexnet)
+
+    errors = [_balance(model, lambda rows: rows.mean(axis=0, keepdims=True)) for model in models]
+    own = [{folder: float(each[0]) for folder, each in row.items()} for row in errors]
+    samples = [_balance(model, bootstrap_means) for model in models] if resampling else []
     return [
-        FamilyScore("clean_balanced_error", "Clean bal.", tuple(clean)),
-        FamilyScore("be", "BE", tuple(be)),
-        FamilyScore("rbe", "rBE", tuple(rbe)),
+        FamilyScore(key, head, *_evaluate(score, own, samples, models[0].count))
+        for key, head, score in (
+            ("clean_balanced_error", "Clean bal.", lambda errors: errors.get(CLEAN)),
+            ("be", "BE", be),
+            ("rbe", "rBE", rbe),
+        )
     ], []
 
 
-def _score_superclasses(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
+def _balance(model: ModelScores, average: Callable[[NDArray[Any]], Floats]) -> dict[str, Floats]:
+    """Return balanced errors by folder, the means over the classes that occur in each sample.
+
+    `average` returns the means of rows of truth values over samples of images: (samples, columns).
+    """
+    assert model.labels is not None
+    classes = model.labels[:, None] == np.unique(model.labels)
+    mistakes = [np.asarray(each, bool)[:, None] & classes for each in model.mistakes.values()]
+    shares, *wrong = np.split(
+        average(np.concatenate([classes, *mistakes], axis=1)), 1 + len(mistakes), axis=1
+    )
+    with np.errstate(invalid="ignore"):
+        return {
+            folder: np.nanmean(each / shares, axis=1)
+            for folder, each in zip(model.mistakes, wrong, strict=True)
+        }
+
+
+def _score_superclasses(
+    names: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+) -> _Found:
     """Return the accuracy over sixteen superclasses, averaged over severities and distortions."""
-    values = list[float | None]()
-    for model in models:
-        folders = [IMAGENET_C.variant(name, level).folder for name in names for level in IMAGENET_C.levels]
-        wrong = [model.superclass_mistakes.get(folder) for folder in folders]
-        values.append(
-            1 - fmean(float(np.mean(each)) for each in wrong if each is not None)
-            if all(each is not None and len(each) for each in wrong)
-            else None
-        )
+    folders = [IMAGENET_C.variant(name, level).folder for name in names for level in IMAGENET_C.levels]
+    wrong = [
+        {folder: each for folder in folders if len(each := model.superclass_mistakes.get(folder, ()))}
+        for model in models
+    ]
+    own = [{folder: float(np.mean(each)) for folder, each in row.items()} for row in wrong]
+    samples = [
+        dict(zip(row, bootstrap_means(np.stack([*row.values()], axis=1)).T, strict=True)) if row else {}
+        for row in (wrong if resampling else ())
+    ]
+
+    def accuracy(errors: _Errors) -> float | None:
+        return 1 - fmean(errors.values()) if len(errors) == len(folders) else None
+
+    images = max((len(each) for row in wrong for each in row.values()), default=0)
+    values, intervals = _evaluate(accuracy, own, samples, images)
     published = {name: value / 100 for name, value in metrics.published_accuracies().items()}
     if None in values:
         lacking = [model.model for model, value in zip(models, values, strict=True) if value is None]
@@ -211,19 +323,23 @@ def _score_superclasses(names: Sequence[str], models: Sequence[ModelScores], edi
         ]
     note = "LAION-C: published accuracies are of its own images, which were chosen for the superclasses"
     title = "accuracy over 16 superclasses in %, among published ones"
-    return [FamilyScore("superclass_accuracy", "16 classes", tuple(values), published, 1, title)], [note]
+    return [FamilyScore("superclass_accuracy", "16 classes", values, intervals, published, 1, title)], [note]
 
 
-def _score_performance(names: Sequence[str], models: Sequence[ModelScores], edition: str) -> _Found:
+def _score_performance(
+    names: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+) -> _Found:
     """Return mPC, and rPC of the models with clean clips."""
-    errors = [{name: model.errors[name] for name in names} for model in models]
-    mpc = tuple(map(metrics.mean_performance_under_corruption, errors))
-    rpc = tuple(
-        None
-        if (clean := model.clean_error) in (None, 1)
-        else metrics.relative_performance_under_corruption(own, clean)
-        for model, own in zip(models, errors, strict=True)
-    )
+    levels = models[0].levels
+
+    def mpc(errors: _Errors) -> float:
+        return metrics.mean_performance_under_corruption(_fold(errors, names, levels))
+
+    def rpc(errors: _Errors) -> float | None:
+        if errors.get(CLEAN, 1) == 1:
+            return None
+        return metrics.relative_performance_under_corruption(_fold(errors, names, levels), errors[CLEAN])
+
     published: Mapping[str, Mapping[str, float]] = {}
     base = edition.partition("@")[0]
     if base in CLIP_SETS:
@@ -234,14 +350,24 @@ def _score_performance(names: Sequence[str], models: Sequence[ModelScores], edit
             published = metrics.published_performance(base)
     rows = {key: {name: row[key] / 100 for name, row in published.items()} for key in ("mpc", "rpc")}
     return [
-        FamilyScore(key, head, values, rows[key], 1, f"{head} in %, among published ones", on_demand=True)
-        for key, head, values in (("mpc", "mPC", mpc), ("rpc", "rPC", rpc))
+        FamilyScore(
+            key,
+            head,
+            *_evaluate_errors(score, models, resampling),
+            rows[key],
+            1,
+            f"{head} in %, among published ones",
+            on_demand=True,
+        )
+        for key, head, score in (("mpc", "mPC", mpc), ("rpc", "rPC", rpc))
     ], []
 
 
 _MULTI_LABEL: Final = "chestmnist"
-_MEASURES: Final[Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str], _Found]]] = {
-    "": lambda names, models, edition: ([], []),
+_MEASURES: Final[
+    Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str, Resampling | None], _Found]]
+] = {
+    "": lambda *_: ([], []),
     BALANCED_ERRORS: _score_balanced_errors,
     SUPERCLASS_ACCURACY: _score_superclasses,
     PERFORMANCE: _score_performance,

@@ -174,6 +174,10 @@ class Resampling:
         """Return the interval of a value of the model with index `index`; None if it has none."""
         return self._intervals[index].get(Column(measure, name))
 
+    def errors(self, index: int) -> dict[str, Floats]:
+        """Return the errors of the samples of a model by folder of a variant."""
+        return {column.name: each for column, each in self._replicates[index].items() if not column.measure}
+
     def mean_interval(self, index: int, folders: Sequence[str]) -> Interval:
         """Return the interval of a model's mean error on some variants."""
         columns = self._replicates[index]
@@ -259,12 +263,12 @@ class Resampling:
         return found
 
 
-def widen_border(low: Any, high: Any, images: int, most: float = 1.0) -> Interval:
-    """Return the interval of a value from 0 to `most`; Wilson's width if no bootstrap sample differs."""
+def widen_border(low: Any, high: Any, images: int, most: float = 1.0, least: float = 0.0) -> Interval:
+    """Return the interval of a value from `least` to `most`: Wilson's width if no sample differs."""
     if high - low >= _CONSTANT:
         return Interval(float(low), float(high))
-    half = border_width(images) * most
-    return Interval(max(0.0, float(low) - half), min(most, float(high) + half))
+    half = border_width(images) * (most - least)
+    return Interval(max(least, float(low) - half), min(most, float(high) + half))
 
 
 def plan_images(model: ModelScores, measure: Measure, averaged: Sequence[str], half_width: float) -> int:

@@ -162,8 +162,12 @@ class Scores:
         return values[name]
 
     def interval(self, measure: str, name: str = MEAN, model: str | None = None) -> Interval | None:
-        """Return the 95 % interval of a value, or of a mean; None if it has none."""
-        return self._report.interval(self._find_model(model), self._find_measure(measure).key, name)
+        """Return the 95 % interval of a value, or of a mean as `mean` finds it; None if it has none."""
+        index, key = self._find_model(model), self._find_measure(measure).key
+        found = self._report.interval(index, key, name)
+        if found is None and (key, name) == ("error", MEAN) and len(self._report.families) == 1:
+            found = self._report.family_interval(index, 0)
+        return found
 
     @property
     def rows(self) -> tuple[Row, ...]:

@@ -87,7 +87,9 @@ class Scoreboard:
         """Return the means of other families of corruptions, if all of their severities exist."""
         edition = str(self.settings.get("edition") or "")
         of_clips = self.benchmark.noun == CLIP
-        return compute_family_means(self.models, edition, of_clips=of_clips) if self.kind == "c" else []
+        if self.kind == "p":
+            return []
+        return compute_family_means(self.models, edition, of_clips=of_clips, resampling=self.resampling)
 
     @cached_property
     def resampling(self) -> Resampling | None:

@@ -151,8 +151,8 @@ def score(
         compare_with is not None,
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
-    notes += [note for family in report.families for note in family.notes]
     shared = any(set.intersection(*map(set, each.values)) for each in _take_measures(report, baseline))
+    notes += [note for family in report.families for note in family.notes]
     if not (shared or report.families):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
     return report

@@ -266,8 +266,11 @@ class SegmentationReport:
             for name, found in self.by_corruption().items()
             for level, value in found.items()
         ]
+        ends: dict[str, dict[str, object]]
+        ends = {name: each._asdict() for name, each in self.intervals().items()}
         return records + [
             {"model": self.model, "corruption": name, "severity": None, "value": float(value)}
+            | ends.get(name, {})
             for name, value in self.summary().items()
         ]
 

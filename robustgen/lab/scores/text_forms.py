@@ -202,11 +202,13 @@ def _tabulate_family(report: Scoreboard, place: int, names: tuple[str, ...]) -> 
         cleans = [(model.clean_error, report.interval(i, "", CLEAN)) for i, model in enumerate(report.models)]
         columns["Clean"] = [Cell(value, ends, sense=-1) for value, ends in cleans]
     columns["Mean"] = [Cell(family.mean(i), report.family_interval(i, place), sense=-1) for i in indices]
-    if family.normalised_mean(0) is not None:
-        columns[f"/ {family.reference}"] = [Cell(family.normalised_mean(i), sense=-1) for i in indices]
-    columns |= {each.head: [Cell(v, sense=each.sense) for v in each.values] for each in family.scores}
+    for score in family.scores:
+        pairs = zip(score.values, score.intervals, strict=True)
+        columns[score.head] = [Cell(value, ends, sense=score.sense) for value, ends in pairs]
     groups = [""] * (1 + len(columns)) + [family.title] * len(names)
-    columns |= {n.rpartition(":")[2]: [Cell(e[n], sense=-1) for e in family.errors] for n in names}
+    for name in names:
+        errors = [(family.errors[i][name], report.family_interval(i, place, name)) for i in indices]
+        columns[name.rpartition(":")[2]] = [Cell(value, ends, sense=-1) for value, ends in errors]
     part = "" if family.whole else f" (incomplete: {format_count(len(family.names), 'corruption')})"
     title = f"{family.title}: top-1 error in %, mean over severities, unnormalised{part}"
     rows = [[m.model, *cells] for m, *cells in zip(report.models, *columns.values(), strict=True)]
@@ -313,16 +315,26 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
         )
         return row | {MEAN: values[MEAN], "mean_over": over} | {name: values.get(name) for name in columns}
 
+    def records(
+        model: str,
+        start: Mapping[str, object],
+        values: Mapping[str, float | None],
+        found: Mapping[str, Interval | None],
+        over: int,
+    ) -> Iterator[dict[str, object]]:
+        yield record(model, start, "value", values, over)
+        for end, label in enumerate(Interval._fields if report.resampling else ()):
+            yield record(
+                model, start, label, {name: each and each[end] for name, each in found.items()}, over
+            )
+
     for measure in report.measures:
         used = report.averaged(measure)
         start = {"measure": measure.key, "normalised_by": measure.baseline or ""}
         for index, model in enumerate(report.models):
             values = {CLEAN: model.clean_error, MEAN: report.mean(measure, model), **measure.values[index]}
-            yield record(model.model, start, "value", values, len(used))
             found = {n: report.interval(index, measure.key if n != CLEAN else "", n) for n in values}
-            for end, label in enumerate(Interval._fields if report.resampling else ()):
-                ends = {name: each and each[end] for name, each in found.items()}
-                yield record(model.model, start, label, ends, len(used))
+            yield from records(model.model, start, values, found, len(used))
     for each in report.published:
         for measure in report.measures:
             used = report.averaged(measure)
@@ -330,15 +342,20 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
             values = {CLEAN: each.clean_error, MEAN: each.mean(measure, report.baseline, used)}
             values |= each.values(measure, report.baseline)
             yield record(each.model, start, "published", values, len(used))
-    for family in report.families:
-        own: dict[str, tuple[Sequence[float | None], Sequence[Mapping[str, float]]]]
-        own = {f"{each.key} of": (each.values, [{}] * len(report.models)) for each in family.scores}
-        own["error of"] = [family.mean(index) for index in range(len(report.models))], family.errors
-        for key, (means, errors) in own.items():
-            start = {"measure": f"{key} {family.family}", "normalised_by": ""}
-            for model, mean, by_name in zip(report.models, means, errors, strict=True):
-                values = {CLEAN: model.clean_error, MEAN: mean, **by_name}
-                yield record(model.model, start, "value", values, len(family.names))
+    for place, family in enumerate(report.families):
+        for score in family.scores:
+            base = family.reference if score.key == "normalised_mean" else ""
+            start = {"measure": f"{score.key} of {family.family}", "normalised_by": base}
+            for index, model in enumerate(report.models):
+                clean, mean = report.interval(index, "", CLEAN), score.intervals[index]
+                values = {CLEAN: model.clean_error, MEAN: score.values[index]}
+                yield from records(model.model, start, values, {CLEAN: clean, MEAN: mean}, len(family.names))
+        start = {"measure": f"error of {family.family}", "normalised_by": ""}
+        for index, model in enumerate(report.models):
+            values = {CLEAN: model.clean_error, MEAN: family.mean(index), **family.errors[index]}
+            found = {name: report.family_interval(index, place, name) for name in family.names}
+            found |= {CLEAN: report.interval(index, "", CLEAN), MEAN: report.family_interval(index, place)}
+            yield from records(model.model, start, values, found, len(family.names))
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -385,11 +402,13 @@ def _describe_family(report: Scoreboard, place: int, index: int) -> dict[str, An
     found: dict[str, Any] = {"mean_error": family.mean(index), "mean_over": family.names}
     if report.resampling:
         found["mean_error_interval"] = report.family_interval(index, place)
-    normalised = family.normalised_mean(index)
-    if normalised is not None:
-        found |= {"normalised_by": family.reference, "normalised_mean": normalised}
+        found["intervals"] = {name: report.family_interval(index, place, name) for name in family.names}
+    if family.reference:
+        found["normalised_by"] = family.reference
     for score in family.scores:
-        found |= {score.key: score.values[index]}
+        found[score.key] = score.values[index]
+        if report.resampling:
+            found[f"{score.key}_interval"] = score.intervals[index]
         found |= {"published": score.published} if score.published else {}
     return found
 

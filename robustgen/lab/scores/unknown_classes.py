@@ -1,7 +1,7 @@
 """`robustgen score-ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -14,7 +14,9 @@ from robustgen.display.text import Cell, Table
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate
 from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors
+from robustgen.lab.scores.intervals import Interval, widen_border
 from robustgen.metrics import DetectionRates, confidences, detection_rates, top1_mistakes
+from robustgen.metrics.bootstrap import draw_weights, percentile_interval
 from robustgen.metrics.classification import Floats, logits_of
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.settings.scoring import UnknownClassScoring
@@ -41,15 +43,27 @@ class UnknownClassesReport:
     accuracy : float
         Top-1 accuracy on the ID images.
     images : int
-        Number of these.
+        Number of these, each as often as it is in the files.
+    distinct : int
+        Number of these, each once.
     rates : dict of str to DetectionRates
         Rates for each OOD set.
+    others : dict of str to int
+        Number of images of each OOD set.
+    accuracies : ndarray of shape (samples,)
+        Accuracies of bootstrap samples; empty without intervals.
+    samples : dict of str to ndarray of shape (samples, 4)
+        Rates of these for each OOD set, on the same samples of the ID images.
     """
 
     model: str
     accuracy: float
     images: int
+    distinct: int
     rates: dict[str, DetectionRates]
+    others: dict[str, int]
+    accuracies: Floats = field(repr=False)
+    samples: dict[str, Floats] = field(repr=False)
 
     @property
     def mean(self) -> DetectionRates:
@@ -61,11 +75,35 @@ class UnknownClassesReport:
     @property
     def lead(self) -> str:
         """Return the number of ID images and the accuracy on them."""
-        return f"accuracy on {self.images:,} ID images {100 * self.accuracy:.2f}"
+        accuracy = Cell(self.accuracy, self.accuracy_interval, ".2f").format("", " ±")
+        return f"accuracy on {self.images:,} ID images {accuracy}"
 
     @property
     def _rows(self) -> dict[str, DetectionRates]:
         return {**self.rates, "mean": self.mean} if len(self.rates) > 1 else self.rates
+
+    @property
+    def accuracy_interval(self) -> Interval | None:
+        """Return the interval of the accuracy; None without samples."""
+        if not len(self.accuracies):
+            return None
+        return widen_border(*percentile_interval(self.accuracies), self.distinct)
+
+    def intervals(self) -> dict[str, list[Interval]]:
+        """Return the intervals of the rates of each OOD set and of their mean; empty without samples."""
+        if not len(self.accuracies):
+            return {}
+        rows = dict(self.samples)
+        if len(rows) > 1:
+            rows["mean"] = np.mean([*rows.values()], axis=0)
+        fewest = {name: min(self.distinct, self.others.get(name, min(self.others.values()))) for name in rows}
+        return {
+            name: [
+                widen_border(low, high, fewest[name])
+                for low, high in zip(*percentile_interval(each), strict=True)
+            ]
+            for name, each in rows.items()
+        }
 
     def list_scores(self) -> dict[str, float]:
         """Return the accuracy, the mean rates, and those of each OOD set, in %."""
@@ -77,23 +115,41 @@ class UnknownClassesReport:
 
     def list_tables(self) -> list[Table]:
         """Return the rates of each OOD set and their mean."""
-        cells = [[name, *(Cell(value, form=".2f") for value in each)] for name, each in self._rows.items()]
+        ends = self.intervals()
+        cells = [
+            [
+                name,
+                *(
+                    Cell(value, own, ".2f")
+                    for value, own in zip(each, ends.get(name, [None] * len(each)), strict=True)
+                ),
+            ]
+            for name, each in self._rows.items()
+        ]
         return [Table(f"Images of unknown classes in %; {self.lead}", ("OOD set", *_HEADS), cells)]
 
     def list_records(self) -> list[dict[str, object]]:
-        """Return the rows of the CSV."""
-        return [{"ood": name, **each._asdict()} for name, each in self._rows.items()]
+        """Return the rows of the CSV: values and the ends of their intervals."""
+        rows, ends = self._rows, self.intervals()
+        records = [{"ood": name, "statistic": "value", **each._asdict()} for name, each in rows.items()]
+        for name, each in ends.items():
+            for label, values in zip(Interval._fields, zip(*each, strict=True), strict=True):
+                records.append({"ood": name, "statistic": label, **DetectionRates(*values)._asdict()})
+        return records
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON."""
         sets = {name: each._asdict() for name, each in self._rows.items()}
-        return {"accuracy": self.accuracy, "images": self.images, "sets": sets}
+        ends = {name: dict(zip(sets[name], each, strict=True)) for name, each in self.intervals().items()}
+        own = {"accuracy": self.accuracy, "accuracy_interval": self.accuracy_interval, "images": self.images}
+        return own | {"sets": sets, "intervals": ends or None}
 
 
 def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
     """Compare the confidences of one model on images of its classes and on others.
 
-    Files of known classes are taken together; each file of unknown classes is a set.
+    Files of known classes are taken together; each file of unknown classes is a set. Bootstrap samples
+    contain all predictions of an image, which files of known classes may share, or none.
 
     Raises
     ------
@@ -111,9 +167,30 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
             raise SourceError(f"{file.location}: {file.classes} classes, where {first} has {classes}")
     values = np.concatenate([_confidence(file, confidence) for file in files])
     wrong = np.concatenate([_mistakes(file) for file in files])
-    rates = {name: detection_rates(values, _confidence(file, confidence)) for name, file in others.items()}
+    found = {name: _confidence(file, confidence) for name, file in others.items()}
+    rates = {name: detection_rates(values, each) for name, each in found.items()}
+    keys, places = np.unique([key for file in files for key in file.keys], return_inverse=True)
+    weights = draw_weights(len(keys), options.replicates)[:, places]
+    accuracies = 1 - weights @ wrong / weights.sum(axis=1)
+    samples = {name: _resample(values, each, weights) for name, each in found.items()}
     model = options.known[0].absolute().parent.name
-    return UnknownClassesReport(model, 1 - float(wrong.mean()), len(values), rates)
+    images = {name: len(each) for name, each in found.items()}
+    accuracy = 1 - float(wrong.mean())
+    return UnknownClassesReport(model, accuracy, len(values), len(keys), rates, images, accuracies, samples)
+
+
+def _resample(known: Floats, unknown: Floats, weights: NDArray[np.int64]) -> Floats:
+    """Return the rates of samples: (samples, 4); `weights` tells how often each contains each known image."""
+    # Each sample is sorted as its images are, and sorting it again takes little time.
+    order = np.argsort(known), np.argsort(unknown)
+    drawn = draw_weights(len(unknown), len(weights), seed=1)
+    rows = [
+        detection_rates(
+            np.repeat(known[order[0]], own[order[0]]), np.repeat(unknown[order[1]], other[order[1]])
+        )
+        for own, other in zip(weights, drawn, strict=True)
+    ]
+    return np.array(rows).reshape(len(rows), len(_HEADS))
 
 
 def _open(path: Path) -> PredictionFile:

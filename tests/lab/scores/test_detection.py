@@ -238,6 +238,11 @@ def test_tables_and_csv(small):
     rows = list(csv.DictReader(io.StringIO(cli(*flags(small), "--replicates", 0, "--format", "csv").stdout)))
     assert len(rows) == 1 + 75 + 3 and [row["corruption"] for row in rows[-3:]] == ["P", "mPC", "rPC"]
     assert float(rows[-1]["AP"]) == pytest.approx(float(rows[-2]["AP"]) / float(rows[-3]["AP"]))
+    drawn = [*csv.DictReader(io.StringIO(cli(*flags(small), "--replicates", 10, "--format", "csv").stdout))]
+    found = json.loads(cli(*flags(small), "--replicates", 10, "--format", "json").stdout)
+    assert [row["statistic"] for row in drawn[-7:]] == ["value", *["low", "high"] * 3]
+    assert [float(row["AP"]) for row in drawn[-4:-2]] == found["types"]["bbox"]["intervals"]["AP"]["mPC"]
+    assert drawn[-4]["AR1"] == ""
 
 
 def test_published_detectors_stand_beside_ones_own(small):

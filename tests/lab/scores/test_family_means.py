@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from robustgen.lab.evaluation.predictions import ABOUT, open_predictions, write
 from robustgen.lab.scores.family_means import compute_family_means
 from robustgen.lab.scores.results import read_scores
 from robustgen.metrics import ALEXNET_ERROR
+from robustgen.metrics.corruption_errors import balance_mistakes as balance
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from tests.helpers import cli, cli_error
 from tests.lab.scores.test_scoring import put_c, scored
@@ -70,6 +72,10 @@ def test_published_errors_of_a_reference_divide(tmp_path, monkeypatch):
     own, _ = score_family(root, "c-bar")
     assert (own["normalised_mean"], own["normalised_by"]) == (pytest.approx(0.5), "AlexNet")
     assert "/ AlexNet" in cli("score", root, "--replicates", "0").stdout
+    low, high = find_family(root, "c-bar")["normalised_mean_interval"]
+    assert low < 0.5 < high
+    row = list_csv(root)["normalised_mean of c-bar", "low"]
+    assert float(row["mean"]) == low and row["normalised_by"] == "AlexNet"
 
 
 # --- families by themselves ----------------------------------------------------------------------
@@ -88,6 +94,18 @@ def put_family(root, names, labels, classes, *, levels=range(1, 6), edition=None
     if edition:
         (root / ABOUT).write_text(json.dumps({"schema": SCHEMA, "edition": edition}))
     return predicted
+
+
+def find_family(root, family):
+    """What `score` says of a family of the only model, with intervals."""
+    (model,) = scored(root)[0]["models"]
+    return model["families"][family]
+
+
+def list_csv(root):
+    """Rows of the CSV by measure and statistic."""
+    rows = csv.DictReader(io.StringIO(cli("score", root, "--format", "csv").stdout))
+    return {(row["measure"], row["statistic"]): row for row in rows}
 
 
 LABELS = np.array([0, 0, 0, 0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 8])
@@ -114,6 +132,52 @@ def test_be_and_rbe_of_medmnist_c(tmp_path):
     # No empty table of the fifteen.
     assert text.startswith("MedMNIST-C: top-1 error") and " BE " in text and f"{100 * be:.1f}" in text
     assert float(means_in_csv(tmp_path / "net")["be of medmnist-c"]["mean"]) == pytest.approx(be)
+
+
+def test_scores_of_medmnist_c_have_intervals(tmp_path):
+    names, labels = FAMILIES["medmnist-c"].names("pathmnist"), np.repeat(np.arange(9), np.arange(10, 19))
+    predicted = put_family(tmp_path / "net", names, labels, 9, edition="pathmnist")
+    own, rows = find_family(tmp_path / "net", "medmnist-c"), list_csv(tmp_path / "net")
+    alexnet = metrics.alexnet_balanced_errors("pathmnist")
+    rng, drawn = np.random.default_rng(9), []
+    wrong = {folder: each != labels for folder, each in predicted.items() if folder != "clean"}
+    divisors = [alexnet[folder.partition(".")[2].partition("/")[0]] for folder in wrong]
+    for _ in range(300):
+        chosen = rng.integers(0, len(labels), len(labels))
+        errors = [balance(each[chosen], labels[chosen]) for each in wrong.values()]
+        drawn.append(np.mean(np.divide(errors, divisors)))
+    width = own["be_interval"][1] - own["be_interval"][0]
+    assert width / 3.92 == pytest.approx(np.std(drawn), rel=0.25)
+    for key in ("be", "rbe", "clean_balanced_error"):
+        low, high = own[f"{key}_interval"]
+        assert low < own[key] < high
+        assert float(rows[f"{key} of medmnist-c", "high"]["mean"]) == high
+    for name, (low, high) in own["intervals"].items():
+        assert 0 <= low < high <= 1
+        assert float(rows["error of medmnist-c", "low"][name]) == low
+    assert re.search(r" \d+\.\d ± *\d+\.\d", cli("score", tmp_path / "net").stdout.splitlines()[3])
+    cli("score", tmp_path / "net", "--output", tmp_path / "page.html")
+    low, high = own["intervals"][names[0]]
+    assert f"{100 * low:.1f} to {100 * high:.1f}" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(("key", "least", "most"), [("be", 0, 10), ("superclass_accuracy", 0, 1)])
+def test_scores_that_all_images_share_are_not_certain(tmp_path, key, least, most):
+    edition = {"be": "pathmnist", "superclass_accuracy": None}[key]
+    family = {"be": "medmnist-c", "superclass_accuracy": "laion-c"}[key]
+    labels = np.array([FISH, BIRD, FISH, FISH, BIRD, FISH])
+    classes = {"be": 9, "superclass_accuracy": 1000}[key]
+    names = FAMILIES[family].names(edition) if edition else FAMILIES[family].names()
+    for name in names:
+        for level in range(1, 6):
+            logits = 40 * np.eye(classes)[labels]
+            write(tmp_path / "net", f"{name.replace(':', '.')}/{level}", list("abcdef"), labels, logits)
+    (tmp_path / "net" / ABOUT).write_text(json.dumps({"schema": SCHEMA, "edition": edition}))
+    own = find_family(tmp_path / "net", family)
+    low, high = own[f"{key}_interval"]
+    assert least <= low <= own[key] <= high <= most and high - low > 0.3
+    wilson = 1.96**2 / (6 + 1.96**2)
+    assert all(ends == pytest.approx([0, wilson], abs=1e-3) for ends in own["intervals"].values())
 
 
 def test_be_takes_the_corruptions_of_the_data_set(tmp_path):

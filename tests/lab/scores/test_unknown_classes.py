@@ -1,6 +1,9 @@
 """OpenOOD: its rates by scikit-learn, and `score-ood`."""
 
+import csv
+import io
 import json
+import re
 
 import numpy as np
 import pytest
@@ -91,8 +94,57 @@ def test_score_compares_known_with_unknown_classes(sets):
         assert [*found["sets"]] == [*map(str, unknown), "mean"]
         assert found["accuracy"] == pytest.approx((both.argmax(axis=1) == np.tile(labels, 2)).mean())
     lines = cli(*command).stdout.splitlines()
-    assert lines[0].startswith("Images of unknown classes in %; accuracy on 120 ID images ")
+    accuracy = r"accuracy on 120 ID images \d+\.\d\d (±\d|\[)"
+    assert re.match(rf"Images of unknown classes in %; {accuracy}", lines[0])
     assert lines[1].split() == ["OOD", "set", "FPR@95", "AUROC", "AUPR", "in", "AUPR", "out"]
+
+
+def test_rates_have_intervals_over_both_sets_of_images(sets):
+    root, logits, labels = sets
+    known, far, near = (root / name for name in ("fog/3.npz", "textures/clean.npz", "inaturalist/clean.npz"))
+    command = ("score-ood", "--id", known, "--ood", far, "--ood", near, "--replicates", "400")
+    found = json.loads(cli(*command, "--format", "json").stdout)
+    low, high = found["accuracy_interval"]
+    deviation = np.std(logits["fog/3"].argmax(axis=1) == labels) / np.sqrt(60)
+    assert high - low == pytest.approx(3.92 * deviation, rel=0.15)
+    inside, outside = (special.softmax(logits[name], axis=1).max(axis=1) for name in ("fog/3", "textures"))
+    rng = np.random.default_rng(5)
+    drawn = [by_scikit_learn(rng.choice(inside, 60), rng.choice(outside, 60)) for _ in range(400)]
+    for name, wanted in zip(found["sets"]["mean"], np.std(drawn, axis=0), strict=True):
+        for own, value in found["sets"].items():
+            low, high = found["intervals"][own][name]
+            assert 0 <= low <= value[name] <= high <= 1
+        low, high = found["intervals"][str(far)][name]
+        assert (high - low) / 3.92 == pytest.approx(wanted, rel=0.3)
+    rows = [*csv.DictReader(io.StringIO(cli(*command, "--format", "csv").stdout))]
+    assert [row["statistic"] for row in rows] == ["value"] * 3 + ["low", "high"] * 3
+    assert float(rows[4]["auroc"]) == found["intervals"][str(far)]["auroc"][1]
+    plain = json.loads(cli(*command[:-1], "0", "--format", "json").stdout)
+    assert plain["accuracy_interval"] is None and plain["intervals"] is None
+
+
+def test_perfect_rates_of_few_images_are_not_certain(tmp_path):
+    keys, labels = [f"{i}" for i in range(6)], np.arange(6)
+    known = write(tmp_path, "clean", keys, labels, 9 * np.eye(6))
+    other = write(tmp_path / "other", "clean", keys[:4], labels[:4], np.zeros((4, 6)))
+    found = json.loads(cli("score-ood", "--id", known, "--ood", other, "--format", "json").stdout)
+    wilson = 1.96**2 / (4 + 1.96**2)
+    assert found["intervals"][str(other)]["auroc"] == pytest.approx([1 - wilson, 1], abs=1e-3)
+    assert found["intervals"][str(other)]["fpr95"] == pytest.approx([0, wilson], abs=1e-3)
+    assert found["accuracy_interval"] == pytest.approx([1 - 1.96**2 / (6 + 1.96**2), 1], abs=1e-3)
+
+
+def test_all_predictions_of_an_image_are_in_a_sample_or_none(sets, tmp_path):
+    root, logits, labels = sets
+    keys = [f"a/{i}.JPEG" for i in range(60)]
+    copies = write(tmp_path / "again", "clean", keys, labels, logits["clean"])
+    other = root / "textures" / "clean.npz"
+    alone, twice = (
+        json.loads(cli("score-ood", *known, "--ood", other, "--format", "json").stdout)
+        for known in (("--id", root / "clean.npz"), ("--id", root / "clean.npz", "--id", copies))
+    )
+    # A copy of each prediction tells nothing new.
+    assert twice["accuracy_interval"] == pytest.approx(alone["accuracy_interval"])
 
 
 def test_wrong_files_of_unknown_classes(sets):
