@@ -6,6 +6,8 @@ VENV ?= .venv
 SEQUENCES ?= 6
 
 export PYTHON VENV
+# Each process that a test starts would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
 BIN := $(VENV)/bin
 # A copy without the wing `related`.
 CORE := $(CURDIR)/build/core

@@ -63,6 +63,8 @@ def pytest_collection_modifyitems(items):
 def _without_garbage():
     """Free the sessions of ONNX Runtime first: a forked process would wait for ever for their threads."""
     gc.collect()
+    # The thousands of tests and all modules stay, and would be looked through again for each file.
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
