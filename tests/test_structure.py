@@ -24,7 +24,10 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
 
-MODULES = {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+@pytest.fixture(scope="module")
+def modules():
+    """The tree of each module by its name."""
+    return {module_name(path): ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
 
 
 # The wings and the front door, lowest first, and what each may import; so the graph of wings has no circle.
@@ -230,7 +233,11 @@ class Graph:
         return breaks | {f"{name} imports by name" for name in by_name - BY_NAME.keys()}
 
 
-GRAPH = Graph(MODULES)
+@pytest.fixture(scope="module")
+def graph(modules):
+    return Graph(modules)
+
+
 OF_CLI = {"cli", "cli.app", "cli.flags", "cli.execution"}
 
 
@@ -242,15 +249,15 @@ def is_in(name, room):
     return f"{name}.".startswith(f"{room}.")
 
 
-def test_a_wing_imports_only_what_it_may():
-    wings = {wing(name) for name in MODULES}
+def test_a_wing_imports_only_what_it_may(modules, graph):
+    wings = {wing(name) for name in modules}
     assert wings - WINGS.keys() == {"__init__"} and WINGS.keys() - wings <= {"related"}
     done = set()
     for name, below in WINGS.items():
         assert {*below.split()} <= done, f"{name}: not after what it may import"
         done.add(name)
-    assert GRAPH.find_breaks() == set()
-    assert {name for name, tree in MODULES.items() if imports_by_name(tree)} == BY_NAME.keys()
+    assert graph.find_breaks() == set()
+    assert {name for name, tree in modules.items() if imports_by_name(tree)} == BY_NAME.keys()
 
 
 @pytest.mark.parametrize(
@@ -279,50 +286,50 @@ def test_a_wing_imports_only_what_it_may():
         ("related.cleaned_sets", "from robustgen.cli import score"),
     ],
 )
-def test_a_break_is_noticed(module, code):
-    if module in MODULES:
-        tree = ast.Module([*MODULES[module].body, *ast.parse(code).body])
-        assert Graph(MODULES | {module: tree}).find_breaks()
+def test_a_break_is_noticed(modules, module, code):
+    if module in modules:
+        tree = ast.Module([*modules[module].body, *ast.parse(code).body])
+        assert Graph(modules | {module: tree}).find_breaks()
 
 
-def test_nothing_built_in_imports_what_plug_ins_import():
-    assert not {name for name in MODULES.keys() - {"plugins"} if "plugins" in GRAPH.all_imports(name)}
+def test_nothing_built_in_imports_what_plug_ins_import(modules, graph):
+    assert not {name for name in modules.keys() - {"plugins"} if "plugins" in graph.all_imports(name)}
 
 
-def test_the_front_door_loads_nothing_before_it_is_asked():
+def test_the_front_door_loads_nothing_before_it_is_asked(modules):
     at_once = {
         f"{node.module}.{alias.name}"
-        for node in MODULES["__init__"].body
+        for node in modules["__init__"].body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     assert at_once == {"typing.TYPE_CHECKING", "typing.Any", "robustgen.files.wings.list_public"}
 
 
-def test_there_is_no_circle_of_imports():
-    graph = {name: set(GRAPH.own_imports(name)) - {"__init__"} for name in MODULES}
-    while leaves := [name for name, others in graph.items() if not others & graph.keys()]:
+def test_there_is_no_circle_of_imports(modules, graph):
+    left = {name: set(graph.own_imports(name)) - {"__init__"} for name in modules}
+    while leaves := [name for name, others in left.items() if not others & left.keys()]:
         for name in leaves:
-            del graph[name]
-    assert not graph
+            del left[name]
+    assert not left
 
 
-def test_a_library_is_imported_in_one_place():
+def test_a_library_is_imported_in_one_place(modules):
     for library, rooms in OWNERS.items():
-        owners = {room for room in rooms if wing(room) in map(wing, MODULES)}
+        owners = {room for room in rooms if wing(room) in map(wing, modules)}
         importers = {
-            name for name in MODULES if library in {full.split(".")[0] for full in imports(MODULES[name])}
+            name for name in modules if library in {full.split(".")[0] for full in imports(modules[name])}
         }
         found = {name: {each for each in owners if is_in(name, each)} for name in importers}
         assert all(found.values()), found
         assert set().union(*found.values()) == owners
 
 
-def test_commands_print_through_one_function_that_escapes_names():
+def test_commands_print_through_one_function_that_escapes_names(modules):
     printing = {
         name
-        for name in MODULES
-        for node in ast.walk(MODULES[name])
+        for name in modules
+        for node in ast.walk(modules[name])
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
     }
     assert printing == {"cli.app"}
@@ -416,8 +423,8 @@ def test_operations_are_described_and_have_fixed_constants_for_every_scale():
             operation.table[224] = ()
 
 
-def test_every_module_begins_with_what_it_is_for():
-    assert {name for name, tree in MODULES.items() if not ast.get_docstring(tree)} <= {"__init__", "__main__"}
+def test_every_module_begins_with_what_it_is_for(modules):
+    assert {name for name, tree in modules.items() if not ast.get_docstring(tree)} <= {"__init__", "__main__"}
 
 
 # Tests of what several modules do together; all others are named after a module or room beside theirs.
@@ -469,8 +476,8 @@ def parameters(tree):
     return {each.arg for each in every if each}
 
 
-def test_every_parameter_that_a_docstring_names_exists():
-    nodes = [(name, node) for name, tree in MODULES.items() for node in ast.walk(tree)]
+def test_every_parameter_that_a_docstring_names_exists(modules):
+    nodes = [(name, node) for name, tree in modules.items() for node in ast.walk(tree)]
     classes = {node.name: node for _, node in nodes if isinstance(node, ast.ClassDef)}
     known = {}
     for name, node in nodes:
@@ -484,10 +491,10 @@ def test_every_parameter_that_a_docstring_names_exists():
     assert len(known) > 500 and not [place for place, exists in known.items() if not exists]
 
 
-def test_docstrings_do_not_open_with_a_question():
+def test_docstrings_do_not_open_with_a_question(modules):
     opened = {
         f"{name}: {ast.get_docstring(node).splitlines()[0]}"
-        for name, tree in MODULES.items()
+        for name, tree in modules.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
         if ast.get_docstring(node).split()[0] in ("What", "Where", "How", "Whether", "As", "Which", "Why")
