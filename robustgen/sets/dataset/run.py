@@ -40,6 +40,7 @@ from robustgen.sets.dataset.state import COMPANIONS, SetLedger, name_mirror
 from robustgen.sets.dataset.unit_jobs import (
     Outcome,
     UnitJob,
+    UnitJobs,
     check_identity,
     describe_losses,
     describe_orientations,
@@ -47,6 +48,7 @@ from robustgen.sets.dataset.unit_jobs import (
     list_orientations,
 )
 from robustgen.sets.executors import Executor, count_cores, submit_jobs
+from robustgen.sets.executors.clusters import JOBS_AHEAD
 from robustgen.sets.executors.progress import Progress
 from robustgen.sets.formats.base import SetListing, WorkUnit
 from robustgen.sets.sources.classes import KEYS
@@ -58,6 +60,8 @@ UnitLog = Callable[[WorkUnit, Outcome], None]
 
 # Number of source images compared with the recorded identities before the work begins.
 _LOOKED_AT = 4
+# Units of a job on a server, each of which begins while the one before it ends.
+_MOST_UNITS = 8
 
 
 @dataclass(frozen=True)
@@ -386,17 +390,24 @@ class _SetRun:
 
     def _process(self, names: Sequence[str]) -> Iterator[str]:
         """Process units; yield the name of each that no other run has claimed."""
-        plan, jobs = self._plan, dict[str, UnitJob]()
+        plan, jobs = self._plan, list[UnitJob]()
         common = plan.recipe, plan.source, plan.writer, self._state
         versions = plan.settings()["versions"] if self._cluster else {}
         for name in names:
             unit = self._pending[name]
             sizes = tuple(self._sizes[key] for key in unit.keys)
-            jobs[name] = UnitJob(*common, unit, sizes, versions)
-        outcomes: Iterator[Outcome] = submit_jobs(
-            jobs, lambda outcome: outcome.name, self._workers, self._progress, self._cluster
+            jobs.append(UnitJob(*common, unit, sizes, versions))
+        workers = JOBS_AHEAD if self._cluster else self._workers
+        some = 1 if plan.store.is_local else max(1, min(_MOST_UNITS, len(jobs) // (2 * workers)))
+        groups = (UnitJobs(tuple(jobs[start : start + some])) for start in range(0, len(jobs), some))
+        outcomes: Iterator[list[Outcome]] = submit_jobs(
+            {group.jobs[0].unit.name: group for group in groups},
+            lambda found: found[0].name,
+            self._workers,
+            self._progress,
+            self._cluster,
         )
-        return filter(None, map(self._count, outcomes))
+        return filter(None, map(self._count, chain.from_iterable(outcomes)))
 
     def _count(self, outcome: Outcome) -> str:
         """Add the outcome of a unit to those of this run; return its name, or "" if another run has it."""

@@ -3,7 +3,9 @@
 import errno
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from robustgen.errors import (
@@ -90,7 +92,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class UnitJob:
-    """Job for an executor: a work unit, with everything that `write_unit` needs.
+    """A work unit, with everything that `write_unit` needs.
 
     Attributes
     ----------
@@ -113,34 +115,36 @@ class UnitJob:
     sizes: tuple[int, ...]
     versions: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, reporter: Reporter) -> Outcome:
-        """Run `write_unit`, unless another run has claimed the unit."""
-        name, started = self.unit.name, time.monotonic()
-        if self.versions:
-            self._check_worker()
-        with name_output_in_errors(self.state.root):
-            if not self.state.claim(name):
-                return Outcome(name, claimed=True)
-            with collect_complaints() as found:
-                record = write_unit(self, reporter)
-            self.state.put_record(name, record)
-        unit, failures = self.unit, tuple(record.failures)
-        lost = (1 if "variant" in each else len(unit.variants) for each in failures)
-        size = sum(file.size for file in record.files)
-        made, seconds = unit.count_outputs() - sum(lost), time.monotonic() - started
-        return Outcome(
-            name,
-            made,
-            size,
-            failures,
-            seconds,
-            complaints=tuple(found),
-            losses=list_losses(record),
-            orientations=list_orientations(record),
-            notes=tuple(record.notes),
-        )
+    def claim(self) -> bool:
+        """Claim the unit; return False if another run has it."""
+        return self.state.claim(self.unit.name)
 
-    def _check_worker(self) -> None:
+    def begin(self, reporter: Reporter) -> Callable[[], Outcome]:
+        """Run `write_unit`; return a function that awaits the files, writes the record and tells the outcome."""
+        started = time.monotonic()
+        with collect_complaints() as found:
+            record, landing = write_unit(self, reporter)
+
+        def end() -> Outcome:
+            landing.close()
+            self.state.put_record(self.unit.name, record)
+            failures = tuple(record.failures)
+            lost = (1 if "variant" in each else len(self.unit.variants) for each in failures)
+            return Outcome(
+                self.unit.name,
+                self.unit.count_outputs() - sum(lost),
+                sum(file.size for file in record.files),
+                failures,
+                time.monotonic() - started,
+                complaints=tuple(found),
+                losses=list_losses(record),
+                orientations=list_orientations(record),
+                notes=tuple(record.notes),
+            )
+
+        return end
+
+    def check_worker(self) -> None:
         """Raise an error if this worker has other library versions than the run, or cannot see its files."""
         wanted, location = self.versions, self.state.root.location
         here = list_versions("ijg" if wanted["libjpeg"].startswith("IJG") else "turbo")
@@ -160,6 +164,37 @@ class UnitJob:
             raise SourceError(
                 f"the worker on {HOST} cannot see {self.source.location}; all workers need the same paths"
             )
+
+
+@dataclass(frozen=True)
+class UnitJobs:
+    """Job for an executor: some work units, one after another.
+
+    On a server, a unit is claimed while the one before is processed, and its last files and its record are
+    written while the one after is.
+    """
+
+    jobs: tuple[UnitJob, ...]
+
+    def run(self, reporter: Reporter) -> list[Outcome]:
+        """Process the units that no other run has claimed, and return the outcome of each."""
+        if self.jobs[0].versions:
+            self.jobs[0].check_worker()
+        root = self.jobs[0].state.root
+        with name_output_in_errors(root):
+            outcomes = [*root.map(lambda end: end(), self._begin(root, reporter), 1)]
+        reporter.tell(0)
+        return outcomes
+
+    def _begin(self, root: Store, reporter: Reporter) -> Iterator[Callable[[], Outcome]]:
+        """Begin one unit after another; yield functions that end them."""
+        before = 0
+        for job, is_free in zip(self.jobs, root.map(UnitJob.claim, self.jobs, 1), strict=True):
+            if is_free:
+                yield job.begin(replace(reporter, before=before))
+            else:
+                yield partial(Outcome, job.unit.name, claimed=True)
+            before += job.unit.count_outputs()
 
 
 def list_losses(record: Record) -> dict[str, Loss | None]:
@@ -200,8 +235,8 @@ def describe_losses(losses: Mapping[str, Loss | None], images: int) -> tuple[str
     return tuple(remarks)
 
 
-def write_unit(job: UnitJob, reporter: Reporter) -> Record:
-    """Write all files of a work unit, and return its record.
+def write_unit(job: UnitJob, reporter: Reporter) -> tuple[Record, ExitStack]:
+    """Write the files of a work unit; return its record, and what to close before the record is written.
 
     Raises
     ------
@@ -211,17 +246,19 @@ def write_unit(job: UnitJob, reporter: Reporter) -> Record:
         A source image differs from the one that existing outputs were created from.
     """
     keep_freed_memory()
-    root = job.state.root
+    root, landing = job.state.root, ExitStack()
     try:
-        # The record is written after this block, when all files exist.
-        with root.open_flight() as flight:
-            return _write_files(job, flight, reporter)
+        with landing:
+            flight = landing.enter_context(root.open_flight())
+            record = _write_files(job, flight, reporter)
+            # The last files reach a server while the next unit is processed.
+            return record, landing if root.is_local else landing.pop_all()
     except OSError as error:
         if not root.is_local or error.errno not in _ERRORS_OF_A_NAME:
             raise
     # Many files were written at once, so it is unknown which image is the cause.
     root.delete_all(getattr(flight, "written", ()))
-    return _write_files(job, root, reporter)
+    return _write_files(job, root, reporter), landing
 
 
 def _write_files(job: UnitJob, root: Store, reporter: Reporter) -> Record:

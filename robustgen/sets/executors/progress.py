@@ -28,6 +28,8 @@ class Reporter:
         Address at which the run listens; None if nobody listens.
     token : str
         Distinguishes this run from others.
+    before : int
+        Outputs of the current job that are finished before those that are told.
 
     Examples
     --------
@@ -42,9 +44,11 @@ class Reporter:
 
     address: tuple[str, int] | None = None
     token: str = field(default="", repr=False)
+    before: int = 0
 
     def tell(self, done: int) -> None:
-        """Report that `done` outputs of the current job are finished, at most twice a second."""
+        """Report that `done` more outputs of the current job are finished, at most twice a second."""
+        done += self.before
         now, (told, before) = time.monotonic(), _last_told.get(self.token, (0.0, -1))
         too_soon = done and now - told < _SECONDS_BETWEEN_REPORTS
         if self.address is None or too_soon or done == before:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from robustgen.files.ledger import parse_record
 from robustgen.files.set_files import STATE
 from robustgen.files.storage import open_store, remote
+from robustgen.sets.dataset import unit_jobs
 from robustgen.sets.dataset.state import SetLedger
 from tests.helpers import (
     FEW,
@@ -246,6 +248,34 @@ def test_a_unit_whose_last_files_fail_has_no_record(photos, tmp_path, monkeypatc
     }
     assert recorded <= stored(place).keys() and not any("dog" in path for path in recorded)
     make_c(photos, place)
+    assert stored(place) == whole(tmp_path / "local")
+
+
+def test_a_unit_ends_while_the_next_one_is_processed(photos, tmp_path, monkeypatch):
+    make_c(photos, tmp_path / "local")
+    place, call, write = f"memory://{tmp_path.name}/out", remote._call, unit_jobs._write_files
+    store, begun, second, records = open_store(place), [], threading.Event(), []
+
+    def note(job, root, reporter):
+        begun.append(job.unit.name)
+        assert store.exists(f"{STATE}/claims/{job.unit.name}")
+        if len(begun) == 2:
+            second.set()
+        return write(job, root, reporter)
+
+    def wait(location, verb, url, *arguments, **options):
+        if verb == "pipe_file" and "/records/" in url and (files := parse_record(arguments[0]).files):
+            # A kill at this point leaves no record without its files.
+            assert all(store.exists(file.path) for file in files)
+            assert second.wait(PATIENCE)
+            records.append(url)
+        return call(location, verb, url, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(unit_jobs, "_write_files", note)
+        patch.setattr(remote, "_call", wait)
+        make_c(photos, place)
+    assert len(begun) == 5 and begun[0] in records[0]
     assert stored(place) == whole(tmp_path / "local")
 
 
