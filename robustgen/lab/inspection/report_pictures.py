@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -19,6 +19,7 @@ from robustgen import metrics
 from robustgen.display.progress import track
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
+from robustgen.files.storage import AT_ONCE
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Benchmark, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging.arrays import Rgb
@@ -128,7 +129,8 @@ class _Look:
         self.shown = spread_evenly(len(self.indices), images)
         # The clean images, which all severities are compared with.
         has_clean = leading.name == CLEAN
-        originals = [self._read(dataset[leading], index) if has_clean else None for index in self.indices]
+        self._ahead = max(1, AT_ONCE // (os.cpu_count() or 1))
+        originals = [*self._read_all(dataset[leading])] if has_clean else [None] * len(self.indices)
         self._lengths = [0 if image is None else len(image) for image in originals]
         self._originals = [
             None
@@ -149,17 +151,20 @@ class _Look:
         except ImageError:
             return None
 
+    def _read_all(self, source: Source) -> Iterator[Rgb | None]:
+        """Yield the sampled images; on a server, the next ones are read meanwhile."""
+        return self.dataset.store.map(partial(self._read, source), self.indices, self._ahead)
+
     # --- comparison
 
     def at(self, variant: Variant) -> VariantView:
-        """Return the pictures and similarities of one variant; one image is in memory at a time."""
+        """Return the pictures and similarities of one variant; of a local set, one image is in memory."""
         strips: list[list[Rgb | None]] = []
         similarities: list[list[float]] = []
         frames: list[int] = []
         shapes: set[tuple[int, ...]] = set()
         source = self.dataset[variant]
-        for position, index in enumerate(self.indices):
-            pixels = self._read(source, index)
+        for position, pixels in enumerate(self._read_all(source)):
             if pixels is not None:
                 shapes.add(pixels.shape)
                 similarities += self._compare(variant, pixels, position)

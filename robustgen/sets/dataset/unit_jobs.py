@@ -115,12 +115,8 @@ class UnitJob:
     sizes: tuple[int, ...]
     versions: Mapping[str, str] = field(default_factory=dict)
 
-    def claim(self) -> bool:
-        """Claim the unit; return False if another run has it."""
-        return self.state.claim(self.unit.name)
-
     def begin(self, reporter: Reporter) -> Callable[[], Outcome]:
-        """Run `write_unit`; return a function that awaits the files, writes the record and tells the outcome."""
+        """Write the files; return a function that awaits them, writes the record and returns the outcome."""
         started = time.monotonic()
         with collect_complaints() as found:
             record, landing = write_unit(self, reporter)
@@ -188,8 +184,8 @@ class UnitJobs:
 
     def _begin(self, root: Store, reporter: Reporter) -> Iterator[Callable[[], Outcome]]:
         """Begin one unit after another; yield functions that end them."""
-        before = 0
-        for job, is_free in zip(self.jobs, root.map(UnitJob.claim, self.jobs, 1), strict=True):
+        before, claims = 0, root.map(lambda job: job.state.claim(job.unit.name), self.jobs, 1)
+        for job, is_free in zip(self.jobs, claims, strict=True):
             if is_free:
                 yield job.begin(replace(reporter, before=before))
             else:
@@ -290,7 +286,6 @@ def _write_files(job: UnitJob, root: Store, reporter: Reporter) -> Record:
             # Free the pixels before loading the next images.
             del works, work
         files += writer.finish([*dict.fromkeys(failure["key"] for failure in failures)])
-    reporter.tell(0)
     folders = [variant.folder for variant in unit.variants]
     values: dict[str, list[Any]] = {_LOSSES: losses} if any(losses) else {}
     turned = {_ORIENTATIONS: orientations} if any(orientations) else {}

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import threading
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean
@@ -369,6 +370,21 @@ def test_a_set_behind_a_url(tmp_path, monkeypatch, c_set):
     for path in c_set.rglob("*.*"):
         if path.is_file() and ".robustgen" not in path.parts:
             MemoryFileSystem().pipe(f"/report/{c_set.name}/{path.relative_to(c_set)}", path.read_bytes())
-    assert cli("report", f"memory://report/{c_set.name}").stdout.startswith(f"{c_set.name}-report.html, ")
     cli("report", c_set, "--output", tmp_path / "local.html")
+    load, seen = trees.VariantFolder.load, []
+    # Each of the five images of a variant waits for the others.
+    together = threading.Barrier(5, timeout=60)
+
+    def load_together(source, key):
+        seen.append(key)
+        # The size of the first decides how many are sampled.
+        if len(seen) > 1:
+            together.wait()
+        return load(source, key)
+
+    monkeypatch.setattr(trees.VariantFolder, "load", load_together)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert cli("report", f"memory://report/{c_set.name}").stdout.startswith(f"{c_set.name}-report.html, ")
+    # The first, the clean ones to compare with, and those of seven variants.
+    assert len(seen) == 1 + 5 + 7 * 5
     assert (tmp_path / f"{c_set.name}-report.html").read_bytes() == (tmp_path / "local.html").read_bytes()
