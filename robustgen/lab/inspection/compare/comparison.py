@@ -151,6 +151,8 @@ def _find_clean_sides(
 
 def _find_missing(sides: Sides, folders: Iterable[str]) -> dict[str, Missing]:
     """Return for each variant the images that a side lacks, out of all images of any variant of any side."""
+    for side in (sides.a, sides.b):
+        side.open(folders)
     every: set[str] = set()
     for folder in folders:
         a, b = sides.a.keys(folder), sides.b.keys(folder)

@@ -2,9 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Final, Literal, NamedTuple
@@ -24,7 +24,7 @@ from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.trees import SequenceFolder, TreeSet
-from robustgen.sets.sources.base import Source
+from robustgen.sets.sources.base import Source, read_ahead
 from robustgen.sets.sources.clips import without_video_suffix
 from robustgen.settings.inspecting import Comparing
 
@@ -39,6 +39,10 @@ _UNKNOWN: Final[_Likeness] = (np.nan,) * 5
 
 # A lossy link may lose whole frames; frames of wrong bits may not be decoded.
 _LOSES_FRAMES: Final = frozenset({"video-c:packet_loss", "video-c:bit_error"})
+
+
+# The names of 50 000 images take 10 MB.
+_LISTED_AHEAD: Final = 8
 
 
 class Side:
@@ -62,14 +66,9 @@ class Side:
         """Return the name of an item: image, sequence or clip."""
         return self.written.benchmark.noun
 
-    def keys(self, folder: str) -> frozenset[str]:
-        """Return the images, sequences or clips of the variant in `folder`; clips without suffix."""
-        if folder not in self._keys:
-            source = self.written.open(self.variants[folder])
-            try:
-                listed = source.keys()
-            except SourceError:  # An empty folder: all of its images are missing.
-                listed = ()
+    def open(self, folders: Iterable[str]) -> None:
+        """Open the variants in `folders`, and list their items; on a server, a few at once."""
+        for folder, source, listed in self.written.store.map(self._list, folders, _LISTED_AHEAD):
             if self.noun == CLIP:
                 self._videos |= {without_video_suffix(key): key for key in listed}
                 listed = tuple(map(without_video_suffix, listed))
@@ -79,6 +78,19 @@ class Side:
             # A folder needs no listing to load an image.
             is_tree = isinstance(self.written, TreeSet)
             self._sources[folder] = source if not is_tree else self.written.open(self.variants[folder])
+
+    def _list(self, folder: str) -> tuple[str, Source, Sequence[str]]:
+        """Return a folder, its images, sequences or clips, and their names."""
+        source = self.written.open(self.variants[folder])
+        try:
+            return folder, source, source.keys()
+        except SourceError:  # An empty folder: all of its images are missing.
+            return folder, source, ()
+
+    def keys(self, folder: str) -> frozenset[str]:
+        """Return the images, sequences or clips of the variant in `folder`; clips without suffix."""
+        if folder not in self._keys:
+            self.open([folder])
         return self._keys[folder]
 
     def source(self, folder: str) -> Source:
@@ -161,6 +173,13 @@ class Problem:
     reason: str = "missing"
 
 
+class _UnusableError(Exception):
+    """Error: an image cannot be read from one side."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+
 @dataclass(frozen=True)
 class Sides:
     """The two sets, and the location of the clean images of each, if any."""
@@ -169,12 +188,18 @@ class Sides:
     b: Side
     clean: tuple[Side | None, Side | None]
 
-    def measure(self, key: str, folders: Iterable[str]) -> list[tuple[str, Pair | Problem]]:
-        """Read and measure the image `key` in each of the variants."""
+    def measure(self, key: str, folders: Sequence[str]) -> list[tuple[str, Pair | Problem]]:
+        """Read and measure the image `key` in each of the variants; on a server, read the next ones ahead."""
         references = _References(self.clean, key)
-        return [(folder, self._pair(key, folder, references)) for folder in folders]
+        location = self.b.root if self.a.written.store.is_local else self.a.root
+        reads = read_ahead(location, partial(self._read, key), folders)
+        return [
+            (folder, self._pair(key, folder, read, references))
+            for folder, read in zip(folders, reads, strict=True)
+        ]
 
-    def _pair(self, key: str, folder: str, references: "_References") -> Pair | Problem:
+    def _read(self, key: str, folder: str) -> tuple[Pixels, Pixels, tuple[float, float]]:
+        """Return the pixels in A and in B, and the bytes of both; raise an `_UnusableError`."""
         pixels = []
         sides: tuple[tuple[Name, Side], ...] = (("A", self.a), ("B", self.b))
         for name, side in sides:
@@ -183,20 +208,33 @@ class Sides:
             except RobustgenError as error:
                 # Folder and key are printed separately.
                 reason = error.reason if isinstance(error, ImageError) else str(error)
-                return Problem(name, folder, key, reason)
+                raise _UnusableError(Problem(name, folder, key, reason)) from error
         a, b = pixels
+        return a, b, self._sizes(folder, key)
+
+    def _pair(
+        self,
+        key: str,
+        folder: str,
+        read: Callable[[], tuple[Pixels, Pixels, tuple[float, float]]],
+        references: "_References",
+    ) -> Pair | Problem:
+        try:
+            a, b, sizes = read()
+        except _UnusableError as error:
+            return error.problem
+        cut = len(a) != len(b)
         if self.a.variants[folder].name in _LOSES_FRAMES and a.shape[1:] == b.shape[1:]:
             a, b = (each[: min(len(a), len(b))] for each in (a, b))
         if a.shape != b.shape:
             return Problem("B", folder, key, f"{_size(b)}, but {_size(a)} in A")
-        cut = len(pixels[0]) != len(pixels[1])
         equal = not cut and np.array_equal(a, b)
         try:
             # Comparing a clean image with itself is useless.
             alike = (_UNKNOWN, _UNKNOWN) if folder == CLEAN else references.compare(a, b, equal)
         except RobustgenError as error:
             return Problem("clean", folder, key, str(error))
-        values, offset, spread = _measure_pair((a, b), alike, self._sizes(folder, key))
+        values, offset, spread = _measure_pair((a, b), alike, sizes)
         return Pair(key, values, offset, spread, equal, cut)
 
     def unlike_files(self, folder: str, key: str) -> bool:
