@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fsspec
@@ -629,6 +630,35 @@ def test_reading_on_takes_few_requests(s3: Weather) -> None:
     s3.requests.clear()
     assert store.read("photo.jpg") == b"x"
     assert [method for method, _ in s3.requests] == ["GET"]
+
+
+def test_threads_share_the_blocks_that_they_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched, again = list[int](), threading.Event()
+    fetch, both, failures = remote._fetch, threading.Barrier(2, timeout=PATIENCE), [ConnectionError("lost")]
+
+    def observe(location: str, path: str, start: int, size: int) -> bytes:
+        fetched.append(start)
+        if fetched.count(start) > 1:
+            again.set()
+        again.wait(0.2)
+        if start and fetched.count(start) == 1:
+            both.wait()
+        elif failures:
+            raise failures.pop()
+        return fetch(location, path, start, size)
+
+    monkeypatch.setattr(remote, "_fetch", observe)
+    store = open_store(f"memory://{tmp_path.name}")
+    store.put("shard.tar", bytes(5 << 20))
+    with pytest.raises(ConnectionError):
+        store.read("shard.tar", 0, 100)
+    again.clear()
+    fetched.clear()
+    with ThreadPoolExecutor(9) as pool:
+        starts = [block << 21 for _ in range(3) for block in range(3)]
+        parts = [*pool.map(lambda start: store.read("shard.tar", start, 100), starts)]
+    assert parts == [bytes(100)] * 9
+    assert sorted(fetched) == [0, 1 << 21, 2 << 21]
 
 
 def test_a_listing_that_lags(s3: Weather, monkeypatch: pytest.MonkeyPatch) -> None:

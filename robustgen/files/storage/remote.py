@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache, partial
 from tempfile import gettempdir
+from threading import Lock
 from typing import Any, BinaryIO, Final
 
 from robustgen.errors import ArgumentError, MissingDependencyError
@@ -54,7 +55,8 @@ class RemoteStore(Store):
         path = posixpath.normpath(f"/{rest}").strip("/")
         self.location = f"{self._scheme}://{path}"
         # Reading on needs few requests; another store, even of this location, sees the current content.
-        self._read_block = lru_cache(_MOST_BLOCKS)(partial(_fetch, self.location))
+        self._open_block = lru_cache(_MOST_BLOCKS)(partial(_Block, self.location))
+        self._opening = Lock()
         _connect(self.location, os.getpid())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -74,8 +76,13 @@ class RemoteStore(Store):
         if size > _BLOCK:
             return _fetch(self.location, path, start, size)
         first, end = start // _BLOCK * _BLOCK, start + size
-        data = b"".join(self._read_block(path, offset, _BLOCK) for offset in range(first, end, _BLOCK))
+        data = b"".join(self._read_block(path, offset) for offset in range(first, end, _BLOCK))
         return data[start - first : end - first]
+
+    def _read_block(self, path: str, start: int) -> bytes:
+        with self._opening:
+            block = self._open_block(path, start)
+        return block.read()
 
     def open(self, path: str) -> BinaryIO:
         """Open a file for reading with range requests; one request reads the whole of a small file."""
@@ -200,7 +207,7 @@ class RemoteStore(Store):
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), self._url(path))
 
     def _check_writable(self, path: str) -> None:
-        self._read_block.cache_clear()
+        self._open_block.cache_clear()
         if self._scheme in _WEB:
             raise OSError(errno.EROFS, "web servers are read-only", self._url(path))
 
@@ -214,6 +221,20 @@ class RemoteStore(Store):
 
     def _call(self, verb: str, path: str, *arguments: Any, **options: Any) -> Any:
         return _call(self.location, verb, self._url(path), *arguments, **options)
+
+
+class _Block:
+    """Part of a file, which is fetched once however many threads read it."""
+
+    def __init__(self, location: str, path: str, start: int) -> None:
+        self._place, self._data = (location, path, start, _BLOCK), b""
+        self._fetching = Lock()
+
+    def read(self) -> bytes:
+        """Return the bytes; a thread that asks meanwhile waits for them, or tries again after a failure."""
+        with self._fetching:
+            self._data = self._data or _fetch(*self._place)
+        return self._data
 
 
 class _Flight(Flight, RemoteStore):
