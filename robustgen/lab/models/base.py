@@ -136,8 +136,8 @@ class Model(ABC):
                     f"(--input-size resizes them)"
                 )
 
-    def arrange(self, pixels: Pixels, preprocessing: Preprocessing) -> Pixels:
-        """Return pixels (..., H, W, C) with the channels of the model: three in its order, or luma.
+    def choose_arrangement(self, preprocessing: Preprocessing) -> Callable[[Pixels], Pixels]:
+        """Return what gives pixels (..., H, W, C) the channels of the model: three in its order, or luma.
 
         Raises
         ------
@@ -145,13 +145,13 @@ class Model(ABC):
             It takes one channel, and mean or standard deviation are those of three.
         """
         if not self.takes_grey(self.layout(preprocessing.layout)):
-            return pixels if preprocessing.channel_order == "rgb" else np.ascontiguousarray(pixels[..., ::-1])
+            return np.asarray if preprocessing.channel_order == "rgb" else _reverse_channels
         if len({*preprocessing.mean}) > 1 or len({*preprocessing.std}) > 1:
             raise ConfigError(
                 f"{self.name}: takes images of one channel: give one --mean and one --std, those of its "
                 "training (0 and 1 for pixels from 0 to 1)"
             )
-        return as_grey(pixels.reshape(-1, *pixels.shape[-2:])).reshape(*pixels.shape[:-1], 1)
+        return lambda pixels: as_grey(pixels.reshape(-1, *pixels.shape[-2:])).reshape(*pixels.shape[:-1], 1)
 
     def normalise(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the input for images, in memory that a later call uses again.
@@ -167,14 +167,13 @@ class Model(ABC):
             self._memory = np.empty(size, self.dtype)
         inputs = self._memory[:size].reshape(len(images), *one)
         self._lent = weakref.ref(inputs)
-        tables = preprocessing.tabulate(self.dtype)
+        tables, arrange = preprocessing.tabulate(self.dtype), self.choose_arrangement(preprocessing)
         # Image by image: they need not be copied into one array before.
         for image, place in zip(images, inputs, strict=True):
-            arranged = self.arrange(image, preprocessing)
             if channels == 1:
-                np.take(tables[0], arranged.reshape(one), out=place)
+                np.take(tables[0], arrange(image).reshape(one), out=place)
             else:
-                look_up_channels(arranged, tables, place, planar=layout == "NCHW")
+                look_up_channels(arrange(image), tables, place, planar=layout == "NCHW")
         return inputs
 
     def gives_probability(self) -> bool:
@@ -263,6 +262,10 @@ class Model(ABC):
             shape = f"{logits.shape} for {len(images)} images"
             raise ConfigError(f"{self.name}: returns {shape}, not (images, classes)")
         return logits
+
+
+def _reverse_channels(pixels: Pixels) -> Pixels:
+    return np.ascontiguousarray(pixels[..., ::-1])
 
 
 def explain_binary(root: str, content: str, name: str) -> str:

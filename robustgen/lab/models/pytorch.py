@@ -141,8 +141,9 @@ class TorchModel(Model):
         if self._device == "cpu":
             return torch.from_numpy(self.normalise(images, preprocessing)).to(self._input)
         tables = torch.from_numpy(preprocessing.tabulate(self.dtype)).to(self._device, self._input)
-        arranged = torch.from_numpy(self.arrange(np.asarray(images), preprocessing)).to(self._device)
-        return look_up_there(arranged, tables, self.layout(preprocessing.layout))
+        arranged = self.choose_arrangement(preprocessing)(np.asarray(images))
+        pixels = torch.from_numpy(arranged).to(self._device)
+        return look_up_there(pixels, tables, self.layout(preprocessing.layout))
 
     def gives_probability(self) -> bool:
         """Return whether the module ends in a sigmoid, as `Model.gives_probability`."""

@@ -380,5 +380,5 @@ def test_other_devices_get_the_same_input(tmp_path, layout, channels, order):
     own = Preprocessing(mean, (0.5, 0.5, 0.5), channel_order=order)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 40, 40, 3), np.uint8)
     tables = torch.from_numpy(own.tabulate(model.dtype))
-    found = look_up_there(torch.from_numpy(model.arrange(pixels, own)), tables, layout)
+    found = look_up_there(torch.from_numpy(model.choose_arrangement(own)(pixels)), tables, layout)
     assert np.array_equal(found.numpy(), model.normalise(pixels, own))
