@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import metadata
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
@@ -224,6 +224,10 @@ class Encoded(NamedTuple):
     shape: tuple[int, ...] = ()
 
 
+# It takes as long as a small image, and workers ask before each unit.
+_find_version = cache(metadata.version)
+
+
 def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
     """Return the name and version of each library that can change a pixel.
 
@@ -231,10 +235,10 @@ def list_versions(libjpeg: Libjpeg = "turbo") -> dict[str, str]:
     """
     return {
         "robustgen": __version__,
-        "numpy": metadata.version("numpy"),
-        "scipy": metadata.version("scipy"),
+        "numpy": _find_version("numpy"),
+        "scipy": _find_version("scipy"),
         "opencv": str(cv2.__version__),
-        "pillow": metadata.version("pillow"),
+        "pillow": _find_version("pillow"),
         "libjpeg": libjpeg_version(libjpeg),
         "jpeg_decoder": decoder_version(libjpeg),
     }
