@@ -101,7 +101,7 @@ def test_two_seeds_of_the_same_settings_raise_no_alarm(make):
     assert settled.equivalent and settled.sentence.startswith("B is equivalent to A within the margin (")
 
 
-FEW = ("--corruptions", "fog,brightness,gaussian_noise,glass_blur")
+FEW = ("--corruptions", "fog,brightness,gaussian_noise,glass_blur", "--severities", "1,3")
 
 
 def test_another_jpeg_quality_is_found_by_the_file_sizes(make):
@@ -176,7 +176,7 @@ def test_other_constants_are_found_where_they_are(make, source, tmp_path):
     assert settings.pop("gaussian_noise/3.sigma")["b"] == 0.13
     assert settings == {"seed": {"a": 0, "b": 5}}
     variants = {variant.variant.level: variant.verdict for variant in found.operations[1].variants}
-    assert variants == dict.fromkeys((1, 2, 4, 5), "equivalent") | {3: "different"}
+    assert variants == {1: "equivalent", 3: "different"}
 
 
 def test_half_a_grey_level_is_found_in_the_mean(make, own_copy):
@@ -207,11 +207,11 @@ def test_a_set_is_identical_to_its_copy_and_a_lone_pixel_is_seen(make, own_copy)
     def blacken_corner(pixels):
         return np.where(np.indices((64, 64)).max(axis=0)[..., None] < 8, np.uint8(0), pixels)
 
-    change_pixels([next((b / "fog/2").rglob("*.JPEG"))], blacken_corner)
+    change_pixels([next((b / "fog/3").rglob("*.JPEG"))], blacken_corner)
     found = compare(a, b)
     assert verdicts(found)["fog"] == "equivalent"
     fog = next(each for each in found.operations if each.name == "fog")
-    assert [variant.equal for variant in fog.variants] == [IMAGES, IMAGES - 1, IMAGES, IMAGES, IMAGES]
+    assert [variant.equal for variant in fog.variants] == [IMAGES, IMAGES - 1]
 
 
 def test_the_result_is_the_same_for_any_number_of_threads(make):
@@ -399,21 +399,21 @@ def test_missing_and_unreadable_files_are_named_and_counted(make, own_copy):
     paths = sorted((b / "fog/3").rglob("*.JPEG"))
     paths[0].unlink()
     paths[1].write_bytes(b"no image")
-    *lost, bad = sorted((b / "glass_blur/5").rglob("*.JPEG"))
+    *lost, bad = sorted((b / "glass_blur/3").rglob("*.JPEG"))
     for path in lost:
         path.unlink()
     bad.write_bytes(b"no image")
     result = cli("compare", a, b, status=1)
     assert f"{paths[0].relative_to(b / 'fog/3').as_posix()!r} of fog/3 missing from B\n" in result.stdout
-    assert f"and {IMAGES - 4} more of glass_blur/5 missing from B\n" in result.stdout
+    assert f"and {IMAGES - 4} more of glass_blur/3 missing from B\n" in result.stdout
     name = paths[1].relative_to(b / "fog/3").as_posix()
     assert f"B: fog/3/{name!r}: in none of the formats" in result.stdout
     assert f"{IMAGES} images missing from B" in result.stdout
     assert "2 images unusable in B" in result.stdout
     content = as_json(a, b, status=1)
     variants = {variant["variant"]: variant for each in content["operations"] for variant in each["variants"]}
-    assert len(variants["glass_blur/5"]["missing"]["b"]) == IMAGES - 1
-    assert variants["glass_blur/5"]["verdict"] == "too few images"
+    assert len(variants["glass_blur/3"]["missing"]["b"]) == IMAGES - 1
+    assert variants["glass_blur/3"]["verdict"] == "too few images"
 
 
 def test_partial_sets_are_equivalent_as_far_as_they_go(make, own_copy):
@@ -423,13 +423,12 @@ def test_partial_sets_are_equivalent_as_far_as_they_go(make, own_copy):
     shutil.rmtree(b / "fog")
     shutil.rmtree(b / "clean")
     result = cli("compare", a, b, status=1)
-    assert "only in A: fog/1-5" in result.stdout
+    assert "only in A: fog/1, fog/3" in result.stdout
     result = cli("compare", a, b, "--partial")
-    assert "B is identical to A (" in result.stdout and "only in A: fog/1-5" in result.stdout
-    only = as_json(a, b, "--corruptions", "brightness", "--severities", "1-2")
+    assert "B is identical to A (" in result.stdout and "only in A: fog/1, fog/3" in result.stdout
+    only = as_json(a, b, "--corruptions", "brightness", "--severities", "1")
     assert [each["name"] for each in only["operations"]] == ["brightness"]
-    shown = [variant["variant"] for variant in only["operations"][0]["variants"]]
-    assert shown == ["brightness/1", "brightness/2"]
+    assert [each["variant"] for each in only["operations"][0]["variants"]] == ["brightness/1"]
 
 
 def test_clean_images_can_be_named(make, own_copy):
@@ -452,7 +451,7 @@ def test_clean_images_can_be_named(make, own_copy):
 
 def test_variants_of_the_same_images_share_their_names(make):
     side = Side(open_set(make(*FEW)))
-    assert side.keys("fog/1") is side.keys("glass_blur/5")
+    assert side.keys("fog/1") is side.keys("glass_blur/3")
 
 
 def test_the_sample_is_the_same_images_in_all_variants_and_decided_by_the_seed(make):
@@ -537,11 +536,11 @@ def test_the_chart_has_a_row_for_each_corruption_and_a_colour_for_each_verdict(m
         f"<!-- {each} -->" in drawn for each in (*verdict, "margin", "PSNR (dB)")
     )
     assert all(row in drawn for row in rows)
-    for width, inches in (("column", 3.3), ("page", 6.9)):
-        cli(*flags, "--output", tmp_path / "x.svg", "--chart-width", width, status=1)
-        assert f'width="{72 * inches:g}pt"' in (tmp_path / "x.svg").read_text()
-    cli("compare", a, a, "--images", 3, "--output", tmp_path / "same.svg")
-    assert "<!-- identical -->" in (tmp_path / "same.svg").read_text()
+    same = ("--images", 3, "--chart-width", "column", "--output", tmp_path / "same.svg")
+    cli("compare", a, a, *same)
+    narrow = (tmp_path / "same.svg").read_text()
+    assert "<!-- identical -->" in narrow
+    assert f'width="{72 * 6.9:g}pt"' in drawn and f'width="{72 * 3.3:g}pt"' in narrow
     refused = cli_error(*flags, "--output", tmp_path / "x.tif")
     assert all(suffix in refused for suffix in (".png", ".svg", ".pdf", ".html"))
 

@@ -814,24 +814,24 @@ GOOD = {"logits": LOGITS, "labels": np.zeros(IMAGES, int), "keys": np.array(KEYS
     ],
 )
 def test_malformed_predictions(tmp_path, changes, says):
-    root = put_c(tmp_path / "model", classes=10)
+    root = put_c(tmp_path / "model", {"fog": 0.5}, classes=10)
     np.savez(root / "fog" / "3.npz", **{k: v for k, v in (GOOD | changes).items() if v is not None})
-    line = cli_error("score", root)
+    line = cli_error("score", root, "--partial")
     assert "fog/3.npz: " in line and says in line
 
 
 def test_files_that_are_no_predictions(tmp_path):
-    root = put_c(tmp_path / "model", classes=10)
+    root = put_c(tmp_path / "model", {"fog": 0.5}, classes=10)
     victim = root / "fog" / "3.npz"
     for data in (b"", b"no archive", victim.read_bytes()[:500]):
         victim.write_bytes(data)
-        assert "fog/3.npz: not a complete file of predictions" in cli_error("score", root)
+        assert "fog/3.npz: not a complete file of predictions" in cli_error("score", root, "--partial")
     top5 = np.full((IMAGES, 5), 10)
     known = {"labels": GOOD["labels"], "keys": GOOD["keys"], "classes": np.array(10), "top1": top5[:, 0]}
     np.savez(victim, top5=top5, **known)
-    assert "fog/3.npz: predicted classes 10 to 10 are out of range" in cli_error("score", root)
+    assert "fog/3.npz: predicted classes 10 to 10 are out of range" in cli_error("score", root, "--partial")
     np.savez(victim, top5=top5[:, :3], **known)
-    assert "fog/3.npz: top5 has the shape (1000, 3), not (1000, 5)" in cli_error("score", root)
+    assert "fog/3.npz: top5 has the shape (1000, 3), not (1000, 5)" in cli_error("score", root, "--partial")
 
 
 def put_entries(path, **entries):
@@ -859,7 +859,7 @@ def npy(shape, dtype, data=b""):
     ],
 )
 def test_predictions_that_promise_gigabytes(tmp_path, changes, says):
-    root = put_c(tmp_path / "model", classes=10)
+    root = put_c(tmp_path / "model", {"fog": 0.5}, classes=10)
     keys = np.array(KEYS)
     good = {
         "logits": npy((IMAGES, 10), "<f8", bytes(80 * IMAGES)),
@@ -867,7 +867,7 @@ def test_predictions_that_promise_gigabytes(tmp_path, changes, says):
         "keys": npy((IMAGES,), keys.dtype.str, keys.tobytes()),
     }
     put_entries(root / "fog" / "3.npz", **good | changes)
-    line = cli_error("score", root)
+    line = cli_error("score", root, "--partial")
     assert "fog/3.npz: " in line and says in line
 
 
