@@ -1,8 +1,8 @@
 """Modules of transformers: preprocessing and names of classes from the folder of their weights."""
 
-import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,53 +17,19 @@ from robustgen.lab.models.preprocessing import PRESETS, Preprocessing
 from tests.helpers import cli
 
 torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.skipif(not find_spec("transformers"), reason="could not find 'transformers'")
 
 FEW = {"corruptions": "brightness", "severities": 1, "jobs": 1}
 USUAL = {"do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True}
 MEAN = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.1, 0.2, 0.3]}
 
 
-class LevelConfig(transformers.PretrainedConfig):
-    """Mean and standard deviation that the images should have, beside the usual names of classes."""
+@pytest.fixture(scope="module")
+def levels():
+    """The module of the network, which takes seconds to import."""
+    from tests.lab.models import levels
 
-    model_type = "level"
-
-    def __init__(self, scale=1.0, shift=0.0, **more):
-        super().__init__(**more)
-        self.scale, self.shift = scale, shift
-
-
-class Level(transformers.PreTrainedModel):
-    """Its highest output is that of the level nearest to the mean of the image."""
-
-    config_class = LevelConfig
-    main_input_name = "pixel_values"
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.levels = torch.nn.Parameter(torch.zeros(config.num_labels))
-        self.post_init()
-
-    def _init_weights(self, module):
-        pass
-
-    def forward(self, pixel_values, **more):
-        level = pixel_values.mean((1, 2, 3)) * self.config.scale + self.config.shift
-        logits = -(level[:, None] * 255 - self.levels[None]).abs()
-        return transformers.modeling_outputs.ImageClassifierOutput(logits=logits)
-
-
-def put_module(folder, levels, processor=None, file="preprocessor_config.json", **config):
-    """Save a module, with names in the order of `levels`, a dict of class to level."""
-    names = dict(enumerate(levels))
-    model = Level(LevelConfig(id2label=names, label2id={name: n for n, name in names.items()}, **config))
-    with torch.no_grad():
-        model.levels.copy_(torch.tensor([*levels.values()], dtype=torch.float))
-    model.save_pretrained(folder)
-    if processor:
-        (folder / file).write_text(json.dumps(processor))
-    return Level.from_pretrained(folder).eval()
+    return levels
 
 
 def put_levels(root, levels):
@@ -87,9 +53,9 @@ FOLDERS = {name.lower().replace(" ", "_"): level for name, level in LEVELS.items
         ),
     ],
 )
-def test_names_and_normalisation_of_a_folder_are_honoured(tmp_path, processor, file):
+def test_names_and_normalisation_of_a_folder_are_honoured(levels, tmp_path, processor, file):
     source = put_levels(tmp_path / "s", FOLDERS)
-    module = put_module(tmp_path / "m", LEVELS, processor, file, scale=0.9, shift=0.1)
+    module = levels.put_module(tmp_path / "m", LEVELS, processor, file, scale=0.9, shift=0.1)
     scores = robustgen.evaluate(module, source=source, **FEW)
     assert scores.clean_error == 0
     (note,) = (each for each in scores.notes if each.startswith("input of"))
@@ -100,22 +66,22 @@ def test_names_and_normalisation_of_a_folder_are_honoured(tmp_path, processor, f
     assert worse.clean_error > 0
 
 
-def test_names_that_are_no_folders_are_named(tmp_path, capfd):
+def test_names_that_are_no_folders_are_named(levels, tmp_path, capfd):
     source = put_levels(tmp_path / "s", {"a": 40, "b": 80})
-    module = put_module(tmp_path / "m", {"cat": 40, "dog": 80})
+    module = levels.put_module(tmp_path / "m", {"cat": 40, "dog": 80})
     scores = robustgen.evaluate(module, source=source, mean=0, std=1, **FEW)
     said = capfd.readouterr().err
     assert scores.clean_error == 0
     assert "id2label" in said and "cat, dog" in said and "a, b" in said and "--classes" in said
-    plain = put_module(tmp_path / "plain", {"LABEL_0": 40, "LABEL_1": 80})
+    plain = levels.put_module(tmp_path / "plain", {"LABEL_0": 40, "LABEL_1": 80})
     robustgen.evaluate(plain, source=source, mean=0, std=1, **FEW)
     assert "id2label" not in capfd.readouterr().err
 
 
-def test_predict_honours_the_names_too(tmp_path, monkeypatch):
-    put_module(tmp_path / "m", LEVELS)
+def test_predict_honours_the_names_too(levels, tmp_path, monkeypatch):
+    levels.put_module(tmp_path / "m", LEVELS)
     code = f"def build():\n    return Level.from_pretrained({str(tmp_path / 'm')!r})\n"
-    (tmp_path / "levels_of_a_folder.py").write_text(f"from {__name__} import Level\n{code}")
+    (tmp_path / "levels_of_a_folder.py").write_text(f"from {levels.__name__} import Level\n{code}")
     monkeypatch.syspath_prepend(tmp_path)
     few = ("--corruptions", "brightness", "--severities", "1", "--format", "png", "--jobs", "1")
     cli("make-c", "--source", put_levels(tmp_path / "s", FOLDERS), *few, "--output", tmp_path / "c")
@@ -151,24 +117,24 @@ def test_predict_honours_the_names_too(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_keys_of_image_processors(tmp_path, processor, wanted):
-    found = read_preprocessing(put_module(tmp_path / "m", LEVELS, processor))
+def test_keys_of_image_processors(levels, tmp_path, processor, wanted):
+    found = read_preprocessing(levels.put_module(tmp_path / "m", LEVELS, processor))
     assert found.settings() == wanted.settings()
 
 
-def test_files_that_say_nothing(tmp_path):
-    assert read_preprocessing(put_module(tmp_path / "m", LEVELS)) is None
+def test_files_that_say_nothing(levels, tmp_path):
+    assert read_preprocessing(levels.put_module(tmp_path / "m", LEVELS)) is None
     assert read_preprocessing(torch.nn.Linear(3, 2)) is None
     assert list_class_names(torch.nn.Linear(3, 2)) == ()
-    assert read_preprocessing(Level(LevelConfig(num_labels=2))) is None
+    assert read_preprocessing(levels.Level(levels.LevelConfig(num_labels=2))) is None
     for content in ("{", "[]", '{"size": {}, "image_mean": "x"}'):
         (tmp_path / "m/preprocessor_config.json").write_text(content)
         with pytest.raises(ConfigError, match=r"preprocessor_config\.json"):
-            read_preprocessing(Level.from_pretrained(tmp_path / "m"))
+            read_preprocessing(levels.Level.from_pretrained(tmp_path / "m"))
 
 
-def test_a_model_of_the_hub_brings_its_downloaded_file(tmp_path, monkeypatch):
-    module = put_module(tmp_path / "m", LEVELS, USUAL | MEAN)
+def test_a_model_of_the_hub_brings_its_downloaded_file(levels, tmp_path, monkeypatch):
+    module = levels.put_module(tmp_path / "m", LEVELS, USUAL | MEAN)
     file = tmp_path / "m/preprocessor_config.json"
     asked = []
 
@@ -209,6 +175,7 @@ WORDS = ("[PAD]", "[UNK]", "a", "photo", "of", "tench", "goldfish", ".")
 def put_clip(folder):
     """Save a tiny CLIP of random weights with a tokenizer of eight words."""
     tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
     words = tokenizers.Tokenizer(
         tokenizers.models.WordLevel({word: n for n, word in enumerate(WORDS)}, "[UNK]")
     )
