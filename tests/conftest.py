@@ -27,6 +27,8 @@ from tests.helpers import (
 from tests.servers import s3, s3_server, web  # noqa: F401
 
 PLUGIN = Path(__file__).parent / "plugin"
+# The longest by TEST_SECONDS.
+LONGEST = {"docs_console", "clips", "compare", "completeness", "evaluating", "formats", "planted", "scoring"}
 
 # A busy machine takes long for some examples.
 hypothesis.settings.register_profile(
@@ -50,13 +52,13 @@ def pytest_runtest_protocol(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Call the tests slow that start a browser or a cluster, and begin with the longest file."""
+    """Call the tests slow that start a browser or a cluster, and begin with the longest files."""
     for item in items:
         for fixture, reason in {"browser": "starts Chromium", "dask": "starts a Dask cluster"}.items():
             if fixture in item.fixturenames:
                 item.add_marker(pytest.mark.slow(reason))
     # One process runs all tests of a file, and the others would wait for it in the end.
-    items.sort(key=lambda item: item.path.name != "test_docs_console.py")
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
 
 
 @pytest.fixture(scope="module", autouse=True)

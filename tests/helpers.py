@@ -201,9 +201,16 @@ def tree(root):
     return {name: data for name, data in whole(root).items() if not name.startswith(DESCRIPTIONS)}
 
 
-def make_c(source, output, *flags, status=0):
-    """Run make-c."""
-    return cli("make-c", "--source", source, "--output", output, *flags, status=status)
+def maker(*usual, command="make-c"):
+    """A function that runs `command` from a source into an output with these flags, and others after them."""
+
+    def make(source, output, *flags, status=0):
+        return cli(command, "--source", source, "--output", output, *usual, *flags, status=status)
+
+    return make
+
+
+make_c, make_p = maker(), maker(command="make-p")
 
 
 def kept(result):

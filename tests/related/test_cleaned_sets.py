@@ -18,6 +18,7 @@ from tests.helpers import (
     errors_of,
     kept,
     make_c,
+    maker,
     photo,
     pictures,
     pixels_of,
@@ -35,7 +36,7 @@ from tests.sets.sources.test_published import make_medmnist
 @pytest.mark.parametrize("cleaning", [Denoise(), Median()])
 def test_a_set_is_cleaned_as_predict_does_it(set_c, model, cleaning, tmp_path):
     name = cleaning.name
-    for lossless in set_c.rglob("*.JPEG"):
+    for lossless in (*set_c.glob("clean/*/*"), *set_c.glob("fog/3/*/*")):
         target = tmp_path / "png" / lossless.relative_to(set_c).with_suffix(".png")
         target.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels_of(lossless)).save(target)
@@ -221,9 +222,7 @@ def test_wrong_input_is_answered_with_one_line(set_c, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def make_p(photos, output, *flags):
-    few = ("--perturbations", "brightness", "--limit", "1", "--jobs", "1")
-    cli("make-p", "--source", photos, "--output", output, *few, *flags)
+make_p = maker("--perturbations", "brightness", "--limit", "1", "--jobs", "1", command="make-p")
 
 
 def test_videos_want_predict(photos, tmp_path):

@@ -9,7 +9,7 @@ import robustgen
 from robustgen.pixels.imaging.augmix import AugMix
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.sets.dataset.recipes import item_rng
-from tests.helpers import cifar_folder, cli, cli_error, kept, pictures, pixels_of, put_photo, tree
+from tests.helpers import cifar_folder, cli, cli_error, kept, maker, pictures, pixels_of, put_photo, tree
 
 
 @pytest.fixture
@@ -22,8 +22,7 @@ def photos(tmp_path):
     return folder
 
 
-def make(photos, output, *more, status=0):
-    return cli("make-augmix", "--source", photos, "--output", output, "--jobs", 1, *more, status=status)
+make = maker("--jobs", 1, command="make-augmix")
 
 
 def test_make_augmix_writes_copies_by_class(photos, tmp_path):

@@ -1,6 +1,7 @@
 """A set is complete or says that it is not, at whichever write a run dies."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from robustgen.errors import RobustgenError
 from robustgen.files.storage import open_store
 from robustgen.lab.inspection.verify import verify
 from tests.crashing import count_writes, die, list_unit_ends
-from tests.helpers import cli, findings, manifest, put_photo, slow_after, whole, words
+from tests.helpers import findings, maker, manifest, put_photo, slow_after, whole, words
 from tests.servers import BUCKET
 
 SMALL = ("--edition", "imagenet@32", "--corruptions", "contrast", "--severities", "1", "--jobs", "1")
@@ -35,11 +36,10 @@ def source(tmp_path_factory):
     return root
 
 
-def maker(form, source):
+def make_from(source, form):
     """Return a function that makes a set of this format in an output."""
-    return lambda output, *flags, status=0: cli(
-        *FORMATS[form], *flags, "--source", source, "--output", output, status=status
-    )
+    command, *usual = FORMATS[form]
+    return partial(maker(*usual, command=command), source)
 
 
 def content(location):
@@ -78,7 +78,7 @@ def hold(root, begin, act, want, first=0):
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_verify_accepts_no_set_whose_run_died_while_finishing(form, source, tmp_path):
-    make = maker(form, source)
+    make = make_from(source, form)
     writes = count_writes(lambda: make(tmp_path / "whole"))
     last = list_unit_ends(writes)[-1]
     hold(tmp_path / "dead", lambda output: None, make, whole(tmp_path / "whole"), first=last)
@@ -86,7 +86,7 @@ def test_verify_accepts_no_set_whose_run_died_while_finishing(form, source, tmp_
 
 @pytest.mark.slow("many runs on S3")
 def test_verify_accepts_no_set_on_s3_whose_run_died_while_finishing(s3, source, tmp_path):
-    make = maker("webdataset", source)
+    make = make_from(source, "webdataset")
     make(tmp_path / "whole")
     hold(f"s3://{BUCKET}", lambda output: None, make, content(tmp_path / "whole"), first=12)
 
@@ -98,7 +98,7 @@ def copy_of(made):
 
 @pytest.mark.parametrize("form", slow_after(3, "many runs", [*words("mirror webdataset npy npz parquet")]))
 def test_verify_accepts_no_set_whose_extension_died(form, source, tmp_path):
-    make, more = maker(form, source), ("--severities", "1,2")
+    make, more = make_from(source, form), ("--severities", "1,2")
     make(tmp_path / "whole", *more)
     make(tmp_path / "begun", "--limit", "1")
     # Before the first write, the set is still the finished smaller one.
@@ -108,7 +108,7 @@ def test_verify_accepts_no_set_whose_extension_died(form, source, tmp_path):
 
 @pytest.mark.parametrize("form", slow_after(1, "many runs", ["npy", "npz", "webdataset", "parquet", "jpeg"]))
 def test_verify_accepts_no_united_outputs_whose_run_died(form, source, tmp_path):
-    make = maker(form, source)
+    make = make_from(source, form)
     for name in ("pixelate", "brightness"):
         make(tmp_path / name, "--corruptions", f"{name},contrast")
         shutil.copytree(tmp_path / name, tmp_path / "begun", dirs_exist_ok=True)
@@ -121,7 +121,7 @@ def test_verify_accepts_no_united_outputs_whose_run_died(form, source, tmp_path)
 @pytest.mark.parametrize("form", ["jpeg", "webdataset"])
 def test_verify_accepts_no_set_whose_repair_died(form, source, tmp_path):
     images = Path(shutil.copytree(source, tmp_path / "images"))
-    make = maker(form, images)
+    make = make_from(images, form)
     photo = (images / "dog" / "b.JPEG").read_bytes()
     (images / "dog" / "b.JPEG").write_bytes(bytes(len(photo)))
     make(tmp_path / "failed", status=1)
@@ -132,7 +132,7 @@ def test_verify_accepts_no_set_whose_repair_died(form, source, tmp_path):
 
 @pytest.mark.parametrize("form", ["jpeg", "parquet"])
 def test_verify_accepts_no_set_that_died_while_being_overwritten(form, source, tmp_path):
-    make, other = maker(form, source), ("--seed", "1", "--format", "png", "--overwrite")
+    make, other = make_from(source, form), ("--seed", "1", "--format", "png", "--overwrite")
     make(tmp_path / "old")
     make(tmp_path / "whole", *other)
     begin, want = copy_of(tmp_path / "old"), whole(tmp_path / "whole")
@@ -141,7 +141,7 @@ def test_verify_accepts_no_set_that_died_while_being_overwritten(form, source, t
 
 @pytest.mark.parametrize("form", ["jpeg", "npy"])
 def test_verify_that_dies_while_it_completes_merged_shards_can_be_repeated(form, source, tmp_path):
-    make = maker(form, source)
+    make = make_from(source, form)
     for number in ("1", "2"):
         make(tmp_path / number, "--shard", f"{number}/2")
         shutil.copytree(tmp_path / number, tmp_path / "merged", dirs_exist_ok=True)
@@ -155,7 +155,7 @@ def test_merged_shards_whose_lists_know_only_some_failures_are_unfinished(source
     images = Path(shutil.copytree(source, tmp_path / "images"))
     for name in ("cat/b.JPEG", "dog/a.JPEG"):
         (images / name).write_bytes(b"")
-    make = maker("webdataset", images)
+    make = make_from(images, "webdataset")
     for number in ("1", "2"):
         make(tmp_path / number, "--shard", f"{number}/2", status=1)
         shutil.copytree(tmp_path / number, tmp_path / "merged", dirs_exist_ok=True)

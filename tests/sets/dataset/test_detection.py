@@ -19,6 +19,7 @@ from tests.helpers import (
     errors_of,
     findings,
     kept,
+    maker,
     pixels_of,
     put_photo,
     put_tagged,
@@ -32,8 +33,7 @@ LINK = ("--set", "mirror=link")
 VARIANTS = ("clean", "contrast/2")
 
 
-def make_c(source, output, *flags, status=0):
-    return cli("make-c", "--source", source, "--output", output, *FEW, *flags, status=status)
+make_c = maker(*FEW)
 
 
 @pytest.fixture

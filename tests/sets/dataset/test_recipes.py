@@ -6,13 +6,12 @@ import pytest
 
 import robustgen
 from robustgen.errors import ConfigError
-from tests.helpers import cifar_folder, cli, cli_error, kept, put_many, put_photo
+from tests.helpers import cifar_folder, cli, cli_error, kept, maker, put_many, put_photo
 
 COMMON = ("--corruptions", "contrast,gaussian_noise,brightness", "--severities", "1,4", "--jobs", "1")
 
 
-def make(source, output, *flags, status=0):
-    return cli("make-c", "--source", source, *COMMON, "--output", output, *flags, status=status)
+make = maker(*COMMON)
 
 
 def read_list(output):

@@ -20,6 +20,7 @@ from tests.helpers import (
     cli_error,
     findings,
     kept,
+    maker,
     manifest,
     put_photo,
     spawn,
@@ -32,8 +33,7 @@ from tests.servers import BUCKET, Weather, forget_connections
 FORMS = ("jpeg", "png", "original", "npy", "webdataset", "parquet")
 
 
-def make_c(source, output, *flags, status=0):
-    return cli("make-c", "--source", source, "--output", output, *FEW, *flags, status=status)
+make_c = maker(*FEW)
 
 
 def flags_of(form):
@@ -85,15 +85,15 @@ def without_source(files):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_sets_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form):
-    make_c(photos, tmp_path / "local", *flags_of(form))
+def test_sets_are_the_same_bytes_as_on_a_disk(photos, small_set, place, form):
+    local = small_set("c", "", *FEW, *flags_of(form))
     said = make_c(photos, f"{place}/out", *flags_of(form)).stdout
     assert said.startswith("25 images in ") and f"in {place}/out" in said
-    assert stored(f"{place}/out") == whole(tmp_path / "local")
+    assert stored(f"{place}/out") == whole(local)
     assert kept(make_c(photos, f"{place}/out", *flags_of(form))) == 25
     assert findings(f"{place}/out", "--deep", "2", status=0) == []
-    assert findings(f"{place}/out", "--against", tmp_path / "local", status=0) == []
-    assert findings(tmp_path / "local", "--against", f"{place}/out", status=0) == []
+    assert findings(f"{place}/out", "--against", local, status=0) == []
+    assert findings(local, "--against", f"{place}/out", status=0) == []
 
 
 @pytest.mark.slow("makes sets in buckets")
@@ -107,12 +107,11 @@ def test_sequences_are_the_same_bytes_as_on_a_disk(photos, tmp_path, place, form
     assert findings(f"{place}/out", status=0) == []
 
 
-def test_a_source_behind_a_url_gives_the_same_set(photos, tmp_path, place):
-    make_c(photos, tmp_path / "local")
+def test_a_source_behind_a_url_gives_the_same_set(photos, output, tmp_path, place):
     make_c(uploaded(photos, f"{place}/photos"), f"{place}/out")
-    assert without_source(stored(f"{place}/out")) == without_source(whole(tmp_path / "local"))
+    assert without_source(stored(f"{place}/out")) == without_source(whole(output))
     make_c(f"{place}/photos", tmp_path / "out")
-    assert tree(tmp_path / "out") == tree(tmp_path / "local")
+    assert tree(tmp_path / "out") == tree(output)
     assert findings(f"{place}/out", "--deep", "all", status=0) == []
 
 
@@ -143,11 +142,10 @@ def test_what_is_lost_or_cut_short_is_made_again(photos, place, form):
 
 
 @pytest.mark.slow("makes sets again in buckets")
-def test_sets_grow_and_are_started_over(photos, tmp_path, place):
+def test_sets_grow_and_are_started_over(photos, output, tmp_path, place):
     make_c(photos, f"{place}/out", "--severities", "1", "--limit", "2")
     make_c(photos, f"{place}/out")
-    make_c(photos, tmp_path / "local")
-    assert stored(f"{place}/out") == whole(tmp_path / "local")
+    assert stored(f"{place}/out") == whole(output)
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW, "--seed", "1")
     assert message.startswith(f"{place}/out: ") and "seed was 0 and is now 1." in message
     make_c(photos, f"{place}/out", "--seed", "1", "--overwrite")
@@ -156,21 +154,19 @@ def test_sets_grow_and_are_started_over(photos, tmp_path, place):
 
 
 @pytest.mark.slow("several processes share a bucket")
-def test_several_machines_share_a_bucket(photos, s3, tmp_path):
+def test_several_machines_share_a_bucket(photos, output, s3):
     """Each run is a process of its own, as on machines that share nothing else."""
     command = ("make-c", "--source", photos, "--output", f"s3://{BUCKET}/out", *FEW)
     together = [spawn(*command) for _ in range(3)]
     answers = [process.communicate(timeout=PATIENCE) for process in together]
     assert [process.returncode for process in together] == [0, 0, 0], answers
-    make_c(photos, tmp_path / "local")
-    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+    assert stored(f"s3://{BUCKET}/out") == whole(output)
 
 
 @pytest.mark.slow("several processes share a bucket")
-def test_workers_write_to_a_bucket(photos, s3, tmp_path):
+def test_workers_write_to_a_bucket(photos, output, s3):
     make_c(photos, f"s3://{BUCKET}/out", "--jobs", "2")
-    make_c(photos, tmp_path / "local")
-    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+    assert stored(f"s3://{BUCKET}/out") == whole(output)
 
 
 @pytest.mark.slow("makes sets in buckets")
@@ -207,8 +203,7 @@ def test_commands_make_few_requests(photos, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow("a store with faults")
-def test_throttling_lost_connections_and_bodies_cut_short_cost_nothing(photos, tmp_path, s3: Weather):
-    make_c(photos, tmp_path / "local")
+def test_throttling_lost_connections_and_bodies_cut_short_cost_nothing(photos, output, s3: Weather):
     begun = []
 
     class Storm(list):
@@ -227,11 +222,10 @@ def test_throttling_lost_connections_and_bodies_cut_short_cost_nothing(photos, t
     finally:
         s3.trouble = []
     assert len(begun) > 100
-    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+    assert stored(f"s3://{BUCKET}/out") == whole(output)
 
 
-def test_a_unit_whose_last_files_fail_has_no_record(photos, tmp_path, monkeypatch):
-    make_c(photos, tmp_path / "local")
+def test_a_unit_whose_last_files_fail_has_no_record(photos, output, tmp_path, monkeypatch):
     place, call = f"memory://{tmp_path.name}/out", remote._call
 
     def refuse(location, verb, url, *arguments, **options):
@@ -248,7 +242,7 @@ def test_a_unit_whose_last_files_fail_has_no_record(photos, tmp_path, monkeypatc
     }
     assert recorded <= stored(place).keys() and not any("dog" in path for path in recorded)
     make_c(photos, place)
-    assert stored(place) == whole(tmp_path / "local")
+    assert stored(place) == whole(output)
 
 
 def test_a_unit_ends_while_the_next_one_is_processed(photos, tmp_path, monkeypatch):
@@ -281,15 +275,14 @@ def test_a_unit_ends_while_the_next_one_is_processed(photos, tmp_path, monkeypat
 
 @pytest.mark.slow("a store with faults")
 @pytest.mark.parametrize("trouble", ["refuse", "throttle"])
-def test_trouble_that_does_not_end_is_one_line_and_loses_nothing(photos, tmp_path, s3: Weather, trouble):
-    make_c(photos, tmp_path / "local")
+def test_trouble_that_does_not_end_is_one_line_and_loses_nothing(photos, output, s3: Weather, trouble):
     s3.trouble[:] = [""] * 60 + [trouble] * 400
     result = make_c(photos, f"s3://{BUCKET}/out", status=1)
     (line,) = without_beginning(result.stderr)
     assert line.startswith(f"Error: s3://{BUCKET}/out: ")
     s3.trouble.clear()
     make_c(photos, f"s3://{BUCKET}/out")
-    assert stored(f"s3://{BUCKET}/out") == whole(tmp_path / "local")
+    assert stored(f"s3://{BUCKET}/out") == whole(output)
 
 
 @pytest.mark.slow("waits for refusals")

@@ -26,6 +26,7 @@ from tests.helpers import (
     errors_of,
     kept,
     make_c,
+    make_p,
     manifest,
     pictures,
     pixels_of,
@@ -45,10 +46,6 @@ NAMES = {
 
 
 FEW_VARIANTS = [f"{name}/{level}" for name in ("gaussian_noise", "contrast", "fog") for level in (1, 4)]
-
-
-def make_p(source, output, *flags, status=0):
-    return cli("make-p", "--source", source, "--output", output, *flags, status=status)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from robustgen.sets.executors.jobs import ThisProcess, submit_jobs
 from robustgen.sets.executors.processes import Processes
 from robustgen.sets.executors.progress import NOBODY
 from robustgen.sets.executors.workers import end_idle_workers
-from tests.helpers import cli, free_port, spawn, tree, until_open, wait_until, without_beginning
+from tests.helpers import cli, free_port, maker, spawn, tree, until_open, wait_until, without_beginning
 from tests.sets.sources.test_clips import names_of, put_frames, put_video
 
 
@@ -56,8 +56,7 @@ def soon_silent(monkeypatch):
     monkeypatch.setattr(progress, "SECONDS_OF_SILENCE", 1.5)
 
 
-def make_c(source, output, *flags, status=0):
-    return cli("make-c", "--source", source, "--output", output, *FEW, *flags, status=status)
+make_c = maker(*FEW)
 
 
 def files_in(root):

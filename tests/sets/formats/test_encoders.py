@@ -13,11 +13,6 @@ FEW = ("--corruptions", "contrast,gaussian_noise", "--severities", "2", "--jobs"
 KEYS = ("cat/a.JPEG", "cat/b.jpg", "cat/c.png", "dog/a.JPEG", "dog/d.JPEG")
 
 
-def make(source, output, *flags, status=0):
-    make_c(source, output, *FEW, *flags, status=status)
-    return output
-
-
 @pytest.fixture(scope="module")
 def lossless(small_set):
     """The set as PNG files, which hold the very pixels."""
@@ -29,8 +24,8 @@ def format_of(path):
         return image.format
 
 
-def test_webp_files_are_lossless(photos, lossless, tmp_path):
-    root = make(photos, tmp_path / "out", "--format", "webp")
+def test_webp_files_are_lossless(small_set, lossless):
+    root = small_set("c", "webp", *FEW)
     webp, png = sorted(root.rglob("*.webp")), sorted(lossless.rglob("*.png"))
     assert len(webp) == len(png) == 15
     for ours, theirs in zip(webp, png, strict=True):
@@ -38,14 +33,14 @@ def test_webp_files_are_lossless(photos, lossless, tmp_path):
     assert "libwebp" in json.loads((root / "dataset.json").read_text())["settings"]["versions"]
 
 
-def test_original_keeps_name_and_format(photos, lossless, tmp_path):
-    root = make(photos, tmp_path / "out", "--format", "original", "--quality", "90")
+def test_original_keeps_name_and_format(small_set, lossless):
+    root = small_set("c", "original", *FEW, "--quality", "90")
     assert {f"contrast/2/{key}" for key in KEYS} <= tree(root).keys()
     assert format_of(root / "contrast/2/cat/c.png") == "PNG"
     assert np.array_equal(
         pixels_of(root / "contrast/2/cat/c.png"), pixels_of(lossless / "contrast/2/cat/c.png")
     )
-    jpeg = make(photos, tmp_path / "jpeg", "--quality", "90")
+    jpeg = small_set("c", "", *FEW, "--quality", "90")
     for key in ("cat/a.JPEG", "cat/b.jpg"):
         assert (root / "contrast/2" / key).read_bytes() == (jpeg / "contrast/2" / key).read_bytes()
 
@@ -53,7 +48,8 @@ def test_original_keeps_name_and_format(photos, lossless, tmp_path):
 def test_original_names_what_it_cannot_write(tmp_path):
     put_photo(tmp_path / "src" / "a.gif")
     put_photo(tmp_path / "src" / "b.jpg")
-    root = make(tmp_path / "src", tmp_path / "out", "--format", "original", status=1)
+    root = tmp_path / "out"
+    make_c(tmp_path / "src", root, *FEW, "--format", "original", status=1)
     (reason,) = {error["reason"] for error in errors_of(root)}
     assert "GIF" in reason and "PNG" in reason
     assert (root / "contrast/2/b.jpg").exists()

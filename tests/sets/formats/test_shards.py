@@ -17,7 +17,7 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources.classes import sample_key, sample_name
 from robustgen.sets.sources.shards import ShardSource
-from tests.helpers import cli, cli_error, errors_of, make_c, put_photo, tree
+from tests.helpers import cli, cli_error, errors_of, make_c, maker, put_photo, tree
 from tests.sets.sources.test_shards import put_parquet
 from tests.sets.sources.test_trees import put_tar
 
@@ -28,8 +28,7 @@ SMALL = ("--set", "shard_size=3")
 FORMATS = ("webdataset", "parquet")
 
 
-def make(source, output, form, *flags, status=0):
-    return make_c(source, output, "--format", form, *SMALL, *FEW, *flags, status=status)
+make = maker(*SMALL, *FEW, "--format")
 
 
 @pytest.fixture(scope="module")
