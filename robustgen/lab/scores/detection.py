@@ -25,7 +25,7 @@ from robustgen.errors import SourceError
 from robustgen.lab.evaluation.detection.reading import Annotations, keep_best, read_annotations, read_results
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.models.masks import import_pycocotools
-from robustgen.lab.scores.intervals import Interval, widen_border
+from robustgen.lab.scores.intervals import Interval, find_interval
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -34,7 +34,7 @@ from robustgen.lab.scores.result_grid import (
     find_cells,
     tabulate_severities,
 )
-from robustgen.metrics.bootstrap import draw_weights, percentile_interval
+from robustgen.metrics.bootstrap import draw_weights
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import read_published
 from robustgen.pixels.benchmarks.kinds import CLEAN
@@ -256,7 +256,8 @@ class DetectionScores:
 
     def intervals(self, metric: str) -> dict[str, Interval | None]:
         """Return the 95 % intervals of P, mPC and rPC; None without samples."""
-        if not self.samples or metric not in PRECISIONS or self.summary(metric)["P"] is None:
+        values = self.summary(metric)
+        if not self.samples or metric not in PRECISIONS or values["P"] is None:
             return dict.fromkeys(_SUMMARY)
         index = PRECISIONS.index(metric)
         clean = self.samples[None][:, index]
@@ -268,11 +269,11 @@ class DetectionScores:
         if not len(rows):
             return dict.fromkeys(_SUMMARY)
         largest = 1 / (self.clean[metric] or 1)
-        ends = [
-            widen_border(*percentile_interval(column), self.images, most)
-            for column, most in zip(rows.T, (1.0, 1.0, largest), strict=True)
-        ]
-        return dict(zip(_SUMMARY, ends, strict=True))
+        most = dict(zip(_SUMMARY, (1.0, 1.0, largest), strict=True))
+        return {
+            name: None if value is None else find_interval(value, column, self.images, most[name])
+            for (name, value), column in zip(values.items(), rows.T, strict=True)
+        }
 
 
 @dataclass(frozen=True)

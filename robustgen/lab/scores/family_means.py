@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen import metrics
-from robustgen.lab.scores.intervals import Interval, Resampling, widen_border
+from robustgen.lab.scores.intervals import Interval, Resampling, find_interval
 from robustgen.lab.scores.results import ModelScores
-from robustgen.metrics import bootstrap_means, percentile_interval
+from robustgen.metrics import bootstrap_means
 from robustgen.metrics.classification import Floats
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.benchmarks.registry import (
@@ -191,24 +191,28 @@ def _evaluate(
     if not samples:
         return values, (None,) * len(values)
     ends = (
-        None if value is None else _find_interval(score, own, drawn, images)
+        None if value is None else _find_interval(score, value, own, drawn, images)
         for value, own, drawn in zip(values, errors, samples, strict=True)
     )
     return values, tuple(ends)
 
 
 def _find_interval(
-    score: Callable[[_Errors], float | None], errors: _Errors, samples: Mapping[str, Floats], images: int
+    score: Callable[[_Errors], float | None],
+    value: float,
+    errors: _Errors,
+    samples: Mapping[str, Floats],
+    images: int,
 ) -> Interval:
     rows = (dict(zip(samples, row, strict=True)) for row in np.stack([*samples.values()], axis=1).tolist())
     # Few samples of few images may lack a correct answer that is a divisor.
-    drawn = [value for row in rows if (value := score(row)) is not None]
+    drawn = [found for row in rows if (found := score(row)) is not None]
     extremes = [
         score(dict.fromkeys(errors, error) | ({CLEAN: clean} if CLEAN in errors else {}))
         for error, clean in product((0.0, 1.0), (0.0, 1.0, errors.get(CLEAN, 0.0)))
     ]
-    known = [value for value in extremes if value is not None]
-    return widen_border(*percentile_interval(drawn), images, max(known), min(known))
+    known = [found for found in extremes if found is not None]
+    return find_interval(value, drawn, images, max(known), min(known))
 
 
 def _fold(errors: _Errors, names: Sequence[str], levels: Sequence[float]) -> dict[str, list[float]]:

@@ -263,11 +263,15 @@ class Resampling:
         return found
 
 
-def widen_border(low: Any, high: Any, images: int, most: float = 1.0, least: float = 0.0) -> Interval:
-    """Return the interval of a value from `least` to `most`: Wilson's width if no sample differs."""
-    if high - low >= _CONSTANT:
-        return Interval(float(low), float(high))
-    half = border_width(images) * (most - least)
+def find_interval(value: float, samples: Any, images: int, most: float = 1.0, least: float = 0.0) -> Interval:
+    """Return the interval of a value from `least` to `most` by bootstrap samples; Wilson's if none differs.
+
+    Values that are not means over images, such as average precision, are higher or lower in samples of few
+    images, which repeat some. Their mean is therefore moved to the value.
+    """
+    rows = np.asarray(samples, np.float64)
+    low, high = percentile_interval(rows - rows.mean() + value)
+    half = border_width(images) * (most - least) if np.ptp(rows) < _CONSTANT else 0
     return Interval(max(least, float(low) - half), min(most, float(high) + half))
 
 

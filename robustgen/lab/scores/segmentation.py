@@ -16,7 +16,7 @@ from robustgen.display import text
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.processes import map_files
-from robustgen.lab.scores.intervals import Interval, widen_border
+from robustgen.lab.scores.intervals import Interval, find_interval
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -26,7 +26,7 @@ from robustgen.lab.scores.result_grid import (
     read_reference,
     tabulate_severities,
 )
-from robustgen.metrics.bootstrap import draw_weights, percentile_interval
+from robustgen.metrics.bootstrap import draw_weights
 from robustgen.metrics.classification import (
     IGNORED,
     Floats,
@@ -217,10 +217,10 @@ class SegmentationReport:
         """Return the 95 % intervals of `summary`."""
         if not self.samples:
             return {}
-        found = {}
+        found, values = {}, self.summary()
         for name, rows in self.summary(samples=True).items():
             most = 1.0 if name in ("clean", "mean") else float(np.max(rows, initial=1.0))
-            found[name] = widen_border(*percentile_interval(rows), self.images, most)
+            found[name] = find_interval(float(values[name]), rows, self.images, most)
         return found
 
     def by_corruption(self) -> dict[str, dict[int, float]]:

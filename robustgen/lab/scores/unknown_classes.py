@@ -14,9 +14,9 @@ from robustgen.display.text import Cell, Table
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate
 from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors
-from robustgen.lab.scores.intervals import Interval, widen_border
+from robustgen.lab.scores.intervals import Interval, find_interval
 from robustgen.metrics import DetectionRates, confidences, detection_rates, top1_mistakes
-from robustgen.metrics.bootstrap import draw_weights, percentile_interval
+from robustgen.metrics.bootstrap import draw_weights
 from robustgen.metrics.classification import Floats, logits_of
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.settings.scoring import UnknownClassScoring
@@ -87,7 +87,7 @@ class UnknownClassesReport:
         """Return the interval of the accuracy; None without samples."""
         if not len(self.accuracies):
             return None
-        return widen_border(*percentile_interval(self.accuracies), self.distinct)
+        return find_interval(self.accuracy, self.accuracies, self.distinct)
 
     def intervals(self) -> dict[str, list[Interval]]:
         """Return the intervals of the rates of each OOD set and of their mean; empty without samples."""
@@ -99,8 +99,8 @@ class UnknownClassesReport:
         fewest = {name: min(self.distinct, self.others.get(name, min(self.others.values()))) for name in rows}
         return {
             name: [
-                widen_border(low, high, fewest[name])
-                for low, high in zip(*percentile_interval(each), strict=True)
+                find_interval(value, column, fewest[name])
+                for value, column in zip(self._rows[name], each.T, strict=True)
             ]
             for name, each in rows.items()
         }

@@ -98,6 +98,11 @@ def test_the_page_of_a_set_caps_tall_images_and_opens_them_larger(browser, tmp_p
     pictures = "[...document.querySelectorAll('.strip.photo1 img')]"
     heights = browser.run(f"{pictures}.map((each) => each.clientHeight)")
     assert len(heights) == 6 and 100 < max(heights) <= 13 * 16
+    print_on(browser, PAPER_LETTER)
+    assert max(browser.run(f"{pictures}.map((each) => each.clientWidth)")) <= 116
+    folded = "[...document.querySelectorAll('summary')].filter((each) => each.checkVisibility()).length"
+    assert browser.run(folded) == 0
+    browser.call("Emulation.setEmulatedMedia", media="screen")
     for what in (0, 1):
         browser.run(f"{pictures}[{what}].focus()")
         browser.press("Enter")

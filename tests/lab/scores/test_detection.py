@@ -169,8 +169,8 @@ def test_every_number_is_that_of_pycocotools(run):
     assert report_of(run, "--replicates", 20, "--jobs", 2) == report
     for metric in PRECISIONS:
         for name, (low, high) in found["intervals"][metric].items():
-            # Of thirty images, with a bias upwards that average precision has in small samples.
-            assert low < high and abs((low + high) / 2 - found["summary"][metric][name]) < 0.15
+            # Of thirty images, in whose samples average precision has a bias upwards.
+            assert 0 <= low < found["summary"][metric][name] < high
 
 
 def test_masks_are_scored_by_their_own_areas(tmp_path):

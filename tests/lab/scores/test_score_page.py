@@ -440,7 +440,10 @@ def test_print_begins_with_the_ranking_and_cuts_no_column(browser, tmp_path):
         tops = "['#means', '#h-how'].map((each) => document.querySelector(each).getBoundingClientRect().top)"
         ranking, how = browser.run(tops)
         assert ranking < 300 < how
+        # The height of Letter, which is the shorter one, less the margins.
+        assert browser.run("document.querySelector('#means').getBoundingClientRect().bottom") < 972
         lines = browser.run("document.body.innerText")
+        assert "Click" not in lines
         assert lines.index("warning: labels") < lines.index("Ranking") < lines.index("note 7")
     browser.call("Emulation.setEmulatedMedia", media="")
 
