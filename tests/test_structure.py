@@ -102,10 +102,15 @@ IMPORTERS = {"import_module", "__import__", "load_row", "exec", "eval"}
 
 
 @cache
+def walk(tree):
+    return [*ast.walk(tree)]
+
+
+@cache
 def imports(tree):
     """Full names of what a module imports anywhere in it."""
     found = []
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -117,7 +122,7 @@ def imports(tree):
 @cache
 def typed(tree):
     """Full names of what a module imports for type checkers alone."""
-    blocks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
+    blocks = [node for node in walk(tree) if isinstance(node, ast.If)]
     blocks = [node for node in blocks if ast.unparse(node.test) == "TYPE_CHECKING"]
     found = [each for block in blocks for each in imports(ast.Module(block.body))]
     return [each for each in found if imports(tree).count(each) == found.count(each)]
@@ -126,7 +131,7 @@ def typed(tree):
 @cache
 def rows(tree):
     """Full names in the strings of a module, which name rows of tables, and the beginnings of such names."""
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    texts = [node.value for node in walk(tree) if isinstance(node, ast.Constant)]
     texts = [text for text in texts if isinstance(text, str) and text not in GROUPS]
     return [
         text.replace(":", ".")
@@ -138,10 +143,10 @@ def rows(tree):
 @cache
 def takes_the_front_door(tree):
     """Whether a module of robustgen imports the package itself, for more than its version."""
-    named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    named = {alias.name for node in walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     asked = {
         ast.unparse(argument)
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call | ast.Subscript)
         for argument in (node.args if isinstance(node, ast.Call) else [node.slice])
         if re.search(
@@ -156,19 +161,17 @@ def imports_by_name(tree):
     """Whether a module imports what it does not name."""
     named = {
         alias.asname: alias.name
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     known = IMPORTERS | {new for new, old in named.items() if old in IMPORTERS}
     written = {
         node.func
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
     }
-    used = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute) and node not in written
-    ]
+    used = [node for node in walk(tree) if isinstance(node, ast.Name | ast.Attribute) and node not in written]
     return any(
         each.id in known if isinstance(each, ast.Name) else each.attr in known - {"eval", "exec"}
         for each in used
@@ -329,7 +332,7 @@ def test_commands_print_through_one_function_that_escapes_names(modules):
     printing = {
         name
         for name in modules
-        for node in ast.walk(modules[name])
+        for node in walk(modules[name])
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
     }
     assert printing == {"cli.app"}
@@ -477,7 +480,7 @@ def parameters(tree):
 
 
 def test_every_parameter_that_a_docstring_names_exists(modules):
-    nodes = [(name, node) for name, tree in modules.items() for node in ast.walk(tree)]
+    nodes = [(name, node) for name, tree in modules.items() for node in walk(tree)]
     classes = {node.name: node for _, node in nodes if isinstance(node, ast.ClassDef)}
     known = {}
     for name, node in nodes:
@@ -495,7 +498,7 @@ def test_docstrings_do_not_open_with_a_question(modules):
     opened = {
         f"{name}: {ast.get_docstring(node).splitlines()[0]}"
         for name, tree in modules.items()
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
         if ast.get_docstring(node).split()[0] in ("What", "Where", "How", "Whether", "As", "Which", "Why")
     }
