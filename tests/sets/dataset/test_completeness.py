@@ -160,9 +160,7 @@ def test_merged_shards_whose_lists_know_only_some_failures_are_unfinished(source
         make(tmp_path / number, "--shard", f"{number}/2", status=1)
         shutil.copytree(tmp_path / number, tmp_path / "merged", dirs_exist_ok=True)
     (line,) = findings(tmp_path / "merged")
-    assert line.startswith(
-        "unfinished dataset.json: the files of the record companions are missing or outdated"
-    )
+    assert line.startswith("unfinished dataset.json: ") and "companions" in line
     assert not manifest(tmp_path / "merged")["complete"]
     make(tmp_path / "merged", status=1)
     make(tmp_path / "whole", status=1)

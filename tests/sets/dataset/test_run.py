@@ -186,7 +186,7 @@ def test_a_c_set_is_not_mixed_with_a_p_set(photos, tmp_path):
     make_c(photos, tmp_path / "out", *THREE)
     flags = ("--perturbations", "rotate", "--format", "png", "--jobs", "1")
     message = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
-    assert "kind was 'c' and is now 'p'" in message
+    assert "kind was 'c'" in message
 
 
 def test_files_of_others_are_not_written_over(photos, tmp_path, undisturbed):
@@ -217,11 +217,8 @@ def test_another_source_is_refused_where_a_set_is(tmp_path):
     make_c(ours, output, *THREE)
     before = tree(output)
     refusal = cli_error("make-c", "--source", theirs, "--output", output, *THREE)
-    assert refusal == (
-        f"{output}: created from another source: it contains 'cat/a.JPEG', "
-        "this source contains 'dog/b.JPEG'. "
-        "Choose another output, or start over with --overwrite"
-    )
+    assert refusal.startswith(f"{output}: ")
+    assert all(each in refusal for each in ("'cat/a.JPEG'", "'dog/b.JPEG'", "--overwrite"))
     assert tree(output) == before
     make_c(theirs, output, *THREE, "--overwrite")
     assert {name.rpartition("/")[2] for name in pictures(output)} == {"b.JPEG"}
@@ -326,7 +323,7 @@ def test_each_unit_that_is_made_is_a_line_of_json(source, tmp_path):
     make_c(source, tmp_path / "out", *THREE, "--log-json", log)
     assert len(log.read_text().splitlines()) == len(lines)
     flags, log = ("--source", source, "--output", tmp_path / "new"), tmp_path / "no" / "log"
-    assert cli_error("make-c", *flags, "--log-json", log) == f"--log-json {log}: No such file or directory"
+    assert cli_error("make-c", *flags, "--log-json", log).startswith(f"--log-json {log}: ")
     assert not (tmp_path / "new").exists()
 
 

@@ -150,7 +150,7 @@ def test_a_thread_that_cannot_start_is_not_waited_for(many, tmp_path, monkeypatc
     monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
     result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
     (line,) = without_beginning(result.stderr)
-    assert "the limit of processes and threads is 10 (pids.max); raise it" in line
+    assert "10 (pids.max)" in line
     assert not tree(tmp_path / "out")
 
 
@@ -167,7 +167,7 @@ def test_a_process_that_cannot_start_is_told_of_in_one_line(many, tmp_path, monk
     monkeypatch.setattr(host, "find_task_limit", lambda: (10, "pids.max"))
     result = make_c(many, tmp_path / "out", "--jobs", "2", status=1)
     (line,) = without_beginning(result.stderr)
-    assert line.startswith("Error: cannot start 2 workers: ") and reason in line
+    assert "2 workers: " in line and reason in line
     assert not (tmp_path / "out").exists()
 
 
@@ -249,7 +249,7 @@ def test_the_lowest_limit_of_processes_is_named(tmp_path):
         found = host.explain_refusal(BlockingIOError(errno.EAGAIN, "refused"))
     finally:
         resource.setrlimit(resource.RLIMIT_NPROC, before)
-    assert found == f"the limit of processes and threads is {lowest} (ulimit -u); raise it, or use fewer jobs"
+    assert f"{lowest} (ulimit -u)" in found
 
 
 @pytest.mark.parametrize(("finished", "ends"), [(1, True), (0, False)])
@@ -274,7 +274,7 @@ def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, 
         os.kill(pid, signal.SIGKILL)
     _, told = process.communicate()
     lines = without_beginning(told.decode())
-    assert lines == ["a worker died (killed, or out of memory); repeating its jobs"]
+    assert len(lines) == 1 and "worker died" in lines[0]
     assert tree(tmp_path / "out") == undisturbed
 
 
@@ -292,7 +292,7 @@ def test_an_output_that_vanishes_is_named_as_lost(many, tmp_path, jobs):
     result = make_c(many, output, "--jobs", jobs, status=1)
     thread.join()
     (line,) = without_beginning(result.stderr)
-    assert line == f"Error: {output}: was removed or unmounted while files were written to it"
+    assert line.startswith(f"Error: {output}: ") and "unmounted" in line
     assert not [*output.iterdir()]
 
 
@@ -349,7 +349,7 @@ def test_the_only_worker_of_a_cluster_joins_late_and_does_all_the_work(
 
     threading.Thread(target=join, daemon=True).start()
     result = make_c(many, tmp_path / "out", *cluster.flags)
-    assert re.search(r"no result for \d+ s: no worker has reported yet", result.stderr)
+    assert re.search(r"no result for \d+ s: no worker ", result.stderr)
     assert tree(tmp_path / "out") == undisturbed
 
 
