@@ -49,8 +49,8 @@ test-core: $(VENV)/.installed-test ## Run `make test` with the core alone, and t
 	rm -rf $(CORE)
 	mkdir -p $(CORE)
 	git ls-files -z -- . ':!robustgen/related' ':!tests/related' | xargs -0 cp --parents --target-directory $(CORE)
-	cd $(CORE) && PYTHONPATH=$(CORE) $(abspath $(BIN))/python -m pytest $(PARALLEL) -m "not slow" --ignore=tests/test_docs.py
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" tests/related tests/test_docs.py
+	cd $(CORE) && PYTHONPATH=$(CORE) $(abspath $(BIN))/python -m pytest $(PARALLEL) -m "not slow" --ignore=tests/test_docs.py --ignore=tests/test_docs_reference.py
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" tests/related tests/test_docs.py tests/test_docs_reference.py
 
 # The reference is written with the newest releases.
 test-lowest: $(LOWEST)/.installed-test ## Run `make test` with the oldest supported releases (scripts/lowest.txt)

@@ -14,7 +14,8 @@ from robustgen.related.streams.settings import SETTINGS
 from tests.cli.test_help import SPEAKERS, check_without_models, find_strange_flags, list_modules
 from tests.helpers import cli
 from tests.lab.test_plans import check_rows
-from tests.test_docs import check_sections, read, script
+from tests.test_docs import read
+from tests.test_docs_reference import check_sections, script
 from tests.test_structure import check_unloaded
 
 _PREPROCESS = "preprocess_clahe preprocess_denoise preprocess_median"
