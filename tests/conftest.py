@@ -27,8 +27,11 @@ from tests.helpers import (
 from tests.servers import s3, s3_server, web  # noqa: F401
 
 PLUGIN = Path(__file__).parent / "plugin"
-# The longest by TEST_SECONDS.
-LONGEST = {"docs_console", "clips", "compare", "completeness", "evaluating", "formats", "planted", "scoring"}
+# The longest by TEST_SECONDS: with the slow tests, and without them.
+LONGEST = (
+    *("docs_console", "guide", "install", "remote_outputs", "jobs"),
+    *("clips", "compare", "completeness", "evaluating", "formats", "planted", "scoring"),
+)
 
 # A busy machine takes long for some examples.
 hypothesis.settings.register_profile(
@@ -58,7 +61,8 @@ def pytest_collection_modifyitems(items):
             if fixture in item.fixturenames:
                 item.add_marker(pytest.mark.slow(reason))
     # One process runs all tests of a file, and the others would wait for it in the end.
-    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
+    places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 @pytest.fixture(scope="module", autouse=True)
