@@ -25,10 +25,11 @@ class Weather:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[tuple[str, Weather]]:
     """moto's S3 server, with trouble before it on demand."""
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
 
-    weather, moto = Weather(), DomainDispatcherApplication(create_backend_app)
+    # moto's dispatcher would list the folder of all its services for each request.
+    weather, moto = Weather(), create_backend_app("s3")
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         weather.requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))

@@ -121,22 +121,23 @@ def test_a_source_behind_a_url_gives_the_same_set(photos, output, tmp_path, plac
 @pytest.mark.slow("makes sets again in buckets")
 @pytest.mark.parametrize("form", ["jpeg", "npy", "webdataset"])
 def test_what_is_lost_or_cut_short_is_made_again(photos, place, form):
-    make_c(photos, f"{place}/out", *flags_of(form))
+    flags = (*flags_of(form), "--corruptions", "contrast")
+    make_c(photos, f"{place}/out", *flags)
     before, store = stored(f"{place}/out"), open_store(f"{place}/out")
     lost = sorted(name for name in before if name.startswith("contrast") and "SHA" not in name)[0]
     store.delete(lost)
     assert any(line == f"missing {lost}" for line in findings(f"{place}/out"))
-    assert make_c(photos, f"{place}/out", *flags_of(form)).stdout[:2] != "no"
+    assert make_c(photos, f"{place}/out", *flags).stdout[:2] != "no"
     assert stored(f"{place}/out") == before
     store.put(lost, before[lost][:-7])
     assert findings(f"{place}/out") == [f"truncated {lost}"]
-    make_c(photos, f"{place}/out", *flags_of(form))
+    make_c(photos, f"{place}/out", *flags)
     assert stored(f"{place}/out") == before
     records = (entry.path for entry in store.list(f"{STATE}/records"))
     record = next(path for path in records if not path.endswith("companions.json"))
     store.put(record, b"damaged")
     assert any(line.startswith("damaged .robustgen/records/") for line in findings(f"{place}/out"))
-    make_c(photos, f"{place}/out", *flags_of(form))
+    make_c(photos, f"{place}/out", *flags)
     assert stored(f"{place}/out") == before
     assert findings(f"{place}/out", status=0) == []
 
@@ -171,12 +172,12 @@ def test_workers_write_to_a_bucket(photos, output, s3):
 
 @pytest.mark.slow("makes sets in buckets")
 def test_a_local_copy_of_a_remote_set_is_that_set(photos, place, tmp_path):
-    make_c(photos, f"{place}/out")
+    make_c(photos, f"{place}/out", "--corruptions", "contrast")
     store, local = open_store(f"{place}/out"), open_store(tmp_path / "copy")
     for entry in store.list():
         local.put(entry.path, store.read(entry.path))
     assert findings(tmp_path / "copy", status=0) == []
-    assert kept(make_c(photos, tmp_path / "copy"))
+    assert kept(make_c(photos, tmp_path / "copy", "--corruptions", "contrast"))
     shutil.rmtree(tmp_path / "copy" / STATE)
     assert findings(tmp_path / "copy", status=0) == []
     assert manifest(tmp_path / "copy")["complete"] is True
