@@ -144,16 +144,16 @@ def rows(tree):
 def takes_the_front_door(tree):
     """Whether a module of robustgen imports the package itself, for more than its version."""
     named = {alias.name for node in walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    asked = {
-        ast.unparse(argument)
+    asked = (
+        getattr(node, "func", getattr(node, "value", node))
         for node in walk(tree)
         if isinstance(node, ast.Call | ast.Subscript)
         for argument in (node.args if isinstance(node, ast.Call) else [node.slice])
-        if re.search(
-            "import|load_row|modules", ast.unparse(getattr(node, "func", getattr(node, "value", node)))
-        )
-    }
-    return any(each.split(".")[0] == "robustgen" for each in named) or "'robustgen'" in asked
+        if isinstance(argument, ast.Constant) and argument.value == "robustgen"
+    )
+    return any(each.split(".")[0] == "robustgen" for each in named) or any(
+        re.search("import|load_row|modules", ast.unparse(each)) for each in asked
+    )
 
 
 @cache
