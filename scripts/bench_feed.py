@@ -1,16 +1,20 @@
 """Measures what an image costs the process that runs the models, beside the workers that create the images.
 
     python scripts/bench_feed.py [--photographs 40] [--jobs 2] [--cores 64] [--device cuda] [--network NAME]
+    python scripts/bench_feed.py --memory
 
 The models cost nothing, so what is left is receiving, normalising and storing. Prints the processor time of
 the main process of `evaluate`, for each further image: that of a larger run minus that of a small one.
 With `--cores`, images cost nothing either: so many workers hand over the same noise again and again, as fast
-as the main process takes it. With `--network`, a network of torchvision with random weights, such as
-resnet50: images a second of the network alone, and of `evaluate` with it.
+as the main process takes it; measured beside it, what an image costs a worker, and so how many workers the
+main process keeps busy. With `--network`, a network of torchvision with random weights, such as
+resnet50: images a second of the network alone, and of `evaluate` with it. With `--memory`, what the input of
+a model on the CPU costs if workers hand over bytes, which are looked up, or floats, which are copied.
 """
 
 import argparse
 import resource
+import socket
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,12 +31,13 @@ from free_rendering import FreeRendering  # type: ignore[import-not-found]
 from onnx import TensorProto, helper, numpy_helper, save
 
 from robustgen.display.progress import quiet
-from robustgen.files.storage.host import collect_garbage_rarely
+from robustgen.files.storage.host import collect_garbage_rarely, receive_memory, send_memory
 from robustgen.lab.evaluation.evaluating import evaluate
-from robustgen.lab.models.base import FunctionModel
+from robustgen.lab.models.base import FunctionModel, Model
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import PRESETS
 from robustgen.lab.models.pytorch import TorchModel
+from robustgen.pixels.imaging.colour import look_up_channels
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from robustgen.settings.models import ModelInput, OnTheFly, Runtime
@@ -86,6 +91,41 @@ def measure(run: Callable[[], object]) -> float:
     return min(spent)
 
 
+def time_memory() -> None:
+    """Print what an image costs that another process has put into shared memory, as bytes and as floats."""
+    pixels = np.random.default_rng(0).integers(0, 256, (640, 224, 224, 3), np.uint8)
+    tables, batch = (
+        PRESETS["imagenet"].tabulate(np.dtype(np.float32)),
+        np.empty((64, 3, 224, 224), np.float32),
+    )
+    floats = np.empty((len(pixels), *batch.shape[1:]), np.float32)
+    for image, place in zip(pixels, floats, strict=True):
+        look_up_channels(image, tables, place, planar=True)
+    ways: dict[str, tuple[np.ndarray, Callable[[np.ndarray, np.ndarray], object]]] = {
+        "bytes, looked up": (
+            pixels,
+            lambda image, place: look_up_channels(image, tables, place, planar=True),
+        ),
+        "floats, copied": (floats, lambda image, place: np.copyto(place, image)),
+    }
+    here, there = socket.socketpair()
+    spent: dict[str, list[float]] = {way: [] for way in ways}
+    for _ in range(6):
+        for way, (images, take) in ways.items():
+            send_memory(there, [images.data.cast("B")])
+            before = time.thread_time()
+            (part,) = receive_memory(here, [images.nbytes])
+            received = np.frombuffer(part, images.dtype).reshape(images.shape)
+            for number, image in enumerate(received):
+                take(image, batch[number % len(batch)])
+            del image, received
+            part.release()
+            spent[way].append((time.thread_time() - before) / len(images))
+    print("| handed over | main process |\n|---|---|")
+    for way, each in spent.items():
+        print(f"| {way} | {1000 * min(each):.3f} ms |")
+
+
 def time_network(model: Any, batch: int = 64) -> float:
     """Return how many images a second a network takes that are on its device already."""
     batches = 3 if model._device == "cpu" else 100
@@ -123,7 +163,11 @@ def main() -> None:
     parser.add_argument("--cores", type=int, help="workers that hand over noise")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--network")
+    parser.add_argument("--memory", action="store_true")
     chosen = parser.parse_args()
+    if chosen.memory:
+        time_memory()
+        return
     collect_garbage_rarely()
     runtime, outputs = Runtime(device=chosen.device), OnTheFly(overwrite=True, quiet=True)
     counts = [10, 10 + chosen.photographs]
@@ -144,23 +188,35 @@ def main() -> None:
                 name = f"{chosen.network}{', half precision' if mixed else ''}"
                 print(f"| {name} | {alone:.0f} | {whole:.0f} |", flush=True)
             return
-        if chosen.cores:
-            mock.patch("robustgen.lab.evaluation.rendering.Rendering", FreeRendering).start()
+
+        def time_image(model: Model, jobs: int) -> float:
+            """Return the milliseconds of processor time of this process for each further image."""
+            spent = list[float]()
+            for count in counts:
+                choices = {"source": str(home / str(count)), "edition": "imagenet", "jobs": jobs}
+                config, place = load(Config, None, choices), str(home / "p")
+                spent.append(measure(partial(evaluate, config, "c", [model], place, outputs, ModelInput())))
+            return 1000 * (spent[1] - spent[0]) / float(76 * chosen.photographs)
+
         models = {
             "a function of pixels": FunctionModel(answer, "free"),
             "PyTorch": open_model("bench_feed:Free", runtime),
             "ONNX, on the CPU": open_model(put_onnx(home / "free.onnx"), Runtime(device="cpu")),
         }
-        print("| model | main process |\n|---|---|")
-        for name, model in models.items():
-            spent = list[float]()
-            for count in counts:
-                jobs = chosen.cores or chosen.jobs
-                choices = {"source": str(home / str(count)), "edition": "imagenet", "jobs": jobs}
-                config, place = load(Config, None, choices), str(home / "p")
-                spent.append(measure(partial(evaluate, config, "c", [model], place, outputs, ModelInput())))
-            each = 1000 * (spent[1] - spent[0]) / (76 * chosen.photographs)
-            print(f"| {name} | {each:.3f} ms |", flush=True)
+        if not chosen.cores:
+            print("| model | main process |\n|---|---|")
+            for name, model in models.items():
+                print(f"| {name} | {time_image(model, chosen.jobs):.3f} ms |", flush=True)
+            return
+        # With one job, this process creates the images itself.
+        alone = time_image(models["a function of pixels"], 1)
+        mock.patch("robustgen.lab.evaluation.rendering.Rendering", FreeRendering).start()
+        own = {name: time_image(model, chosen.cores) for name, model in models.items()}
+        worker = alone - own["a function of pixels"]
+        print(f"An image costs a worker {worker:.3f} ms.")
+        print("| model | main process | workers |\n|---|---|---|")
+        for name, each in own.items():
+            print(f"| {name} | {each:.3f} ms | {worker / each:.1f} |")
 
 
 if __name__ == "__main__":
