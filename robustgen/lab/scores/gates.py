@@ -9,6 +9,7 @@ from robustgen.lab.scores.intervals import MEAN, Column
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.metrics.bootstrap import correct_holm
+from robustgen.metrics.corruption_errors import FORMULAS
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.scoring import Drop, Threshold
 
@@ -38,6 +39,14 @@ def _find(model: str, scores: Mapping[str, float], name: str) -> float:
     return scores[name]
 
 
+def _check_normalised(report: Scoreboard, conditions: Sequence[Threshold | Drop]) -> None:
+    """Raise a ConfigError if a condition names a mean that needs a baseline, and there is none."""
+    means = {each.mean for each in FORMULAS if each.normalised}
+    for each in conditions:
+        if report.baseline is None and each.name in means:
+            raise ConfigError(f"--fail-if: {each.name} needs a --baseline, which these scores lack")
+
+
 class _Score(NamedTuple):
     """A value in the unit of the tables, and its column among the bootstrap samples, if it has one."""
 
@@ -62,6 +71,7 @@ def find_failures(
     """
     limits = [each for each in conditions if isinstance(each, Threshold)]
     drops = [each for each in conditions if isinstance(each, Drop)]
+    _check_normalised(report, conditions)
     found = list[str]()
     for index, model in enumerate(report.models if limits else ()):
         scores = {name: each.value for name, each in _list_scores(report, index).items()}

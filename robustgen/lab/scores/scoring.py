@@ -296,6 +296,9 @@ def _choose_baseline(
 ) -> Baseline | None:
     if text and text not in _NAMED_BASELINES:
         if not (own := _open_baseline(text)):
+            if not Path(text).exists():
+                names = " or ".join(_NAMED_BASELINES)
+                raise ConfigError(f"--baseline {text}: no such file or folder; it may also be {names}")
             return read_baseline(Path(text))
         _check_mixture([opened[0], own])
         _say_treatments([opened[0].root, own.root], [opened[0], own], notes)

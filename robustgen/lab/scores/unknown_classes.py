@@ -194,6 +194,8 @@ def _resample(known: Floats, unknown: Floats, weights: NDArray[np.int64]) -> Flo
 
 
 def _open(path: Path) -> PredictionFile:
+    if path.is_dir():
+        raise SourceError(f"{path}: is a folder; name one of its files of predictions, such as clean.npz")
     file = PredictionFile(*locate(path), CLEAN_VARIANT)
     if not file.has_logits:
         raise SourceError(f"{path}: has no logits; predict --save logits stores them")

@@ -153,6 +153,9 @@ def _from_layout(store: Store) -> tuple[Kind, dict[str, str]]:
     files = [entry.path for entry in store.list() if not entry.path.startswith(f"{STATE}/")]
     if archives := _find_archives(files):
         return "c", archives
+    nested = [path for path in files if "/" in path]
+    if nested and all(path.endswith(".npz") for path in nested):
+        raise SourceError(f"{store.location}: contains predictions, not images; robustgen score reads them")
     # Users often unpack the published archives into a folder per category.
     for depth in (1, 2):
         places = {"/".join(path.split("/")[:depth]) for path in files if path.count("/") >= depth - 1}

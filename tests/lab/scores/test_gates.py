@@ -35,6 +35,12 @@ def test_a_significant_drop_fails_and_a_small_one_does_not(models):
     cli("score", models / "main", "--partial", "--fail-if", f"fog worse than {models / 'far'}")
 
 
+def test_a_gate_on_a_normalised_mean_needs_a_baseline(models):
+    for condition in ("mCE > 70", f"Rel. mCE worse than {models / 'far'}"):
+        command = ("score", models / "main", "--partial", "--baseline", "none", "--fail-if", condition)
+        assert "--baseline" in cli_error(*command)
+
+
 def test_a_drop_can_have_a_margin(models):
     for margin, status in (("by 5", 1), ("by 30 %", 0)):
         condition = f"clean_error worse than {models / 'main'} {margin}"

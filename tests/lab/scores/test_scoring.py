@@ -197,6 +197,16 @@ def test_other_inputs_and_outputs_than_those_of_published_values(alexnet, tmp_pa
     assert ("published" in report) == is_compared
 
 
+def test_a_baseline_that_is_nowhere_is_told_with_the_named_ones(alexnet):
+    line = cli_error("score", alexnet, "--baseline", "alex")
+    assert line.startswith("--baseline alex: ") and "alexnet" in line and "none" in line
+
+
+def test_predictions_are_no_set_of_images(alexnet):
+    for command in (("report", alexnet), ("compare", alexnet, alexnet)):
+        assert "robustgen score" in cli_error(*command)
+
+
 def test_a_folder_of_predictions_is_a_baseline(alexnet, tmp_path):
     shutil.copytree(alexnet, tmp_path / "preds" / "mine")
     for base in (tmp_path / "preds", tmp_path / "preds" / "mine"):

@@ -155,6 +155,7 @@ def test_wrong_files_of_unknown_classes(sets):
     assert cli_error("score") == "PREDICTIONS is missing"
     missing = root / "none.npz"
     assert str(missing) in cli_error("score-ood", "--id", clean, "--ood", missing)
+    assert "clean.npz" in cli_error("score-ood", "--id", clean, "--ood", other.parent)
     few = write(root / "few", "clean", ["a"], [0], np.zeros((1, 3)))
     assert f"{few}: 3 classes, where {clean} has 8" in cli_error("score-ood", "--id", clean, "--ood", few)
     keys = [f"{i}" for i in range(60)]
