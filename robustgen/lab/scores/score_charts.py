@@ -175,9 +175,10 @@ def _plot_curves(report: Scoreboard, path: Path, width: float, chart: ChartConte
             marks = [*ticks, *(f"{level:g}" for level in group.levels)]
             axes.set_xticks(range(len(marks)), marks)
             axes.set(title=group.title, xlabel="Severity", ylabel=label if at % columns == 0 else "")
-            axes.set_ylim(bottom=0)
             if alone:
                 list_below(axes, handles, ["mean", *map(_shorten_name, group.names)])
+        # The panels share an axis, whose upper end is found only before it is set for any of them.
+        panels[0].set_ylim(bottom=0)
         if not alone:
             add_legend(figure, handles, names, chart.sentence)
 

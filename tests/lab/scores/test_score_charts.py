@@ -144,6 +144,19 @@ def test_curves_have_intervals_and_equal_ones_stand_apart(drawn):
     assert low < lines[1].get_ydata()[3] < high
 
 
+def test_no_panel_is_cut_because_the_first_is_lower(drawn):
+    report = report_of("model A", "model B")
+    for model in report.models:
+        model.mistakes["pixelate/5"][:] = True
+        model.mistakes["jpeg_compression/5"][:] = True
+        model.mistakes["contrast/5"][:] = True
+    figure, _ = drawn(report)
+    for axes in figure.axes:
+        for container in axes.containers:
+            highest = max(segment[:, 1].max() for segment in container.lines[2][0].get_segments())
+            assert highest <= axes.get_ylim()[1]
+
+
 def test_dots_are_sorted_by_the_mean_with_a_row_for_each_corruption(drawn):
     names = [f"m{i}" for i in range(20)]
     report = report_of(*names[::-1], images=50)
