@@ -131,7 +131,17 @@ def shown_by(kind, *words):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout)
 
 
-@pytest.mark.parametrize("words", [("list", "editions"), ("list", "nothing-of-this-name")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "editions"),
+        ("list", "nothing-of-this-name"),
+        ("config", "--dataset", "demo"),
+        ("preview", "--source", "nowhere"),
+        ("report", "nowhere"),
+    ],
+    ids=" ".join,
+)
 def test_a_terminal_shows_at_once_that_a_command_starts(words):
     (first, has_loaded), (second, _), *rest = shown_by("terminal", *words)
     assert first and not has_loaded and second == "\r\x1b[K"

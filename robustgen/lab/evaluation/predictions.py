@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from io import BytesIO
 from itertools import chain
@@ -201,6 +201,9 @@ def prefix_errors(path: str) -> Iterator[None]:
         raise SourceError(f"{path}: not a complete file of predictions ({error})") from error
 
 
+_Head = tuple[dict[str, NDArray[Any]], dict[str, tuple[int, ...]]]
+
+
 @dataclass(eq=False)
 class PredictionFile:
     """One `.npz`, whose logits are read in pieces.
@@ -215,6 +218,7 @@ class PredictionFile:
     store: Store
     path: str
     variant: Variant
+    _known: _Head | None = field(default=None, init=False)
 
     @property
     def location(self) -> str:
@@ -226,8 +230,13 @@ class PredictionFile:
         with self.store.open(self.path) as file, zipfile.ZipFile(file) as archive:
             yield archive
 
-    @cached_property
-    def _head(self) -> tuple[dict[str, NDArray[Any]], dict[str, tuple[int, ...]]]:
+    @property
+    def _head(self) -> _Head:
+        # Before Python 3.12, the lock of a cached property would hold up the other files.
+        self._known = self._known or self._read_head()
+        return self._known
+
+    def _read_head(self) -> _Head:
         """Return the small entries, and the shapes of the large ones."""
         with prefix_errors(self.location), self._open() as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}
@@ -517,8 +526,8 @@ def open_predictions(root: str | Path) -> Predictions:
         BENCHMARKS[kind].usual_folder(variant): PredictionFile(store, path_of(folder), variant)
         for folder, variant in variants.items()
     }
-    for file in files.values():
-        file.check()
+    # On a server, many files are read at once.
+    for file, _ in zip(files.values(), store.map(PredictionFile.check, files.values()), strict=True):
         _check_axes(file, kind)
     _check_alike([*files.values()])
     return Predictions(store, kind, files, settings)

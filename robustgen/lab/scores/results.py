@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import IMAGENET_CLASSES, Formula
 from robustgen.metrics.flips import frame_pairs
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C, Kind, parse_variant
+
+# Each takes up to 64 MB of memory.
+_FILES_AHEAD: Final = 4
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,8 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Mo
 
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> ModelScores:
     files = predictions.files
-    mistakes = {folder: _find_mistakes(file) for folder, file in files.items()}
+    found = predictions.store.map(_find_mistakes, files.values(), _FILES_AHEAD)
+    mistakes = dict(zip(files, found, strict=True))
     first = next(iter(files.values()))
     assert first.labels is not None
     superclass_mistakes = {
@@ -233,7 +237,10 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
     found = {
         name: predictions.files[variant] for name, variant in variants.items() if variant in predictions.files
     }
-    measured = {name: _instability(file, name, difficulty) for name, file in found.items()}
+    values = predictions.store.map(
+        lambda name: _instability(found[name], name, difficulty), found, _FILES_AHEAD
+    )
+    measured = dict(zip(found, values, strict=True))
     flips = {name: own for name, (own, _) in measured.items()}
     distances = {name: own for name, (_, own) in measured.items() if own is not None}
     if len(distances) < len(flips):

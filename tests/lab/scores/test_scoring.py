@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import pytest
 
 import robustgen
 from robustgen import metrics
-from robustgen.lab.evaluation.predictions import ABOUT, write
+from robustgen.lab.evaluation.predictions import ABOUT, PredictionFile, write
+from robustgen.lab.scores import results
 from robustgen.metrics import (
     ALEXNET_ERROR,
     ALEXNET_FLIP_PROBABILITY,
@@ -134,6 +136,20 @@ def test_pieces_of_large_files_and_top5_lists_give_the_same_scores(tmp_path, mon
 
 
 # --- baselines -----------------------------------------------------------------------------------
+
+
+def test_predictions_on_a_server_are_read_at_once(tmp_path, monkeypatch):
+    places, rng = (str(tmp_path / "m"), f"memory://{tmp_path.name}/m"), np.random.default_rng(0)
+    for level in range(1, 5):
+        logits = rng.normal(size=(8, 3))
+        for place in places:
+            write(place, f"fog/{level}", KEYS[:8], np.zeros(8, int), logits)
+    local, _ = scored(places[0], "--partial")
+    # Each of four files waits for the others.
+    together, head, find = threading.Barrier(4, timeout=20), PredictionFile._read_head, results._find_mistakes
+    monkeypatch.setattr(PredictionFile, "_read_head", lambda file: (together.wait(), head(file))[1])
+    monkeypatch.setattr(results, "_find_mistakes", lambda file: (together.wait(), find(file))[1])
+    assert scored(places[1], "--partial")[0] == local
 
 
 def test_the_json_of_a_model_is_a_baseline(alexnet, tmp_path):
