@@ -163,6 +163,7 @@ def main() -> None:
                 f"make-c, {options.photographs} photographs": lambda to: make(many, f"{to}/many"),
                 "the same with nothing to do": lambda to: make(many, f"{to}/many"),
                 "verify": lambda to: ["verify", f"{to}/many"],
+                "report": lambda to: ["report", f"{to}/many", "--output", Path(folder, "page.html")],
             }
             found = list[dict[str, Any]]()
             for name, command in rows.items():
