@@ -180,7 +180,7 @@ def test_without_a_baseline_nothing_is_normalised(alexnet):
     report, notes = scored(alexnet, "--baseline", "none")
     assert list(means(report["models"][0])) == [each.key for each in OF_ERRORS if not each.normalised]
     assert report["baseline"] is None and not notes
-    assert "alexnett: cannot be read" in cli_error("score", alexnet, "--baseline", "alexnett")
+    assert "--baseline alexnett: no such file" in cli_error("score", alexnet, "--baseline", "alexnett")
 
 
 def test_alexnet_is_for_imagenet_alone(tmp_path):
