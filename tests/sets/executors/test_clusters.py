@@ -142,7 +142,7 @@ class Elsewhere:
         self.change = change
 
     def map(self, jobs, reporter):
-        return (self.change(job).run(reporter) for job in jobs)
+        return (replace(job, jobs=(*map(self.change, job.jobs),)).run(reporter) for job in jobs)
 
 
 def open_plan(photos, output):
