@@ -27,10 +27,10 @@ from tests.helpers import (
 from tests.servers import s3, s3_server, web  # noqa: F401
 
 PLUGIN = Path(__file__).parent / "plugin"
-# The longest by TEST_SECONDS: with the slow tests, and without them.
+# The longest, waiting included: with the slow tests, and without them.
 LONGEST = (
-    *("docs_console", "guide", "install", "remote_outputs", "jobs"),
-    *("clips", "compare", "completeness", "evaluating", "formats", "planted", "scoring"),
+    *("docs_console", "guide", "install", "clusters", "planted", "completeness", "sharing", "remote_outputs"),
+    *("clips", "compare", "evaluating", "formats", "jobs", "scoring"),
 )
 
 # A busy machine takes long for some examples.
