@@ -7,13 +7,13 @@ from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from robustgen import metrics
 from robustgen.lab.scores.intervals import Interval, Resampling, find_interval
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics import bootstrap_means
 from robustgen.metrics.classification import Floats
+from robustgen.metrics.corruption_errors import balance_mistakes
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.benchmarks.registry import (
     BALANCED_ERRORS,
@@ -100,7 +100,7 @@ def compute_family_means(
     edition: str = "",
     *,
     of_clips: bool = False,
-    resampling: Resampling | None = None,
+    resample: Callable[[], Resampling | None] = lambda: None,
 ) -> list[FamilyMean]:
     """Return the means of all other families of which every model has a corruption.
 
@@ -111,13 +111,13 @@ def compute_family_means(
         Edition of the images, which decides the corruptions of a family.
     of_clips : bool
         Whether to return the means of ImageNet-C's corruptions too, because clips have further scores.
-    resampling : Resampling, optional
-        Bootstrap samples of the models, for the intervals of scores.
+    resample : callable
+        Returns bootstrap samples of the models, for the intervals of scores; called only for other families.
     """
     shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
     others = [name for name in shared if of_clips or name not in IMAGENET_C.names]
     # Families are loaded only for sets with other corruptions.
-    return [*_group_by_family(others, models, edition, resampling)] if others else []
+    return [*_group_by_family(others, models, edition, resample())] if others else []
 
 
 def _group_by_family(
@@ -267,9 +267,8 @@ def _score_balanced_errors(
             return None
         return metrics.mean_relative_balanced_corruption_error(stems, fold(errors), errors[CLEAN], alexnet)
 
-    errors = [_balance(model, lambda rows: rows.mean(axis=0, keepdims=True)) for model in models]
-    own = [{folder: float(each[0]) for folder, each in row.items()} for row in errors]
-    samples = [_balance(model, bootstrap_means) for model in models] if resampling else []
+    own = [_balance(model) for model in models]
+    samples = [_resample_balance(model) for model in models] if resampling else []
     return [
         FamilyScore(key, head, *_evaluate(score, own, samples, models[0].count))
         for key, head, score in (
@@ -280,17 +279,19 @@ def _score_balanced_errors(
     ], []
 
 
-def _balance(model: ModelScores, average: Callable[[NDArray[Any]], Floats]) -> dict[str, Floats]:
-    """Return balanced errors by folder, the means over the classes that occur in each sample.
+def _balance(model: ModelScores) -> dict[str, float]:
+    """Return balanced errors by folder."""
+    assert model.labels is not None
+    return {folder: balance_mistakes(each, model.labels) for folder, each in model.mistakes.items()}
 
-    `average` returns the means of rows of truth values over samples of images: (samples, columns).
-    """
+
+def _resample_balance(model: ModelScores) -> dict[str, Floats]:
+    """Return balanced errors of bootstrap samples by folder, as means over the classes that occur in each."""
     assert model.labels is not None
     classes = model.labels[:, None] == np.unique(model.labels)
     mistakes = [np.asarray(each, bool)[:, None] & classes for each in model.mistakes.values()]
-    shares, *wrong = np.split(
-        average(np.concatenate([classes, *mistakes], axis=1)), 1 + len(mistakes), axis=1
-    )
+    means = bootstrap_means(np.concatenate([classes, *mistakes], axis=1))
+    shares, *wrong = np.split(means, 1 + len(mistakes), axis=1)
     with np.errstate(invalid="ignore"):
         return {
             folder: np.nanmean(each / shares, axis=1)

@@ -89,7 +89,7 @@ class Scoreboard:
         of_clips = self.benchmark.noun == CLIP
         if self.kind == "p":
             return []
-        return compute_family_means(self.models, edition, of_clips=of_clips, resampling=self.resampling)
+        return compute_family_means(self.models, edition, of_clips=of_clips, resample=lambda: self.resampling)
 
     @cached_property
     def resampling(self) -> Resampling | None:

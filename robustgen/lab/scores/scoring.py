@@ -152,6 +152,7 @@ def score(
     )
     notes += describe_differences(published, report.kind, models[0].count, report.origin)
     shared = any(set.intersection(*map(set, each.values)) for each in _take_measures(report, baseline))
+    # After the measures, whose errors name the baseline: intervals of families need them.
     notes += [note for family in report.families for note in family.notes]
     if not (shared or report.families):
         raise SourceError("the folders share no corruption or perturbation that could be scored")
