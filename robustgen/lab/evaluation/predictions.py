@@ -218,7 +218,7 @@ class PredictionFile:
     store: Store
     path: str
     variant: Variant
-    _known: _Head | None = field(default=None, init=False)
+    _known: _Head | None = field(default=None, init=False, repr=False)
 
     @property
     def location(self) -> str:

@@ -46,7 +46,6 @@ class OnnxModel(Model):
         self.name, self.label, self._path = str(path), path.name, path
         self._session = _open_session(path, runtime)
         self._input, self._output = self._find_input(), self._find_output()
-        self._shape = tuple(axis if isinstance(axis, int) else None for axis in self._input.shape)
         self.dtype = np.dtype(_DTYPES[self._input.type])
         if not {1, 3, None} & {*self.shape[1::2]}:
             raise ConfigError(f"{path}: its input {self._input.shape} is not for images, RGB or grey")
@@ -93,7 +92,7 @@ class OnnxModel(Model):
     @property
     def shape(self) -> tuple[int | None, ...]:
         """Return the shape of its input, as `Model.shape`."""
-        return self._shape
+        return tuple(axis if isinstance(axis, int) else None for axis in self._input.shape)
 
     def run(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
         """Return the logits of a batch, as `Model.run`."""

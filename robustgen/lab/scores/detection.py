@@ -341,10 +341,12 @@ class DetectionReport:
             for name in _SUMMARY:
                 values = {metric: each.summary(metric)[name] for metric in AP_METRICS}
                 records.append({**start, "corruption": name, "severity": None, **values})
-            ends = {metric: each.intervals(metric) for metric in PRECISIONS} if each.samples else {}
-            for name, (place, label) in product(_SUMMARY, enumerate(Interval._fields * bool(ends))):
-                values = {metric: (own := found[name]) and own[place] for metric, found in ends.items()}
-                records.append(start | {"statistic": label, "corruption": name, "severity": None, **values})
+            if each.samples:
+                ends = {metric: each.intervals(metric) for metric in PRECISIONS}
+                for name, (place, label) in product(_SUMMARY, enumerate(Interval._fields)):
+                    values = {metric: (own := found[name]) and own[place] for metric, found in ends.items()}
+                    row = {"statistic": label, "corruption": name, "severity": None, **values}
+                    records.append({**start, **row})
         return records
 
     def as_dict(self) -> dict[str, Any]:

@@ -40,7 +40,6 @@ _UNKNOWN: Final[_Likeness] = (np.nan,) * 5
 # A lossy link may lose whole frames; frames of wrong bits may not be decoded.
 _LOSES_FRAMES: Final = frozenset({"video-c:packet_loss", "video-c:bit_error"})
 
-
 # The names of 50 000 images take 10 MB.
 _LISTED_AHEAD: Final = 8
 
