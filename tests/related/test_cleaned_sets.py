@@ -109,7 +109,7 @@ def test_verify_makes_them_anew(set_c, tmp_path):
 def test_other_parameters_want_another_output(set_c, tmp_path):
     preprocess(set_c, tmp_path / "c")
     error = cli_error("preprocess", "clahe", set_c, tmp_path / "c", "--tiles", "4")
-    assert "clahe.tiles was 8" in error
+    assert "clahe.tiles was 8 and is now 4" in error
 
 
 @pytest.fixture(scope="module", params=["ours", "published"])

@@ -67,7 +67,7 @@ def test_more_copies_later_leave_the_earlier_ones_alone(photos, tmp_path):
 def test_other_parameters_on_the_same_output_are_refused(photos, tmp_path):
     make(photos, tmp_path / "out")
     message = cli_error("make-augmix", "--source", photos, "--output", tmp_path / "out", "--severity", 4)
-    assert "parameters.augmix/1.severity was 3.0" in message
+    assert "parameters.augmix/1.severity was 3.0 and is now 4.0" in message
     assert make(photos, tmp_path / "out", "--severity", 4, "--overwrite").stdout.startswith("10 images")
 
 

@@ -358,11 +358,11 @@ def test_what_was_added_does_not_change_the_rest(turned, tmp_path):
 
 def test_tagged_images_are_counted_also_when_there_is_nothing_to_do(turned, tmp_path):
     again = cli("make-c", "--source", turned, "--dataset", "coco-c", *ONE, "--output", turned.parent / "out")
-    assert "28 of 36 images" in again.stderr and "kept" in again.stderr
+    assert "28 of 36 images have an EXIF orientation" in again.stderr and "kept" in again.stderr
     for form in ("jpeg", "png", "npy"):
         flags = (*ONE, "--format", form, "--edition", "imagenet-64")
         other = cli("make-c", "--source", turned, *flags, "--output", tmp_path / form)
-        assert "28 of 36 images" in other.stderr and "dropped" in other.stderr
+        assert "28 of 36 images have an EXIF orientation" in other.stderr and "dropped" in other.stderr
     assert (
         "EXIF"
         not in cli("make-c", "--source", turned, "--subset", "*/0*", *ONE, "--output", tmp_path / "0").stderr

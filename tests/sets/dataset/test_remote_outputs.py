@@ -148,7 +148,7 @@ def test_sets_grow_and_are_started_over(photos, output, tmp_path, place):
     make_c(photos, f"{place}/out")
     assert stored(f"{place}/out") == whole(output)
     message = cli_error("make-c", "--source", photos, "--output", f"{place}/out", *FEW, "--seed", "1")
-    assert message.startswith(f"{place}/out: ") and "seed was 0" in message
+    assert message.startswith(f"{place}/out: ") and "seed was 0 and is now 1." in message
     make_c(photos, f"{place}/out", "--seed", "1", "--overwrite")
     make_c(photos, tmp_path / "seed", "--seed", "1")
     assert stored(f"{place}/out") == whole(tmp_path / "seed")

@@ -186,7 +186,7 @@ def test_a_c_set_is_not_mixed_with_a_p_set(photos, tmp_path):
     make_c(photos, tmp_path / "out", *THREE)
     flags = ("--perturbations", "rotate", "--format", "png", "--jobs", "1")
     message = cli_error("make-p", "--source", photos, "--output", tmp_path / "out", *flags)
-    assert "kind was 'c'" in message
+    assert "kind was 'c' and is now 'p'" in message
 
 
 def test_files_of_others_are_not_written_over(photos, tmp_path, undisturbed):
