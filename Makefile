@@ -34,7 +34,7 @@ demo: $(VENV)/.installed ## Write out/demo-c and out/demo-p from built-in photog
 demo-score: $(SCORE)/.installed-score ## Score a real ImageNet classifier on C and P sets of twenty photographs
 	$(SCORE)/bin/python scripts/demo_score.py
 
-test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in four minutes
+test: $(VENV)/.installed-test ## Run the tests that a change is likely to break, in six minutes
 	$(BIN)/robustgen warm
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
