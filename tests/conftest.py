@@ -24,7 +24,7 @@ from tests.helpers import (
     put_many,
     put_photo,
 )
-from tests.servers import s3, s3_server, web  # noqa: F401
+from tests.servers import gather, s3, s3_server, web  # noqa: F401
 
 PLUGIN = Path(__file__).parent / "plugin"
 # The longest, waiting included: with the slow tests, and without them.

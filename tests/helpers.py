@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from PIL import Image, ImageOps
 
 from robustgen.cli import main
+from robustgen.files.storage import open_store
 
 # Seconds until a process counts as stuck, with whatever else the machine does.
 PATIENCE = 600
@@ -238,6 +239,14 @@ def findings(root, *flags, status=1):
 def published(output, target):
     """A copy of `output` without the run's own state, as one would publish it."""
     return Path(shutil.copytree(output, target, ignore=shutil.ignore_patterns(".robustgen")))
+
+
+def uploaded(folder, url):
+    """Copy a local folder to a URL."""
+    store, local = open_store(url), open_store(folder)
+    for entry in local.list():
+        store.put(entry.path, local.read(entry.path))
+    return url
 
 
 def pictures(root):

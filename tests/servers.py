@@ -4,6 +4,7 @@ import functools
 import hashlib
 import http.server
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,3 +180,28 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
     thread.join()
     remote._connect.cache_clear()
     remote._open_session.cache_clear()
+
+
+@pytest.fixture
+def gather(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], threading.Event]:
+    """Let requests of this process with URLs like a pattern wait until so many of them are under way."""
+    from robustgen.files.storage import remote
+
+    def start(pattern: str, count: int) -> threading.Event:
+        call, waiting, gathered = remote._call, list[str](), threading.Event()
+        alone = list[str]()
+
+        def wait(location: str, verb: str, url: str, *arguments: Any, **options: Any) -> Any:
+            if re.search(pattern, url):
+                waiting.append(url)
+                if len(waiting) == count:
+                    gathered.set()
+                if not alone and not gathered.wait(20):
+                    alone.append(url)
+                assert not alone, f"only {len(waiting)} at once: {waiting}"
+            return call(location, verb, url, *arguments, **options)
+
+        monkeypatch.setattr(remote, "_call", wait)
+        return gathered
+
+    return start

@@ -12,6 +12,8 @@ from typing import BinaryIO, ClassVar, Final, NamedTuple, TypeVar
 
 AT_ONCE: Final = 32
 """Number of requests to a remote store under way at once, so that few wait for a round trip."""
+MOST_BYTES: Final = 64 << 20
+"""Bytes in memory that are read or written at once."""
 
 _Place = TypeVar("_Place")
 _Piece = TypeVar("_Piece")
@@ -44,20 +46,28 @@ def measure(file: BinaryIO, algorithm: str = "sha256") -> tuple[int, str]:
     return file.tell(), digest.hexdigest()
 
 
-def prefetch(read: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = 2) -> Iterator[_Piece]:
-    """Yield the results of `read` for all `places` in order, reading a few ahead, each by its own thread."""
+def prefetch(
+    read: Callable[[_Place], _Piece],
+    places: Iterable[_Place],
+    ahead: int = 2,
+    count_bytes: Callable[[_Place], int] = lambda _: 0,
+) -> Iterator[_Piece]:
+    """Yield the results of `read` for all `places` in order, reading a few ahead, each by its own thread.
+
+    Fewer are read ahead if the bytes of the places, which `count_bytes` returns, are more than 64 MiB.
+    """
     # Cannot be imported when Python ends, whereas this module can.
     from concurrent.futures import ThreadPoolExecutor
 
-    waiting: deque[Future[_Piece]] = deque()
+    waiting: deque[tuple[Future[_Piece], int]] = deque()
     with ThreadPoolExecutor(ahead) as pool:
         for place in places:
             # In the context of the caller, who may be quiet.
-            waiting.append(pool.submit(copy_context().run, read, place))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
+            waiting.append((pool.submit(copy_context().run, read, place), count_bytes(place)))
+            while len(waiting) > ahead or sum(size for _, size in waiting) > MOST_BYTES:
+                yield waiting.popleft()[0].result()
         while waiting:
-            yield waiting.popleft().result()
+            yield waiting.popleft()[0].result()
 
 
 class Store(ABC):
@@ -128,10 +138,17 @@ class Store(ABC):
         """Return the store of a folder of this store; "" gives this store."""
 
     def map(
-        self, act: Callable[[_Place], _Piece], places: Iterable[_Place], ahead: int = AT_ONCE
+        self,
+        act: Callable[[_Place], _Piece],
+        places: Iterable[_Place],
+        ahead: int = AT_ONCE,
+        count_bytes: Callable[[_Place], int] = lambda _: 0,
     ) -> Iterator[_Piece]:
-        """Yield the results of `act` in order; on a remote store, `act` is called for many places at once."""
-        return map(act, places) if self.is_local else prefetch(act, places, ahead)
+        """Yield the results of `act` in order; on a remote store, `act` is called for many places at once.
+
+        Fewer if their bytes are many; see `prefetch`.
+        """
+        return map(act, places) if self.is_local else prefetch(act, places, ahead, count_bytes)
 
     def open_flight(self) -> AbstractContextManager["Store"]:
         """Open this store for a block that writes files; where that is slow, many are written at once.

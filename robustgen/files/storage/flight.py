@@ -4,12 +4,9 @@ import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
-from robustgen.files.storage.base import AT_ONCE, Store
-
-# fsspec reads up to 100 MB of a file into memory at once.
-_MOST_BYTES: Final = 64 << 20
+from robustgen.files.storage.base import AT_ONCE, MOST_BYTES, Store
 
 
 class Flight(Store):
@@ -41,9 +38,10 @@ class Flight(Store):
 
     def begin(self, path: str, size: int, act: Callable[..., None], *arguments: Any) -> None:
         """Call `act` for a file when not too many files and bytes are under way."""
-        size = min(size, _MOST_BYTES)
+        # fsspec reads up to 100 MB of a file into memory at once.
+        size = min(size, MOST_BYTES)
         self._collect()
-        while len(self._under_way) >= AT_ONCE or self._count_bytes() > _MOST_BYTES - size:
+        while len(self._under_way) >= AT_ONCE or self._count_bytes() > MOST_BYTES - size:
             wait(self._under_way, return_when=FIRST_COMPLETED)
             self._collect()
         if self._failure:

@@ -6,13 +6,14 @@
 import hashlib
 import os
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from itertools import compress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from robustgen.display.text import format_count
 from robustgen.errors import (
@@ -38,9 +39,11 @@ from robustgen.pixels.benchmarks.kinds import (
     CLIPS_C,
     IMAGENET_C,
     TITLES,
+    Variant,
     name_source,
 )
 from robustgen.pixels.imaging.decode import collect_complaints
+from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.sets.dataset.descriptions import CROISSANT, add_fields, encode_croissant, make_croissant
 from robustgen.sets.dataset.manifest import (
     RecordSummary,
@@ -59,6 +62,8 @@ from robustgen.sets.dataset.opening import name_command, open_set
 from robustgen.sets.dataset.outputs import file_digest, name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.state import SetLedger
+from robustgen.sets.formats.base import Encoded, Writer
+from robustgen.sets.sources.base import read_ahead
 from robustgen.settings.fields import make_absolute
 
 # Choices that select all images.
@@ -276,11 +281,18 @@ def remake_images(
     numbered = [
         (index, key) for index, key in enumerate(recorded) if key in there and (key, "") not in failed
     ]
-    differing, count = [Finding("differs", key, ": the source has no such image now") for key in lacking], 0
-    for index, key in _choose_sample(numbered, deep):
-        compared, found = _compare_image(store, plan, index, key, failed)
-        differing += found
-        count += compared > 0
+    differing = [Finding("differs", key, ": the source has no such image now") for key in lacking]
+    chosen, compared = _choose_sample(numbered, deep), set[str]()
+    for output, path, is_same in store.map(
+        partial(_find_output, store, plan.writer), _remake(plan, chosen), count_bytes=_count_bytes
+    ):
+        of = f" {output.key} in {output.variant.folder}" if plan.writer.file_per != "image" else ""
+        if path:
+            compared.add(output.key)
+        if path and not is_same:
+            differing.append(Finding("differs", path, f":{of} from what the source gives now"))
+        elif output.failure and (output.key, output.variant.folder) not in failed:
+            differing.append(Finding("differs", output.key, f": {output.failure}"))
     added = [key for key in plan.keys if key not in known]
     if plan.choices.get("limit") or plan.choices.get("sample"):
         # Others take the places of images that are gone.
@@ -288,7 +300,7 @@ def remake_images(
     examples = (
         f"{format_count(len(added), 'image')} added to the source since, such as {min(added, default='')!r}"
     )
-    return count, differing, [examples] if added else []
+    return len(compared), differing, [examples] if added else []
 
 
 def _list_recorded(store: Store, plan: Plan) -> list[str]:
@@ -346,41 +358,77 @@ def _choose_sample(numbered: list[tuple[int, str]], deep: str) -> list[tuple[int
     if not deep.isdecimal() or int(deep) < 1:
         raise ArgumentError(f"--deep: must be a number of images, or all, not {deep!r}")
     # A new sample each time finds more; the caller's seed has no part in it.
-    return random.SystemRandom().sample(numbered, min(int(deep), len(numbered)))
+    return sorted(random.SystemRandom().sample(numbered, min(int(deep), len(numbered))))
 
 
-def _compare_image(
-    store: Store, plan: Plan, index: int, key: str, failed: Collection[tuple[str, str]]
-) -> tuple[int, list[Finding]]:
-    """Return how many outputs of an image were compared, and the differences.
+class _Output(NamedTuple):
+    """An output that was made again: number and key of its image, its variant, and a file or a failure."""
 
-    Those that `failed` before, by key and variant, may fail again.
-    """
-    image, shared, compared, found = None, dict[str, Any](), 0, list[Finding]()
-    for variant in plan.variants:
-        try:
-            if image is None:
-                # The run that created the set has counted the warnings of decoders.
-                with collect_complaints():
-                    loaded = plan.source.open(key)
-                tags, image = plan.source.find_tags(key, loaded), plan.recipe.prepare(loaded)
-            pixels = plan.recipe.make(variant, key, image, shared)
-            for encoded in plan.writer.encoder.encode_with_tags(variant, key, pixels, tags):
-                # The checksums report files that cannot be read.
-                with suppress(OSError, ValueError):
-                    path, is_same = plan.writer.find_output(store, variant, index, key, encoded)
-                    compared += 1
-                    if not is_same:
-                        of = f" {key} in {variant.folder}" if plan.writer.file_per != "image" else ""
-                        found.append(Finding("differs", path, f":{of} from what the source gives now"))
-        except MissingDependencyError:
-            raise
-        except Exception as error:
-            if (key, variant.folder) not in failed:
-                found.append(Finding("differs", key, f": {explain_failure(error, key)}"))
-            if image is None:
-                break
-    return compared, found
+    number: int
+    key: str
+    variant: Variant
+    encoded: Encoded | None
+    failure: str = ""
+
+
+def _remake(plan: Plan, chosen: Sequence[tuple[int, str]]) -> Iterator[_Output]:
+    """Yield all outputs of some images, given by number and key."""
+
+    def read(key: str) -> tuple[Any, ...]:
+        # The run that created the set has counted the warnings of decoders.
+        with collect_complaints():
+            return (plan.source.open(key),)
+
+    reads = read_ahead(plan.source.location, read, [key for _, key in chosen])
+    step = plan.recipe.images_at_once
+    for start in range(0, len(chosen), step):
+        images = [
+            (*each, *_prepare(plan, each[1], next(reads)), dict[str, Any]())
+            for each in chosen[start : start + step]
+        ]
+        # Variant by variant, because images that follow each other are neighbours in a shard.
+        for variant in plan.variants:
+            for index, key, image, tags, failure, shared in images:
+                try:
+                    if not failure:
+                        pixels = plan.recipe.make(variant, key, image, shared)
+                        for encoded in plan.writer.encoder.encode_with_tags(variant, key, pixels, tags):
+                            yield _Output(index, key, variant, encoded)
+                except MissingDependencyError:
+                    raise
+                except Exception as error:
+                    failure = explain_failure(error, key)
+                if failure:
+                    yield _Output(index, key, variant, None, failure)
+        # Free the pixels before reading the next images.
+        del images, image
+
+
+def _prepare(plan: Plan, key: str, read: Callable[[], tuple[Any, ...]]) -> tuple[Any, FileTags, str]:
+    """Return a prepared image with the tags of its file, or the reason why there is none."""
+    try:
+        (loaded,) = read()
+        return plan.recipe.prepare(loaded), plan.source.find_tags(key, loaded), ""
+    except MissingDependencyError:
+        raise
+    except Exception as error:
+        return None, NO_TAGS, explain_failure(error, key)
+
+
+def _count_bytes(output: _Output) -> int:
+    """Return the bytes in memory while an output is compared with its file."""
+    return 2 * len(output.encoded.data) if output.encoded else 0
+
+
+def _find_output(store: Store, writer: Writer, output: _Output) -> tuple[_Output, str, bool]:
+    """Return the path of the file with an output, "" if it cannot be read, and whether it is the same."""
+    if output.encoded:
+        # The checksums report files that cannot be read.
+        with suppress(OSError, ValueError):
+            return output, *writer.find_output(
+                store, output.variant, output.number, output.key, output.encoded
+            )
+    return output, "", False
 
 
 def describe_set(root: str, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from robustgen.display.text import Table, format_tables
@@ -208,13 +209,17 @@ def _compare_folders(store: Store, other: Store) -> list[Finding]:
     own, others = list_folders(store), list_folders(other)
     findings: list[Finding] = []
     common = False
-    for prefix in dict.fromkeys([*own, *others]):
-        ours = read_listed(store, prefix)
-        if others:
-            theirs = read_listed(other, prefix)
-        else:
-            # A published set has no checksums, so compute them from its files.
-            theirs = {path: file_digest(other, path) for path in _list_files(other, prefix)}
+
+    def look(prefix: str) -> tuple[str, dict[str, str], dict[str, str]]:
+        # A published set has no checksums.
+        theirs = read_listed(other, prefix) if others else dict.fromkeys(_list_files(other, prefix), "")
+        return prefix, read_listed(store, prefix), theirs
+
+    slower = store if other.is_local else other
+    for prefix, ours, theirs in slower.map(look, dict.fromkeys([*own, *others]), _FOLDERS_AHEAD):
+        if not others:
+            digests = other.map(partial(file_digest, other), theirs)
+            theirs.update(zip(theirs, [*digests], strict=True))
         common = common or not ours.keys().isdisjoint(theirs)
         findings += _compare(store, other, prefix, ours, theirs)
     if not common:
@@ -233,12 +238,14 @@ def _compare(
     yield from (Finding("missing", path, f": is in {place}") for path in theirs.keys() - ours.keys())
     yield from (Finding("extra", path, f": is not in {place}") for path in ours.keys() - theirs.keys())
     different = [path for path in ours.keys() & theirs if ours[path] != theirs[path]]
-    if different:
-        our_frames, their_frames = (read_listed(each, prefix, FRAMES) for each in (store, other))
-        for path in different:
-            # Videos can differ in bytes but have the same frames.
-            same = path in our_frames and our_frames[path] == their_frames.get(path)
-            yield Finding("differs", path, f": from {place}" + ", with the same frames" * same)
+    videos = any(path.endswith(_VIDEO) for path in different)
+    our_frames, their_frames = (
+        read_listed(each, prefix, FRAMES) if videos else {} for each in (store, other)
+    )
+    for path in different:
+        # Videos can differ in bytes but have the same frames.
+        same = path in our_frames and our_frames[path] == their_frames.get(path)
+        yield Finding("differs", path, f": from {place}" + ", with the same frames" * same)
 
 
 def _list_files(store: Store, prefix: str) -> Iterator[str]:

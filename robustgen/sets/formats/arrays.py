@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
+from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
 
 import numpy as np
@@ -127,7 +128,8 @@ class ArrayWriter(Writer):
     ) -> tuple[str, bool]:
         """Return the path of the array, and whether its row is the same."""
         path = file_of(variant.folder, self.suffix)
-        array = _open_known(root, path, root.stat(path).stamp)
+        with _OPENING:
+            array = _open_known(root, path, root.stat(path).stamp)
         stretches = [folder for folder in self._folders if file_of(folder, self.suffix) == path]
         row = stretches.index(variant.folder) * (len(array) // len(stretches)) + index
         return path, row < len(array) and array[row].tobytes() == encoded.data
@@ -395,6 +397,9 @@ def open_array(store: Store, path: str) -> StoredArray:
 def _open_images(store: Store, path: str) -> StoredArray | Rgb:
     """Open an array, or the images of an archive, which are unpacked into a temporary file."""
     return MedMnist(f"{store.location}/{path}").images if path.endswith(ARCHIVE) else open_array(store, path)
+
+
+_OPENING: Final = Lock()
 
 
 # Consecutive comparisons use the same array.

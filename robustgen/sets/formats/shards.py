@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
+from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import ImageError
@@ -31,10 +32,13 @@ from robustgen.sets.formats.base import (
 )
 from robustgen.sets.sources.base import class_of
 from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, sample_key
+from robustgen.sets.sources.places import SourceFile
 from robustgen.sets.sources.shards import Parquet, RecordedSamples, ShardSource, WebDataset
 
 # A single shard is split by variants, to keep two workers busy; each reads the images again.
 _FEWEST_UNITS = 2
+# One for each variant; the places of a thousand images take 0.4 MB.
+_MOST_OPEN = 128
 
 ENCODERS: Final[Mapping[Content, str]] = {"c": "jpeg", "p": "mp4"}
 """Default encodings of the images and sequences in shards."""
@@ -149,10 +153,36 @@ class ShardWriter(SampleWriter):
         """Return the path of the shard, and whether its sample is the same."""
         path = self.shard_path(variant, self.shard_number(index, key))
         stem = encoded.name.removesuffix(".mp4")
-        shard = self.reader(f"{root.location}/{path}", kind="c" if stem == encoded.name else "p")
         with suppress(ImageError):
-            return path, shard.read_bytes(stem) == encoded.data
+            return path, self._open_known(root, path, "c" if stem == encoded.name else "p")(
+                stem
+            ) == encoded.data
         return path, False
+
+    @cached_property
+    def _open_known(self) -> Callable[[Store, str, Kind], Callable[[str], bytes]]:
+        """Return a function that opens a shard for comparisons, and keeps the latest ones open."""
+        return lru_cache(_MOST_OPEN)(partial(_KnownShard, self.reader))
+
+
+class _KnownShard:
+    """A shard whose samples are read by their names; the first thread that asks lists it.
+
+    All shards share the memory of one store.
+    """
+
+    def __init__(self, reader: type[ShardSource], root: Store, path: str, kind: Kind) -> None:
+        self._source, self._listing = reader(f"{root.location}/{path}", kind=kind), Lock()
+        self._place = root, path
+
+    def __call__(self, name: str) -> bytes:
+        """Return the bytes of a sample."""
+        with self._listing:
+            if "listing" not in vars(self._source):
+                # Before Python 3.12, the lock of a cached property would hold up the other shards.
+                self._source.files = [SourceFile.look(*self._place)]
+                self._source.listing = self._source.build()
+        return self._source.read_bytes(name)
 
 
 # --- reading -------------------------------------------------------------------------------------

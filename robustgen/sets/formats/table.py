@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from functools import lru_cache
 from itertools import groupby
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.errors import ConfigError
@@ -182,11 +183,16 @@ class TableWriter(SampleWriter):
     ) -> tuple[str, bool]:
         """Return the path of the table, and whether it contains the image."""
         path = self.shard_path(variant, self.shard_number(index, key))
-        return path, hashlib.sha256(encoded.data).hexdigest() in _digest_images(self.source, root, path)
+        # A table is read once, even if several threads ask for it.
+        with _DIGESTING:
+            return path, hashlib.sha256(encoded.data).hexdigest() in _digest_images(self.source, root, path)
 
 
 def _describe(name: str, source: TableSource, encoder: Encoder) -> dict[str, Any]:
     return {"format": name, "columns": list(source.columns), "sample": encoder.settings()}
+
+
+_DIGESTING: Final = Lock()
 
 
 @lru_cache(maxsize=4)

@@ -437,21 +437,35 @@ def find_groups(file: SourceFile, kind: Kind | None) -> tuple[str, list[int]]:
     return _name_column(schema), [0, *accumulate(rows[:-1])]
 
 
-_READING: Final = Lock()
+_OPENING: Final = Lock()
 
 
 def read_rows(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
     """Return the rows of a row group with one column; threads that ask for the same one read it once."""
-    with _READING:
-        return _read_group(file, column, group)
+    with _OPENING:
+        opened = _open_group(file, column, group)
+    return opened.read()
+
+
+class _RowGroup:
+    """Row group of a file with one column, read by the first thread that asks for it."""
+
+    def __init__(self, file: SourceFile, column: str, group: int) -> None:
+        self._file, self._column, self._group = file, column, group
+        self._reading, self._rows = Lock(), list[dict[str, Any]]()
+
+    def read(self) -> list[dict[str, Any]]:
+        """Return the rows."""
+        with self._reading:
+            if not self._rows:
+                with self._file.store.open(self._file.name) as content:
+                    batches = tables.iterate_batches(tables.open_table(content), self._group, [self._column])
+                    self._rows = [row for batch in batches for row in batch.to_pylist()]
+        return self._rows
 
 
 # Consecutive rows share a row group.
-@lru_cache(maxsize=4)
-def _read_group(file: SourceFile, column: str, group: int) -> list[dict[str, Any]]:
-    with file.store.open(file.name) as content:
-        batches = tables.iterate_batches(tables.open_table(content), group, [column])
-        return [row for batch in batches for row in batch.to_pylist()]
+_open_group = lru_cache(maxsize=4)(_RowGroup)
 
 
 # --- listing -------------------------------------------------------------------------------------

@@ -18,11 +18,11 @@ import pytest
 
 import robustgen
 from robustgen.errors import SourceError
-from robustgen.files.storage import open_store
+from robustgen.files.storage import base, open_store
 from robustgen.files.storage.base import Entry
 from robustgen.files.storage.local import LocalStore
 from robustgen.files.text_files import read_sums
-from robustgen.lab.inspection import verify_contents
+from robustgen.lab.inspection import verify, verify_contents
 from robustgen.sets.dataset import selection
 from robustgen.sets.dataset.manifest import dataset_digest
 from robustgen.sets.dataset.opening import open_set
@@ -39,6 +39,7 @@ from tests.helpers import (
     manifest,
     published,
     put_photo,
+    uploaded,
     whole,
 )
 
@@ -466,6 +467,46 @@ def test_deep_compares_with_the_images_of_the_set(tmp_path, monkeypatch, form, c
     assert findings(out, "--deep", 1, "--source", source, status=1)
 
 
+@pytest.mark.parametrize("form", ["", "webdataset", "parquet"])
+def test_deep_reads_many_files_of_a_server_at_once(small_set, photos, tmp_path, gather, form):
+    local = small_set("c", form)
+    store = open_store(uploaded(local, f"memory://{tmp_path.name}/set"))
+    source = uploaded(photos, f"memory://{tmp_path.name}/photos")
+    # The first image of the source is read alone, and four others ahead.
+    outputs, images = (
+        gather("/(contrast|gaussian_noise)/", 3),
+        gather("/photos/(dog|cat/[b-z])", 3),
+    )
+    count, differing, _ = verify.remake_images(store, manifest(local), "all", source)
+    assert (count, differing) == (5, []) and outputs.is_set() and images.is_set()
+
+
+def test_deep_holds_few_bytes(output, photos, tmp_path, monkeypatch):
+    store, held, most = open_store(uploaded(output, f"memory://{tmp_path.name}/set")), [], []
+
+    def find(*given):
+        held.append(given)
+        most.append(len(held))
+        found = find_output(*given)
+        held.pop()
+        return found
+
+    find_output = verify._find_output
+    monkeypatch.setattr(base, "MOST_BYTES", 1)
+    monkeypatch.setattr(verify, "_find_output", find)
+    assert verify.remake_images(store, manifest(output), "all", str(photos))[:2] == (5, [])
+    assert max(most) == 1 and len(most) == 25
+
+
+@pytest.mark.parametrize("form", ["", "webdataset"])
+def test_against_reads_many_files_of_a_server_at_once(small_set, tmp_path, gather, form):
+    local = small_set("c", form)
+    store, content = open_store(local), manifest(local)
+    other = uploaded(published(local, tmp_path / "same"), f"memory://{tmp_path.name}/other")
+    folders = gather("/SHA256SUMS$", 4)
+    assert verify.compare_outputs(store, other, content["digest"]) == [] and folders.is_set()
+
+
 def test_deep_notes_what_was_added(source, tmp_path):
     make_c(source, tmp_path / "out", *FEW)
     put_photo(source / "cat" / "0.png")
@@ -572,6 +613,14 @@ def test_against_another_output_or_digest(output, photos, tmp_path):
     assert findings(output, "--against", digest, status=0) == []
     (line,) = findings(output, "--against", digest[::-1])
     assert line.startswith("differs .: the digest is")
+
+
+def test_against_files_without_sums_reads_many_at_once(output, tmp_path, gather):
+    bare = shutil.copytree(
+        output, tmp_path / "bare", ignore=shutil.ignore_patterns(".*", "SHA256SUMS", "*.md", "croissant.json")
+    )
+    other, files = uploaded(bare, f"memory://{tmp_path.name}/bare"), gather(r"/clean/\w+/", 4)
+    assert findings(output, "--against", other, status=0) == [] and files.is_set()
 
 
 def test_against_videos_that_another_release_encoded(videos, tmp_path):

@@ -25,6 +25,7 @@ from tests.helpers import (
     put_photo,
     spawn,
     tree,
+    uploaded,
     whole,
     without_beginning,
 )
@@ -50,14 +51,6 @@ def stored(url):
     """Path to bytes of all files below a URL but for the run's own state."""
     store = open_store(url)
     return {e.path: store.read(e.path) for e in store.list() if not e.path.startswith(f"{STATE}/")}
-
-
-def uploaded(folder, url):
-    """Copy a local folder to a URL."""
-    store, local = open_store(url), open_store(folder)
-    for entry in local.list():
-        store.put(entry.path, local.read(entry.path))
-    return url
 
 
 @pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.slow("sets in an S3 server"))])

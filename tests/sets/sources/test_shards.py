@@ -135,7 +135,7 @@ def test_threads_read_a_row_group_once(tmp_path: Path, monkeypatch: pytest.Monke
         return iterate(table, group, columns)
 
     source.read(keys[0])
-    shards._read_group.cache_clear()
+    shards._open_group.cache_clear()
     monkeypatch.setattr(tables, "iterate_batches", count)
     with ThreadPoolExecutor(4) as pool:
         assert len([*pool.map(source.read, [keys[0]] * 4)]) == 4
