@@ -129,7 +129,10 @@ class _Look:
         self.shown = spread_evenly(len(self.indices), images)
         # The clean images, which all severities are compared with.
         has_clean = leading.name == CLEAN
-        self._ahead = max(1, AT_ONCE // (os.cpu_count() or 1))
+        threads = os.cpu_count() or 1
+        self._ahead = max(1, AT_ONCE // threads)
+        # All threads together hold as much.
+        self._held = 0 if first is None else threads * first.nbytes
         originals = [*self._read_all(dataset[leading])] if has_clean else [None] * len(self.indices)
         self._lengths = [0 if image is None else len(image) for image in originals]
         self._originals = [
@@ -152,8 +155,9 @@ class _Look:
             return None
 
     def _read_all(self, source: Source) -> Iterator[Rgb | None]:
-        """Yield the sampled images; on a server, the next ones are read meanwhile."""
-        return self.dataset.store.map(partial(self._read, source), self.indices, self._ahead)
+        """Yield the sampled images; on a server, the next ones are read ahead, fewer if they are large."""
+        read = partial(self._read, source)
+        return self.dataset.store.map(read, self.indices, self._ahead, lambda _: self._held)
 
     # --- comparison
 

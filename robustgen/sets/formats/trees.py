@@ -184,23 +184,28 @@ class SequenceFolder(VariantFolder):
     def _scan(self) -> Iterator[Named]:
         names = [entry.path for entry in self._store.list()]
         visible = [name for name in names if not name.rpartition("/")[2].startswith(".")]
-        found = {name.removesuffix(VIDEO) for name in visible if name.endswith(VIDEO)}
-        found |= {name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png")}
+        folders = (name.rpartition("/")[0] for name in visible if "/" in name and name.endswith(".png"))
+        found = {name: name for name in folders}
+        found |= {name.removesuffix(VIDEO): name for name in visible if name.endswith(VIDEO)}
         if not found:
             raise SourceError(f"{self.location}: contains no sequences")
-        return ((key, key, None) for key in found)
+        return ((key, name, None) for key, name in found.items())
 
     def has_frames(self, key: str) -> bool:
-        """Return whether a sequence is a folder of frames."""
+        """Return whether a sequence is a folder of frames, as listed if it was."""
+        if "listing" in vars(self):
+            return bool(self.listing.places.get(key, key) == key)
         return not self._store.exists(f"{key}{VIDEO}")
 
-    def load(self, key: str) -> Rgb:
-        """Decode the frames of a sequence: uint8 ndarray of shape (T, H, W, 3)."""
+    def load_measured(self, key: str) -> tuple[Rgb, int]:
+        """Decode the frames of a sequence: uint8 ndarray of shape (T, H, W, 3); and return their bytes."""
         with name_image_in_errors(key):
             if not self.has_frames(key):
-                return video.read_frames(self._store.read(f"{key}{VIDEO}"), key)
+                data = self._store.read(f"{key}{VIDEO}")
+                return video.read_frames(data, key), len(data)
             names = [entry.path for entry in self._store.list(key) if entry.path.endswith(".png")]
-            return video.stack_frames(((name, self._store.read(name)) for name in names), key)
+            frames = [*self._store.map(self._store.read, names)]
+            return video.stack_frames(zip(names, frames, strict=True), key), sum(map(len, frames))
 
     def size(self, key: str) -> int:
         """Return the bytes of the video, or of all frames."""

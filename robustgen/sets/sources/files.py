@@ -382,9 +382,13 @@ class EncodedSource(ListedItems[Rgb], Source):
 
     def load(self, key: str) -> Rgb:
         """Decode one image: uint8 ndarray of shape (H, W, 3); raise an ImageError if it is unreadable."""
+        return self.load_measured(key)[0]
+
+    def load_measured(self, key: str) -> tuple[Rgb, int]:
+        """Return the result of `load`, and the size of the file in bytes."""
         with name_image_in_errors(key):
             data = self.read_bytes(key)
-        return decode(io.BytesIO(data), key, self.libjpeg, self.levels)
+        return decode(io.BytesIO(data), key, self.libjpeg, self.levels), len(data)
 
     def read(self, key: str) -> tuple[Decoded, str]:
         """Decode one image to a Pillow image of its own mode; return it with the identity of its file."""

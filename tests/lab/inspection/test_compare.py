@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from robustgen.files.storage import remote
 from robustgen.lab.inspection.compare import equivalence
 from robustgen.lab.inspection.compare.comparison import compare_sets
 from robustgen.lab.inspection.compare.equivalence import METRICS, measure_effect
@@ -20,7 +21,7 @@ from robustgen.metrics import COMMON_CORRUPTIONS
 from robustgen.pixels.imaging.similarity import Alignment
 from robustgen.sets.dataset.opening import open_set
 from robustgen.settings.inspecting import Comparing
-from tests.helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, pixels_of, put_photo
+from tests.helpers import FIXED_CORRUPTIONS, cli, cli_error, photo, pixels_of, put_photo, uploaded
 
 IMAGES = 14
 
@@ -553,6 +554,29 @@ def test_intervals_of_differences_are_those_of_scipy():
     size = measure_effect(METRICS[-1], a, b)
     ends = stats.ttest_rel(np.log(b), np.log(a)).confidence_interval()
     assert size.interval == pytest.approx([100 * np.expm1(end) for end in ends])
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("make-c", ("--corruptions", "fog", "--severities", "1,3")),
+        ("make-p", ("--perturbations", "tilt", "--limit", 2)),
+        ("make-p", ("--perturbations", "tilt", "--limit", 1, "--format", "png")),
+    ],
+)
+def test_a_server_is_not_asked_for_the_sizes_of_what_is_read(make, tmp_path, monkeypatch, command, flags):
+    local = make(*flags, command=command)
+    url, call, asked = uploaded(local, f"memory://{tmp_path.name}/set"), remote._call, []
+
+    def note(location, verb, url, *arguments, **options):
+        if verb == "info" and re.search(r"/(clean|fog|tilt)/.*\.\w+$", url):
+            asked.append(url)
+        return call(location, verb, url, *arguments, **options)
+
+    monkeypatch.setattr(remote, "_call", note)
+    found, wanted = as_json(url, local), as_json(local, local)
+    assert found.pop("a") and wanted.pop("a") and found == wanted
+    assert not asked
 
 
 def test_sets_behind_urls(make, monkeypatch):

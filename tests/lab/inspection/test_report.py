@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 from statistics import fmean
@@ -11,11 +12,12 @@ from statistics import fmean
 import pytest
 
 from robustgen.errors import SourceError
+from robustgen.files.storage import base
 from robustgen.lab.inspection.report import summarise_set
 from robustgen.lab.inspection.report_pictures import spread_evenly
 from robustgen.pixels.imaging.similarity import similarity
 from robustgen.sets.formats import trees
-from tests.helpers import THREE, cli, cli_error, pixels_of, put_photo
+from tests.helpers import THREE, cli, cli_error, pixels_of, put_photo, uploaded
 
 VOID = {"meta", "link", "img", "input", "line", "circle", "polygon", "polyline", "br", "wbr"}
 
@@ -388,3 +390,22 @@ def test_a_set_behind_a_url(tmp_path, monkeypatch, c_set):
     # The first, the clean ones to compare with, and those of seven variants.
     assert len(seen) == 1 + 5 + 7 * 5
     assert (tmp_path / f"{c_set.name}-report.html").read_bytes() == (tmp_path / "local.html").read_bytes()
+
+
+def test_few_bytes_are_read_ahead_from_a_server(tmp_path, monkeypatch, c_set):
+    url, held, most = uploaded(c_set, f"memory://{tmp_path.name}/{c_set.name}"), [], []
+    load = trees.VariantFolder.load
+
+    def note(source, key):
+        held.append(key)
+        most.append(len(held))
+        # Time in which others would begin.
+        time.sleep(0.01)
+        held.remove(key)
+        return load(source, key)
+
+    monkeypatch.setattr(trees.VariantFolder, "load", note)
+    monkeypatch.setattr(base, "MOST_BYTES", 1)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    cli("report", url, "--output", tmp_path / "page.html")
+    assert len(most) > 30 and max(most) == 1

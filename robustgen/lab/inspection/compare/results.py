@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from robustgen.display.text import format_count
 from robustgen.errors import ImageError, RobustgenError, SourceError
 from robustgen.files.set_files import check_folder
-from robustgen.files.storage import open_store
+from robustgen.files.storage import Store, open_store
 from robustgen.lab.inspection.compare.equivalence import Effect, find_quantiles
 from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, CLIP, Kind, Variant
 from robustgen.pixels.imaging.arrays import Pixels
@@ -23,9 +23,10 @@ from robustgen.pixels.imaging.similarity import Alignment, Reference, Similarity
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.base import WrittenSet
-from robustgen.sets.formats.trees import SequenceFolder, TreeSet
+from robustgen.sets.formats.trees import SequenceFolder, TreeSet, VariantFolder
 from robustgen.sets.sources.base import Source, read_ahead
 from robustgen.sets.sources.clips import without_video_suffix
+from robustgen.sets.sources.files import EncodedSource
 from robustgen.settings.inspecting import Comparing
 
 Name = Literal["A", "B", "clean"]
@@ -74,9 +75,9 @@ class Side:
             keys = frozenset(listed)
             # Variants share their names if possible: 50 000 in each of 75 would take a gigabyte.
             self._keys[folder] = next((each for each in self._keys.values() if each == keys), keys)
-            # A folder needs no listing to load an image.
-            is_tree = isinstance(self.written, TreeSet)
-            self._sources[folder] = source if not is_tree else self.written.open(self.variants[folder])
+            # A folder needs no listing to load an image; a server is asked less about listed sequences.
+            is_listed = type(source) is not VariantFolder
+            self._sources[folder] = source if is_listed else self.written.open(self.variants[folder])
 
     def _list(self, folder: str) -> tuple[str, Source, Sequence[str]]:
         """Return a folder, its images, sequences or clips, and their names."""
@@ -101,10 +102,14 @@ class Side:
         """Return the pixels of an image, sequence or clip of the variant in `folder`."""
         return self.source(folder).load(self._videos.get(key, key))
 
-    def size(self, folder: str, key: str) -> float:
-        """Return the bytes of the file, or of all frames; NaN if the image has no file."""
-        own = self._videos.get(key, key)
-        return float(self.source(folder).size(own)) if isinstance(self.written, TreeSet) else math.nan
+    def load_measured(self, folder: str, key: str) -> tuple[Pixels, float]:
+        """Return the result of `load`, and the bytes of the file or of all frames; NaN without a file."""
+        source, own = self.source(folder), self._videos.get(key, key)
+        if not isinstance(self.written, TreeSet):
+            return source.load(own), math.nan
+        if isinstance(source, EncodedSource):
+            return source.load_measured(own)
+        return source.load(own), source.size(own)
 
     def is_video(self, folder: str, key: str) -> bool | None:
         """Return whether an item is a video, not a folder of frames; None for images."""
@@ -187,11 +192,15 @@ class Sides:
     b: Side
     clean: tuple[Side | None, Side | None]
 
+    @property
+    def _slower(self) -> Store:
+        """Return the store of a set on a server, if there is one."""
+        return self.b.written.store if self.a.written.store.is_local else self.a.written.store
+
     def measure(self, key: str, folders: Sequence[str]) -> list[tuple[str, Pair | Problem]]:
         """Read and measure the image `key` in each of the variants; on a server, read the next ones ahead."""
         references = _References(self.clean, key)
-        location = self.b.root if self.a.written.store.is_local else self.a.root
-        reads = read_ahead(location, partial(self._read, key), folders)
+        reads = read_ahead(self._slower.location, partial(self._read, key), folders)
         return [
             (folder, self._pair(key, folder, read, references))
             for folder, read in zip(folders, reads, strict=True)
@@ -199,17 +208,20 @@ class Sides:
 
     def _read(self, key: str, folder: str) -> tuple[Pixels, Pixels, tuple[float, float]]:
         """Return the pixels in A and in B, and the bytes of both; raise an `_UnusableError`."""
-        pixels = []
-        sides: tuple[tuple[Name, Side], ...] = (("A", self.a), ("B", self.b))
-        for name, side in sides:
+
+        def read(side: Side) -> tuple[Pixels, float]:
             try:
-                pixels.append(side.load(folder, key))
+                return side.load_measured(folder, key)
             except RobustgenError as error:
                 # Folder and key are printed separately.
                 reason = error.reason if isinstance(error, ImageError) else str(error)
+                name: Name = "A" if side is self.a else "B"
                 raise _UnusableError(Problem(name, folder, key, reason)) from error
-        a, b = pixels
-        return a, b, self._sizes(folder, key)
+
+        (a, size_a), (b, size_b) = self._slower.map(read, (self.a, self.b), 2)
+        # Arrays have no sizes, and files of several kinds cannot be compared.
+        is_unlike = math.isnan(size_a + size_b) or self.unlike_files(folder, key)
+        return a, b, (math.nan, math.nan) if is_unlike else (size_a, size_b)
 
     def _pair(
         self,
@@ -240,12 +252,6 @@ class Sides:
         """Return whether one side has a video and the other a folder of frames."""
         a, b = (side.is_video(folder, key) for side in (self.a, self.b))
         return None not in (a, b) and a != b
-
-    def _sizes(self, folder: str, key: str) -> tuple[float, float]:
-        """Return the bytes in A and in B; NaN for arrays, and if the files cannot be compared."""
-        sizes = self.a.size(folder, key), self.b.size(folder, key)
-        is_unlike = np.isnan(sizes).any() or self.unlike_files(folder, key)
-        return (np.nan, np.nan) if is_unlike else sizes
 
 
 class _References:
