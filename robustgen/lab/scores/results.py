@@ -15,8 +15,8 @@ from robustgen.metrics.corruption_errors import IMAGENET_CLASSES, Formula
 from robustgen.metrics.flips import frame_pairs
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C, Kind, parse_variant
 
-# Each takes up to 64 MB of memory.
-_FILES_AHEAD: Final = 4
+FILES_AHEAD: Final = 4
+"""Number of files on a server that are read at once; each takes up to 64 MB of memory."""
 
 
 @dataclass(frozen=True)
@@ -141,15 +141,17 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Mo
 
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> ModelScores:
     files = predictions.files
-    found = predictions.store.map(_find_mistakes, files.values(), _FILES_AHEAD)
+    found = predictions.store.map(_find_mistakes, files.values(), FILES_AHEAD)
     mistakes = dict(zip(files, found, strict=True))
     first = next(iter(files.values()))
     assert first.labels is not None
-    superclass_mistakes = {
-        folder: _find_superclass_mistakes(file)
+    by_superclass = {
+        folder: file
         for folder, file in files.items()
         if _has_superclass_accuracy(file) and file.has_logits and file.classes == IMAGENET_CLASSES
     }
+    found = predictions.store.map(_find_superclass_mistakes, by_superclass.values(), FILES_AHEAD)
+    superclass_mistakes = dict(zip(by_superclass, found, strict=True))
     return ModelScores(
         model,
         "c",
@@ -238,7 +240,7 @@ def _read_perturbations(predictions: Predictions, model: str, difficulty: int) -
         name: predictions.files[variant] for name, variant in variants.items() if variant in predictions.files
     }
     values = predictions.store.map(
-        lambda name: _instability(found[name], name, difficulty), found, _FILES_AHEAD
+        lambda name: _instability(found[name], name, difficulty), found, FILES_AHEAD
     )
     measured = dict(zip(found, values, strict=True))
     flips = {name: own for name, (own, _) in measured.items()}
@@ -256,20 +258,23 @@ def _perturbations(predictions: Predictions) -> list[str]:
 
 def flip_curves(predictions: Predictions, difficulty: int = 1) -> dict[str, list[float]]:
     """Return the share of sequences that flip at each pair of frames, for each perturbation."""
-    found = {}
-    for name in _perturbations(predictions):
-        file = predictions.files.get(_variant_at(name, difficulty))
-        if file is None:
-            continue
-        total, count = np.zeros(0), 0
-        for best in file.best(1):
-            noise = name in metrics.NOISE_PERTURBATIONS
-            with prefix_errors(file.path):
-                before, after = frame_pairs(best[..., 0], noise, difficulty)
-            flips = (before != after).sum(axis=0)
-            total, count = (flips if not count else total + flips), count + len(best)
-        found[name] = (total / count).tolist()
-    return found
+    variants = {name: _variant_at(name, difficulty) for name in _perturbations(predictions)}
+    names = [name for name, variant in variants.items() if variant in predictions.files]
+    curves = predictions.store.map(
+        lambda name: _flip_curve(predictions.files[variants[name]], name, difficulty), names, FILES_AHEAD
+    )
+    return dict(zip(names, curves, strict=True))
+
+
+def _flip_curve(file: PredictionFile, name: str, difficulty: int) -> list[float]:
+    total, count = np.zeros(0), 0
+    for best in file.best(1):
+        with prefix_errors(file.path):
+            before, after = frame_pairs(best[..., 0], name in metrics.NOISE_PERTURBATIONS, difficulty)
+        flips = (before != after).sum(axis=0)
+        total, count = (flips if not count else total + flips), count + len(best)
+    curve: list[float] = (total / count).tolist()
+    return curve
 
 
 def _variant_at(name: str, difficulty: int) -> str:

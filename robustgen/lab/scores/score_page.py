@@ -12,11 +12,11 @@ from robustgen.display.charts import COLOURS, DASHES
 from robustgen.display.html import check_page_path, render_page
 from robustgen.display.sheets import fit_picture
 from robustgen.display.text import format_count
-from robustgen.files.storage import is_url, save
+from robustgen.files.storage import is_url, open_store, save
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, open_predictions, prefix_errors
 from robustgen.lab.scores.intervals import MEAN
 from robustgen.lab.scores.measures import Measure, PublishedModel, describe_differences, read_models
-from robustgen.lab.scores.results import ModelScores, flip_curves
+from robustgen.lab.scores.results import FILES_AHEAD, ModelScores, flip_curves
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import PictureSet
 from robustgen.lab.scores.text_forms import head_of, list_family_tables
@@ -58,8 +58,9 @@ def read_calibration(predictions: Predictions) -> dict[str, ModelCalibration]:
     if predictions.kind == "p" or not all(file.has_logits for file in files.values()):
         return {}
     by_name: dict[str, list[ModelCalibration]] = {}
-    for folder, file in files.items():
-        by_name.setdefault(CLEAN if folder == CLEAN else file.variant.name, []).append(_measure(file))
+    measured = predictions.store.map(_measure, files.values(), FILES_AHEAD)
+    for (folder, file), each in zip(files.items(), measured, strict=True):
+        by_name.setdefault(CLEAN if folder == CLEAN else file.variant.name, []).append(each)
     return {name: _join(parts) for name, parts in by_name.items()}
 
 
@@ -287,7 +288,7 @@ def write_page(
 def _name_models(report: Scoreboard, folders: Sequence[str | Path], notes: Sequence[str]) -> list[str]:
     """Return notes with the names of models in place of their folders, which a published page hides."""
     for folder, model in zip(folders, report.models, strict=False):
-        root = open_predictions(folder).root
+        root = open_store(folder).location
         notes = [note.replace(root, model.model) for note in notes]
     return [*notes]
 

@@ -15,8 +15,9 @@ import pytest
 
 import robustgen
 from robustgen import metrics
-from robustgen.lab.evaluation.predictions import ABOUT, PredictionFile, write
+from robustgen.lab.evaluation.predictions import ABOUT, PredictionFile, open_predictions, write
 from robustgen.lab.scores import results
+from robustgen.lab.scores.score_page import describe_calibration, read_calibration
 from robustgen.metrics import (
     ALEXNET_ERROR,
     ALEXNET_FLIP_PROBABILITY,
@@ -26,6 +27,7 @@ from robustgen.metrics import (
     NOISE_PERTURBATIONS,
 )
 from robustgen.metrics.corruption_errors import FORMULAS, read_published
+from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from tests.digits import PLAIN, put_folder, put_model
 from tests.helpers import cli, cli_error, pixels_of, slow_after
 
@@ -150,6 +152,28 @@ def test_predictions_on_a_server_are_read_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(PredictionFile, "_read_head", lambda file: (together.wait(), head(file))[1])
     monkeypatch.setattr(results, "_find_mistakes", lambda file: (together.wait(), find(file))[1])
     assert scored(places[1], "--partial")[0] == local
+
+
+@pytest.mark.parametrize("what", ["superclasses", "calibration", "flips"])
+def test_whatever_reads_predictions_again_reads_many_at_once(tmp_path, monkeypatch, gather, what):
+    places, rng = (str(tmp_path / "m"), f"memory://{tmp_path.name}/m"), np.random.default_rng(0)
+    names = COMMON_PERTURBATIONS if what == "flips" else FAMILIES["laion-c"].names()
+    for name in names[:4]:
+        logits = rng.normal(size=(3, 4, 9) if what == "flips" else (3, 1000))
+        for place in places:
+            folder = name if what == "flips" else f"{name.replace(':', '.')}/1"
+            write(place, folder, KEYS[:3], np.array([0, 8, 5]), logits)
+    read = {
+        "superclasses": lambda opened: results.read_scores(opened, "m").superclass_mistakes,
+        "calibration": lambda opened: describe_calibration(read_calibration(opened)),
+        "flips": results.flip_curves,
+    }[what]
+    monkeypatch.setattr(results, "_find_mistakes", lambda file: file.labels)
+    local, opened = read(open_predictions(places[0])), open_predictions(places[1])
+    files = gather(r"\.npz$", 4)
+    found = read(opened)
+    assert len(local) == 4 and found.keys() == local.keys() and files.is_set()
+    assert all(np.array_equal(found[name], local[name]) for name in local)
 
 
 def test_the_json_of_a_model_is_a_baseline(alexnet, tmp_path):
