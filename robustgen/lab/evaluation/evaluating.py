@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, OutputError, SourceError
-from robustgen.files.ledger import Failure
+from robustgen.files.ledger import Failure, Origin
 from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store, prefetch
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_outputs, choose_saved
@@ -33,6 +33,7 @@ from robustgen.lab.evaluation.store import (
     choose_unit_size,
     name_folders,
     open_prediction_store,
+    record_behind,
 )
 from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.hugging_face import fit_class_names
@@ -271,6 +272,10 @@ class Candidate:
 Lacking = list[tuple[Candidate, list[Variant]]]
 """Candidates that lack predictions of a unit, and the variants that they lack."""
 
+_Part = tuple[Candidate, dict[Variant, list[NDArray[Any]]], list[Failure]]
+# A unit, its source images, and what each candidate predicts in it.
+_Predicted = tuple[str, dict[str, Origin], list[_Part]]
+
 
 class _EvaluationRun:
     """One run over all images that some model lacks, shared with other runs."""
@@ -353,12 +358,17 @@ class _EvaluationRun:
         return not self._find_lacking(name)
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
+        """Predict units one after another; the last ones are recorded meanwhile."""
+        for name, made in record_behind(self._record, self._predict_claimed(names), self._state.root):
+            self._made += made
+            yield name
+
+    def _predict_claimed(self, names: Sequence[str]) -> Iterator[_Predicted]:
         """Predict units one after another; the images of the next ones are prepared meanwhile."""
         # Units of the same images are predicted together, so that the images are read once.
         for claimed, rendered in prefetch(self._render, self._claim(names), 1):
             for name, lacking in claimed.items():
-                self._predict(name, lacking, rendered)
-                yield name
+                yield self._predict(name, lacking, rendered)
 
     def _claim(self, names: Sequence[str]) -> Iterator[dict[str, Lacking]]:
         """Claim units, and yield them in groups with enough images to keep all workers busy."""
@@ -386,8 +396,8 @@ class _EvaluationRun:
         self.complaints += [each for one in rendered.values() for each in one.complaints]
         return claimed, rendered
 
-    def _predict(self, name: str, lacking: Lacking, rendered: Mapping[str, Rendered]) -> None:
-        """Predict one unit in the batches of `robustgen predict`, without failed images, and record it."""
+    def _predict(self, name: str, lacking: Lacking, rendered: Mapping[str, Rendered]) -> _Predicted:
+        """Predict one unit in the batches of `robustgen predict`, without failed images."""
         keys = self._units[name].keys
         images = {key: (self._looked[key][0], rendered[key].identity) for key in keys}
         self._read.update(keys)
@@ -399,6 +409,7 @@ class _EvaluationRun:
                     f"{self._plan.source.location}: {key!r} has changed since the "
                     f"predictions in {self._plan.store.location} were made. {START_OVER}"
                 )
+        parts = list[_Part]()
         for candidate, variants in lacking:
             rows = {
                 variant: [*self._predict_variant(candidate, variant, keys, rendered)] for variant in variants
@@ -409,9 +420,16 @@ class _EvaluationRun:
                 for key in keys
                 if variant.folder in rendered[key].failures
             ]
+            parts.append((candidate, rows, failures))
+        return name, images, parts
+
+    def _record(self, predicted: _Predicted) -> tuple[str, int]:
+        """Record a unit; return its name, and how many outputs were predicted."""
+        name, images, parts = predicted
+        for candidate, rows, failures in parts:
             self._check_new(candidate.store, failures)
             candidate.store.put_unit(name, rows, images, failures)
-            self._made += sum(len(batch) for batches in rows.values() for batch in batches)
+        return name, sum(len(batch) for _, rows, _ in parts for batches in rows.values() for batch in batches)
 
     def _check_new(self, store: PredictionStore, failures: Sequence[Failure]) -> None:
         """Raise an OutputError if one of the `failures` is of an image of variants finished earlier."""

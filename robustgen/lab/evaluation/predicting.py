@@ -23,6 +23,7 @@ from robustgen.lab.evaluation.store import (
     choose_unit_size,
     name_folders,
     open_prediction_store,
+    record_behind,
 )
 from robustgen.lab.models import preprocessing as presets
 from robustgen.lab.models.base import Classifier, Images, explain_binary, is_finite, name_class_flag
@@ -207,6 +208,12 @@ class _PredictionRun:
         return not self._store.find_lacking(name, self._units[name])
 
     def _make(self, names: Sequence[str]) -> Iterator[str]:
+        """Predict units one after another; the last ones are recorded meanwhile."""
+        for name in record_behind(self._record, self._predict_claimed(names), self._store.root):
+            self.made += len(self._units[name].keys)
+            yield name
+
+    def _predict_claimed(self, names: Sequence[str]) -> Iterator[tuple[str, list[NDArray[Any]]]]:
         """Predict units one after another; the next batches are read meanwhile, also those of other units."""
         # A store far away reads the images of a batch at once. No unit after the next is claimed.
         ahead = min(count_cores(), _MOST_AHEAD) if self._set.store.is_local else 1
@@ -217,10 +224,14 @@ class _PredictionRun:
             (variant,) = unit.variants
             rows.append(self._predictor.predict(pixels, unit.keys[start:], variant))
             if start + self._step >= len(unit.keys):
-                self._store.put_unit(name, {variant: rows})
-                self.made += len(unit.keys)
+                yield name, rows
                 rows = []
-                yield name
+
+    def _record(self, predicted: tuple[str, list[NDArray[Any]]]) -> str:
+        name, rows = predicted
+        (variant,) = self._units[name].variants
+        self._store.put_unit(name, {variant: rows})
+        return name
 
     def _claim(self, names: Sequence[str]) -> Iterator[tuple[str, int]]:
         """Claim units, and yield the first image of each of their batches."""

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from robustgen.files.ledger import (
     describe_differences,
 )
 from robustgen.files.set_files import START_OVER, STATE, WrittenFile
-from robustgen.files.storage import open_store
+from robustgen.files.storage import Store, open_store, prefetch
 from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation import predictions
 from robustgen.lab.evaluation.predictions import ABOUT, Pieces, PredictionFile
@@ -45,6 +45,10 @@ _NOTES, _IMAGES = ("origins", "compression"), ("digest", "source_digest", "keys"
 _PREDICTIONS, _MOST_UNITS, _FEWEST_UNITS = 256, 4096, 16
 # About the number of frames in a sequence.
 _FRAMES = 32
+# Units whose files are written at the same time on a server.
+_MOST_UNRECORDED: Final = 8
+_Predicted = TypeVar("_Predicted")
+_Recorded = TypeVar("_Recorded")
 
 
 def name_folders(output: str | Path, names: Sequence[str]) -> list[str]:
@@ -74,6 +78,13 @@ def choose_unit_size(outputs: int, kind: Kind, batch: int) -> tuple[int, int]:
     predictions = outputs * inputs // step
     most = max(_PREDICTIONS, predictions // _MOST_UNITS)
     return step, max(1, min(most, predictions // _FEWEST_UNITS) // inputs)
+
+
+def record_behind(
+    record: Callable[[_Predicted], _Recorded], predicted: Iterable[_Predicted], root: Store
+) -> Iterator[_Recorded]:
+    """Yield the results of `record` for units, while the next ones are predicted."""
+    return prefetch(record, predicted, 1 if root.is_local else _MOST_UNRECORDED)
 
 
 class PredictionStore:
@@ -132,7 +143,9 @@ class PredictionStore:
     @property
     def failures(self) -> dict[str, str]:
         """Return the failures in the known records: image to reason."""
-        return {each["key"]: each["reason"] for record in self.records.values() for each in record.failures}
+        # A thread may add records meanwhile.
+        records = [*self.records.values()]
+        return {each["key"]: each["reason"] for record in records for each in record.failures}
 
     # --- units
 

@@ -178,6 +178,8 @@ def _open_session(path: Path, runtime: Runtime) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = runtime.threads or 0
     options.log_severity_level = 4
+    # Its threads would wait actively for the next batch, on the cores of the workers.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     providers = [_choose_provider(runtime, onnxruntime.get_available_providers())]
     try:
         return onnxruntime.InferenceSession(path, options, providers=providers)

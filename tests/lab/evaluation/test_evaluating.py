@@ -319,6 +319,10 @@ def test_rows_of_an_image_that_another_run_could_not_make_do_not_count(digits, m
         np.testing.assert_allclose(found["logits"], expected["logits"], rtol=1e-5)
 
 
+def test_a_unit_is_recorded_while_the_next_is_predicted(digits, model, tmp_path, records_wait):
+    evaluate(digits, model, tmp_path / "p", *FOG)
+
+
 # Time to kill the run between its units.
 SLOW = """
 import sys, time

@@ -16,7 +16,6 @@ from PIL import Image
 from robustgen.files import ledger
 from robustgen.files.storage.local import LocalStore
 from robustgen.lab.evaluation.predicting import Predictor
-from robustgen.lab.evaluation.store import PredictionStore
 from robustgen.lab.models import preprocessing
 from robustgen.lab.models.base import FunctionModel
 from robustgen.lab.models.onnx import list_weights
@@ -759,23 +758,28 @@ def test_a_function_from_another_file_is_another_model(folder_c, tmp_path, monke
 
 
 def test_no_unit_after_the_next_is_claimed_while_one_is_predicted(folder_c, model, tmp_path, monkeypatch):
-    claimed, waiting = [], []
-    usual = ledger.Ledger.claim
+    claimed, begun, waiting = [], set(), []
+    usual, predict_batch = ledger.Ledger.claim, Predictor.predict
 
     def claim(owner, name):
         claimed.append(name)
         return usual(owner, name)
 
-    def put_unit(store, name, outputs):
-        waiting.append(len([each for each in claimed if each.startswith("units/")]) - len(waiting))
-        return put(store, name, outputs)
+    def watch(predictor, items, keys, variant):
+        waiting.append(len([each for each in claimed if each.startswith("units/")]) - len(begun))
+        # The last key tells the units of a variant apart.
+        begun.add((variant, keys[-1]))
+        return predict_batch(predictor, items, keys, variant)
 
-    put = PredictionStore.put_unit
     monkeypatch.setattr(ledger.Ledger, "claim", claim)
-    monkeypatch.setattr(PredictionStore, "put_unit", put_unit)
+    monkeypatch.setattr(Predictor, "predict", watch)
     monkeypatch.setattr("robustgen.lab.evaluation.predicting.count_cores", lambda: 64)
     predict(folder_c, model, tmp_path / "p", *BATCH)
-    assert len(waiting) > 4 and max(waiting) == 2
+    assert len(begun) > 4 and max(waiting) == 2
+
+
+def test_a_unit_is_recorded_while_the_next_is_predicted(folder_c, model, tmp_path, records_wait):
+    predict(folder_c, model, tmp_path / "p", *BATCH)
 
 
 def test_without_onnx_runtime_the_remedy_is_named(folder_c, model, tmp_path, monkeypatch):

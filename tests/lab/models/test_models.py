@@ -492,6 +492,13 @@ def test_devices_that_are_not_there(refusal, tmp_path):
     assert line.startswith("--device cuda: ONNX Runtime has no CUDAExecutionProvider")
 
 
+def test_threads_of_onnx_runtime_end_their_wait_with_a_batch(tmp_path):
+    """Otherwise they keep the cores of the workers busy between batches."""
+    model = open_model(str(put_model(tmp_path / "m.onnx")), Runtime(device="cpu"))
+    settings = model._session.get_session_options()
+    assert settings.get_session_config_entry("session.force_spinning_stop") == "1"
+
+
 def test_other_weights_are_another_model():
     images, _ = pictures(1)
     assert expected_logits(images).shape == (1, 10) and classifier().coef_.shape == (10, 64)
