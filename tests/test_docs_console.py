@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from robustgen.pixels.imaging.third_party import EVERYTHING, FROST_FILES
+from tests.forks import CLIENT, serve
 from tests.helpers import PATIENCE, cli
 from tests.servers import describe_s3
 from tests.stand_ins import put_everything
@@ -27,11 +28,14 @@ pytestmark = pytest.mark.slow("runs every command of a page in an environment of
 
 ROOT = Path(__file__).parent.parent
 README = "README.md"
+# The pages whose commands are started as a reader does it; those of others are forks, which begin at once.
+STARTED = (README, "docs/start/faq.md")
 GUIDES = ("start", "use", "benchmarks")
 INSTALL = re.compile(r"pip install '(?:\.|robustgen)\[([\w,]+)\]'")
+BASIC = ("opencv", "video")
 # What a reader of any other page has done, after README's installation.
 BEFORE = (
-    "pip install '.[opencv,video]'",
+    f"pip install '.[{','.join(BASIC)}]'",
     "export IMAGENET_VAL=/data/imagenet/val",
     "export CIFAR_10=/data/cifar-10-batches-py",
 )
@@ -101,28 +105,34 @@ def close(name, extras, found):
 
 
 class Environment:
-    """A virtual environment of this checkout, into which extras are linked from that of the tests."""
+    """A virtual environment of this checkout, into which extras are linked from that of the tests.
 
-    def __init__(self, folder):
+    Its commands are forks of `server`, if one is given.
+    """
+
+    def __init__(self, folder, server=None):
         venv.create(folder, symlinks=True)
         self._bin, self._linked = folder / "bin", set()
         (self._packages,) = folder.glob("lib/python*/site-packages")
         (self._packages / "robustgen.pth").write_text(str(ROOT))
+        started = f"#!{self._bin}/python\nfrom robustgen.cli import main\nmain()\n"
         program = self._bin / "robustgen"
-        program.write_text(f"#!{self._bin}/python\nfrom robustgen.cli import main\nmain()\n")
+        program.write_text(CLIENT.format(folder=str(folder), server=server) if server else started)
         program.chmod(0o755)
 
     def install(self, extras):
-        """Link the files of pip, and of all distributions that robustgen with these `extras` needs."""
+        """Link the packages and other files of pip, and of what robustgen with these `extras` needs."""
         found = {("pip", frozenset())}
         close("robustgen", frozenset(extras), found)
         for name in {name for name, _ in found} - self._linked:
             self._linked.add(name)
-            for file in importlib.metadata.files(name):
-                if file.parts[0] != ".." and file.suffix != ".pth":
-                    path = self._packages / file
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    path.symlink_to(file.locate())
+            files = [file for file in importlib.metadata.files(name) if file.suffix != ".pth"]
+            packages = {file.parts[0] for file in files if file.parts[1:] == ("__init__.py",)}
+            alone = [file for file in files if file.parts[0] not in (*packages, "..", "__pycache__")]
+            for each in (*packages, *alone):
+                path = self._packages / each
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.symlink_to(importlib.metadata.distribution(name).locate_file(each))
 
     def run(self, command, folder, variables):
         """Run a command in `folder`, whose absolute paths lie below; return what failed, or nothing."""
@@ -182,6 +192,17 @@ def wheels(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The socket of a process that has imported what README installs first, and forks for each client."""
+    folder = tmp_path_factory.mktemp("server")
+    environment = Environment(folder / "environment")
+    environment.install(BASIC)
+    shutil.copytree(FROST_FILES.find(), folder / "environment" / "share" / "robustgen" / "frost")
+    with serve(folder / "environment" / "bin" / "python", str(folder / "socket")):
+        yield str(folder / "socket")
+
+
+@pytest.fixture(scope="module")
 def bucket(s3_server, stand_ins, sets):
     """The environment in which s3://bucket holds shards and a set."""
     import s3fs
@@ -196,7 +217,8 @@ def bucket(s3_server, stand_ins, sets):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, wheels, tmp_path, request):
-    environment, folder = Environment(tmp_path / "environment"), tmp_path / "reader"
+    server = None if page in STARTED else request.getfixturevalue("server")
+    environment, folder = Environment(tmp_path / "environment", server), tmp_path / "reader"
     shutil.copytree(stand_ins, folder, symlinks=True)
     if page != README:
         shutil.copytree(FROST_FILES.find(), tmp_path / "environment" / "share" / "robustgen" / "frost")
@@ -227,6 +249,18 @@ def test_the_commands_of_a_page_run_in_what_it_installs(page, stand_ins, sets, w
             if problem and not (shown and shown[0] in (ROOT / page).read_text(encoding="utf-8")):
                 failed.append(problem)
     assert not failed, "\n".join(failed)
+
+
+def test_a_fork_has_the_streams_of_its_command_and_its_failure_is_noticed(server, tmp_path):
+    environment = Environment(tmp_path / "environment", server)
+    assert "'fgo'" in environment.run("robustgen list fgo", tmp_path, {})
+    assert (
+        environment.run(
+            "robustgen list formats > all; robustgen list formats | head -n 1 > first", tmp_path, {}
+        )
+        == ""
+    )
+    assert (tmp_path / "all").read_text().startswith((tmp_path / "first").read_text())
 
 
 def test_few_commands_need_what_is_not_here():

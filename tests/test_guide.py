@@ -35,27 +35,6 @@ def robustgen(folder, *words):
     return run(folder, "-m", "robustgen", *words)
 
 
-# Tests that hold each row of a table by itself: a copy runs them for the row that it adds.
-EACH = (
-    "test_pixels_are_the_published_ones",
-    "test_a_seed_fixes_the_pixels_and_the_image_is_left_alone",
-    "test_a_format_conforms",
-    "test_tables_conform",
-)
-
-
-def check(copy, added, *words):
-    """Write the reference as `make docs` does; test it, the shape of the package, and what `words` name.
-
-    The other pages are those of the checkout; only their links can depend on a row.
-    """
-    run(copy, "scripts/docs_reference.py")
-    shape = ("tests/test_structure.py", "--deselect", "tests/test_structure.py::test_a_break_is_noticed")
-    pages = ("tests/test_docs_reference.py", "tests/test_docs.py::test_links_and_pictures_lead_somewhere")
-    few = ("-m", "not slow", "-k", f"{added} or not ({' or '.join(EACH)})")
-    return run(copy, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider", *few, *shape, *pages, *words)
-
-
 def read_examples(heading, page=GUIDES):
     """The blocks of code of the section under `heading`: a module, a row, and perhaps a test."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -75,16 +54,83 @@ def append(path, text):
     path.write_text(f"{path.read_text(encoding='utf-8')}\n\n{text}", encoding="utf-8")
 
 
-@pytest.fixture
-def copy(tmp_path):
-    """A copy of the checkout with a photograph in it."""
+def add_corruptions(copy):
+    """Add the family and the ingredient."""
+    for name, example in {
+        "shades": read_examples("How to add a corruption", "CONTRIBUTING.md"),
+        "stamps": read_examples("How to add an ingredient"),
+    }.items():
+        module, row = example
+        (copy / FAMILIES / f"{name}.py").write_text(module, encoding="utf-8")
+        insert(copy / FAMILIES / "__init__.py", "LATER", row)
+
+
+# Heading of a guide to its module in this package, its group of entry points, and its table.
+ADDED = {
+    "How to add a source": ("sets/sources/stack.py", "robustgen.sources", "files/registry.py", "SOURCE_ROWS"),
+    "How to add a format": ("sets/formats/bmp.py", "robustgen.formats", "files/registry.py", "FORMAT_ROWS"),
+    "How to add an executor": (
+        "sets/executors/threads.py",
+        "robustgen.executors",
+        "sets/executors/__init__.py",
+        "EXECUTORS",
+    ),
+}
+
+
+def add_rows(copy):
+    """Add the source, the format and the executor, each with its test."""
+    for heading, (path, _, file, table) in ADDED.items():
+        module, row, test, *more = read_examples(heading)
+        (copy / "robustgen" / path).write_text(module, encoding="utf-8")
+        insert(copy / "robustgen" / file, table, row)
+        if heading == "How to add a source":
+            writers = copy / "tests" / "source_writers.py"
+            insert(writers, "WRITERS", more[0])
+            writer = test.partition("\n\n\n")[2].partition("def test")[0]
+            before, line, after = writers.read_text().partition("# Each `source_kind` to")
+            writers.write_text(f"{before}{writer}{line}{after}", encoding="utf-8")
+        elif heading == "How to add a format":
+            append(copy / "docs" / "use" / "formats.md", "`bmp` writes BMP files.\n")
+            config = copy / "robustgen" / "settings" / "config.py"
+            config.write_text(config.read_text().replace("jpeg, png, webp", "jpeg, png, bmp, webp"))
+        else:
+            (copy / "tests/sets/executors/test_threads.py").write_text(test, encoding="utf-8")
+
+
+def add_metric(copy):
+    """Add the metric, its score, and its test."""
+    function, line, test, row = read_examples("How to add a metric")
+    metrics, name = copy / "robustgen" / "metrics", re.match(r"def (\w+)", function)[1]
+    append(metrics / "corruption_errors.py", function)
+    # The tables have the order of these rows.
+    before, end, after = (metrics / "corruption_errors.py").read_text().partition(')\n"""All scores')
+    (metrics / "corruption_errors.py").write_text(f"{before}{row}{end}{after}", encoding="utf-8")
+    append(metrics / "__init__.py", line)
+    append(copy / "docs" / "api" / "robustgen.metrics.md", f"::: robustgen.metrics.{name}\n")
+    append(copy / "tests" / "metrics" / "test_metrics.py", test)
+
+
+def add_command(copy):
+    """Add the command."""
+    module, row = read_examples("How to add a command")
+    (copy / "robustgen" / "cli" / "count.py").write_text(module, encoding="utf-8")
+    insert(copy / "robustgen" / "cli" / "rows.py", "COMMANDS", row)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the checkout with all that the guides add, and a photograph."""
+    copy = tmp_path_factory.mktemp("checkout")
     for folder in ("robustgen", "tests", "configs", "docs", "scripts"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, copy / folder)
     for path in ROOT.glob("[!.]*"):
         if path.is_file():
-            shutil.copy(path, tmp_path)
-    put_photo(tmp_path / "photos" / "a" / "b.png")
-    return tmp_path
+            shutil.copy(path, copy)
+    put_photo(copy / "photos" / "a" / "b.png")
+    for add in (add_corruptions, add_rows, add_metric, add_command):
+        add(copy)
+    return copy
 
 
 def make(folder, *words):
@@ -94,36 +140,71 @@ def make(folder, *words):
     shutil.rmtree(folder / "out")
 
 
-# --- corruptions -----------------------------------------------------------------------------------
+# Tests that hold each row of a table by itself: the copy runs them for the rows that it adds.
+EACH = (
+    "test_pixels_are_the_published_ones",
+    "test_a_seed_fixes_the_pixels_and_the_image_is_left_alone",
+    "test_a_format_conforms",
+    "test_tables_conform",
+)
+ROOMS = (
+    "pixels/benchmarks/test_families.py",
+    "sets/test_ingredients.py",
+    "sets/sources/test_opening.py",
+    "sets/formats/test_formats.py",
+    "sets/executors/test_threads.py",
+    "metrics",
+    "lab/scores",
+    "cli/test_help.py",
+    "cli/test_completion.py",
+)
 
 
-def test_a_family_added_by_the_guide_passes_the_tests(copy):
-    module, row = read_examples("How to add a corruption", "CONTRIBUTING.md")
-    (copy / FAMILIES / "shades.py").write_text(module, encoding="utf-8")
-    insert(copy / FAMILIES / "__init__.py", "LATER", row)
+def test_all_that_the_guides_add_passes_the_tests(copy):
+    """The reference is written as `make docs` does; of the other pages only links can depend on a row."""
+    run(copy, "scripts/docs_reference.py")
+    added = ("posterise", "stack", "bmp")
+    few = ("-m", "not slow", "-k", f"{' or '.join(added)} or not ({' or '.join(EACH)})")
+    shape = ("tests/test_structure.py", "--deselect", "tests/test_structure.py::test_a_break_is_noticed")
+    pages = ("tests/test_docs_reference.py", "tests/test_docs.py::test_links_and_pictures_lead_somewhere")
+    # Detectors and segmentation models have scores of their own.
+    others = (f"--ignore=tests/lab/scores/test_{each}.py" for each in ("detection", "segmentation"))
+    rooms = (f"tests/{each}" for each in ROOMS)
+    told = run(
+        copy, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider", *few, *shape, *pages, *rooms, *others
+    )
+    for case in (
+        "image_is_left_alone[shades:posterise]",
+        "test_a_source_conforms[stack]",
+        "test_a_format_conforms[bmp]",
+        "test_threads",
+        "test_range_of_errors",
+    ):
+        assert f"{case} PASSED" in told
+
+
+def test_the_family_of_the_guide_is_listed_and_made(copy):
     assert "shades:posterise" in robustgen(copy, "list", "shades:posterise")
-    words = ("--source", "photos", "--corruptions", "shades", "--severities", "1", "--output", "out")
+    words = ("--source", "photos", "--corruptions", "shades", "--severities", "1", "--output", "shades")
     robustgen(copy, "make-c", *words, "--jobs", "1")
-    assert (copy / "out" / "shades.posterise" / "1" / "a" / "b.JPEG").is_file()
-    told = check(copy, "posterise", "tests/pixels/benchmarks/test_families.py")
-    assert "image_is_left_alone[shades:posterise] PASSED" in told
+    assert (copy / "shades" / "shades.posterise" / "1" / "a" / "b.JPEG").is_file()
 
 
-def test_an_ingredient_added_by_the_guide_is_part_of_the_settings(copy):
-    module, row = read_examples("How to add an ingredient")
-    (copy / FAMILIES / "stamps.py").write_text(module, encoding="utf-8")
-    insert(copy / FAMILIES / "__init__.py", "LATER", row)
+def test_the_ingredient_of_the_guide_is_part_of_the_settings(copy):
     words = ("--source", "photos", "--corruptions", "stamps", "--severities", "5", "--format", "png")
     stamp = put_photo(copy / "stamp.png", 8, 50, seed=1)
-    robustgen(copy, "make-c", *words, "--with", "stamp=stamp.png", "--output", "out", "--jobs", "2")
-    made, image = (np.asarray(Image.open(copy / "out" / name / "a" / "b.png")) for name in FOLDERS)
+    robustgen(copy, "make-c", *words, "--with", "stamp=stamp.png", "--output", "stamps", "--jobs", "2")
+    made, image = (np.asarray(Image.open(copy / "stamps" / name / "a" / "b.png")) for name in FOLDERS)
     assert np.array_equal(made[:8], np.asarray(Image.open(stamp))[:, :40])
     assert np.array_equal(made[8:], image[8:])
-    robustgen(copy, "verify", "out", "--deep", "all")
-    held = json.loads((copy / "out" / "dataset.json").read_text())
+    robustgen(copy, "verify", "stamps", "--deep", "all")
+    held = json.loads((copy / "stamps" / "dataset.json").read_text())
     assert len(held["settings"]["parameters"]["stamps.stamped/5"]["224"]["stamp"]) == 16
     assert held["licence"].endswith("The stamp remains under its own terms.")
-    check(copy, "stamp", "tests/sets/test_ingredients.py")
+
+
+def test_the_command_of_the_guide_counts(copy):
+    assert robustgen(copy, "count", "--source", "photos") == "1\n"
 
 
 # --- sources, formats, executors -------------------------------------------------------------------
@@ -142,41 +223,9 @@ def use_what_is_added(folder, heading):
         make(folder, "--source", "photos", "--on", "threads")
 
 
-# Heading of a guide to its module in this package, its group of entry points, and its table.
-ADDED = {
-    "How to add a source": ("sets/sources/stack.py", "robustgen.sources", "files/registry.py", "SOURCE_ROWS"),
-    "How to add a format": ("sets/formats/bmp.py", "robustgen.formats", "files/registry.py", "FORMAT_ROWS"),
-    "How to add an executor": (
-        "sets/executors/threads.py",
-        "robustgen.executors",
-        "sets/executors/__init__.py",
-        "EXECUTORS",
-    ),
-}
-
-
 @pytest.mark.parametrize("heading", ADDED)
-def test_a_row_added_by_the_guide_is_used_and_passes_the_tests(copy, heading):
-    (path, _, file, table), (module, row, test, *more) = ADDED[heading], read_examples(heading)
-    (copy / "robustgen" / path).write_text(module, encoding="utf-8")
-    insert(copy / "robustgen" / file, table, row)
-    room = f"tests/{Path(path).parent}"
-    if heading == "How to add a source":
-        writer = test.partition("\n\n\n")[2].partition("def test")[0]
-        insert(copy / "tests" / "source_writers.py", "WRITERS", more[0])
-        before, line, after = (
-            (copy / "tests/source_writers.py").read_text().partition("# Each `source_kind` to")
-        )
-        (copy / "tests" / "source_writers.py").write_text(f"{before}{writer}{line}{after}", encoding="utf-8")
-        tests, case = f"{room}/test_opening.py", "test_a_source_conforms[stack]"
-    elif heading == "How to add a format":
-        append(copy / "docs" / "use" / "formats.md", "`bmp` writes BMP files.\n")
-        tests, case = f"{room}/test_formats.py", "test_a_format_conforms[bmp]"
-    else:
-        (copy / room / "test_threads.py").write_text(test, encoding="utf-8")
-        tests, case = f"{room}/test_threads.py", "test_threads"
+def test_a_row_added_by_the_guide_is_used(copy, heading):
     use_what_is_added(copy, heading)
-    assert f"{case} PASSED" in check(copy, Path(path).stem, tests)
 
 
 @pytest.mark.parametrize("heading", ADDED)
@@ -195,29 +244,3 @@ def test_a_row_of_another_package_is_used(tmp_path, heading):
 def test_the_entry_point_of_the_guide_is_that_of_its_format():
     text = (ROOT / GUIDES).read_text(encoding="utf-8")
     assert '[project.entry-points."robustgen.formats"]\nbmp = "robustgen_bmp:BMP"\n' in text
-
-
-# --- metrics and commands --------------------------------------------------------------------------
-
-
-def test_a_metric_added_by_the_guide_passes_the_tests(copy):
-    function, line, test, row = read_examples("How to add a metric")
-    metrics, name = copy / "robustgen" / "metrics", re.match(r"def (\w+)", function)[1]
-    append(metrics / "corruption_errors.py", function)
-    # The tables have the order of these rows.
-    before, end, after = (metrics / "corruption_errors.py").read_text().partition(')\n"""All scores')
-    (metrics / "corruption_errors.py").write_text(f"{before}{row}{end}{after}", encoding="utf-8")
-    append(metrics / "__init__.py", line)
-    append(copy / "docs" / "api" / "robustgen.metrics.md", f"::: robustgen.metrics.{name}\n")
-    append(copy / "tests" / "metrics" / "test_metrics.py", test)
-    # Detectors and segmentation models have scores of their own.
-    others = (f"--ignore=tests/lab/scores/test_{each}.py" for each in ("detection", "segmentation"))
-    check(copy, name, "tests/metrics", "tests/lab/scores", *others)
-
-
-def test_a_command_added_by_the_guide_is_listed_and_described(copy):
-    module, row = read_examples("How to add a command")
-    (copy / "robustgen" / "cli" / "count.py").write_text(module, encoding="utf-8")
-    insert(copy / "robustgen" / "cli" / "rows.py", "COMMANDS", row)
-    assert robustgen(copy, "count", "--source", "photos") == "1\n"
-    check(copy, "count", "tests/cli/test_help.py", "tests/cli/test_completion.py")
