@@ -376,17 +376,26 @@ class Ledger:
                     self.release(name)
 
     def share_one_by_one(
-        self, names: Iterable[str], make: Callable[[str], None], is_done: Callable[[str], bool] | None = None
+        self,
+        names: Iterable[str],
+        make: Callable[[str], None],
+        is_done: Callable[[str], bool] | None = None,
+        *,
+        at_once: int = 1,
     ) -> Iterator[str]:
-        """Process units with `make`, one after another; see `share`."""
+        """Process units with `make`, one after another, or `at_once` on a server; see `share`."""
+
+        def attempt(name: str) -> str:
+            if not self.claim(name):
+                return ""
+            # The previous owner of the claim may have finished meanwhile.
+            if not (is_done or self.has_record)(name):
+                make(name)
+            return name
 
         def make_all(names: Sequence[str]) -> Iterator[str]:
-            for name in names:
-                if self.claim(name):
-                    # The previous owner of the claim may have finished meanwhile.
-                    if not (is_done or self.has_record)(name):
-                        make(name)
-                    yield name
+            made = map(attempt, names) if at_once == 1 else self.store.map(attempt, names, at_once)
+            return filter(None, made)
 
         return self.share(names, make_all, is_done)
 

@@ -5,7 +5,7 @@ the output. Several runs can share the units. The run that finds a variant compl
 """
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -189,20 +189,28 @@ class _PredictionRun:
         self.made = 0
 
     def predict_missing(self) -> None:
-        """Predict all units, and write the files of their variants."""
-        state, left = self._store.state, Counter(unit.variants[0] for unit in self._units.values())
+        """Predict all units, and write the files of their variants; on a server, both at the same time."""
         with Meter(
             sum(len(unit.keys) for unit in self._units.values()), f"{self._set.benchmark.noun}s"
         ) as meter:
-            for name in state.share(self._units, self._make, self._is_done, at_once=2):
-                (variant,) = self._units[name].variants
-                meter.name(variant.folder)
-                meter.update(len(self._units[name].keys))
-                left[variant] -= 1
-                # If another run writes the file, this run waits at its own end.
-                if not left[variant] and state.claim(variant.folder):
-                    self._finish(variant.folder)
+            deque(self._store.root.map(self._finish_claimed, self._predict_variants(meter), 1), maxlen=0)
             self._store.finish_pending(self._finish)
+
+    def _predict_variants(self, meter: Meter) -> Iterator[str]:
+        """Predict all units, and yield the folder of each variant after its last one."""
+        left = Counter(unit.variants[0] for unit in self._units.values())
+        for name in self._store.state.share(self._units, self._make, self._is_done, at_once=2):
+            (variant,) = self._units[name].variants
+            meter.name(variant.folder)
+            meter.update(len(self._units[name].keys))
+            left[variant] -= 1
+            if not left[variant]:
+                yield variant.folder
+
+    def _finish_claimed(self, folder: str) -> None:
+        # If another run writes the file, this run waits at its own end.
+        if self._store.state.claim(folder):
+            self._finish(folder)
 
     def _is_done(self, name: str) -> bool:
         return not self._store.find_lacking(name, self._units[name])

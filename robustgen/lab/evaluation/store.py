@@ -8,7 +8,7 @@ fog/3.npz, tilt.npz              finished variants, see `robustgen.lab.evaluatio
 """
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -47,6 +47,8 @@ _PREDICTIONS, _MOST_UNITS, _FEWEST_UNITS = 256, 4096, 16
 _FRAMES = 32
 # Units whose files are written at the same time on a server.
 _MOST_UNRECORDED: Final = 8
+# Files that are written to a server at once, each of which reads its parts many at once.
+_VARIANTS_AT_ONCE: Final = 4
 _Predicted = TypeVar("_Predicted")
 _Recorded = TypeVar("_Recorded")
 
@@ -119,13 +121,19 @@ class PredictionStore:
         SourceError
             Predictions cannot be read, or belong to other images than `keys` of the set at `source`.
         """
-        self.pending = {each.folder: each for each in variants if not self._has(each, keys, source)}
+        variants = [*variants]
+        # On a server, many files are looked at at once.
+        known = self.root.map(lambda variant: self._has(variant, keys, source), variants)
+        self.pending = {
+            each.folder: each for each, is_known in zip(variants, known, strict=True) if not is_known
+        }
 
     def _has(self, variant: Variant, keys: Sequence[str], source: str) -> bool:
         file = PredictionFile(self.root, predictions.path_of(variant.folder), variant)
         recorded = self.state.has_record(variant.folder)
         try:
-            own = file.keys
+            # Before Python 3.12, the lock of `keys` would let only one file of all be read.
+            own = file.keys if file.shapes else ()
         except SourceError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
@@ -191,18 +199,23 @@ class PredictionStore:
         failures: Sequence[Failure] = (),
     ) -> None:
         """Write the predicted `rows` of a unit, in batches for each variant, and then its record."""
-        parts = [self._put_part(variant, name, batches) for variant, batches in rows.items() if batches]
+        with self.root.open_flight() as flight:
+            parts = [
+                self._put_part(flight, variant, name, batches) for variant, batches in rows.items() if batches
+            ]
         record = Record(images or {}, [variant.folder for variant in rows], parts, failures)
         self.records[name] = record
         self.state.put_record(name, record)
 
-    def _put_part(self, variant: Variant, name: str, batches: Sequence[NDArray[Any]]) -> WrittenFile:
+    def _put_part(
+        self, root: Store, variant: Variant, name: str, batches: Sequence[NDArray[Any]]
+    ) -> WrittenFile:
         if len({rows.shape[1:] for rows in batches}) > 1:
             raise SourceError(f"{variant.folder}: its sequences differ in length")
         buffer = BytesIO()
         np.save(buffer, np.concatenate(batches), allow_pickle=False)
         path, data = f"{_PARTS}/{variant.folder}/{name.rpartition('/')[2]}.npy", buffer.getvalue()
-        self.root.put(path, data)
+        root.put(path, data)
         self._listed[path] = len(data)
         return WrittenFile(path, len(data), hashlib.sha256(data).hexdigest())
 
@@ -246,16 +259,18 @@ class PredictionStore:
         self, variant: Variant, units: Mapping[str, WorkUnit], keys: Container[str]
     ) -> Iterator[NDArray[Any]]:
         """Yield the rows of the images in `keys`; each part is read when needed."""
-        shapes = set[tuple[int, ...]]()
+        shapes, folder = set[tuple[int, ...]](), variant.folder
+        places = list[tuple[WrittenFile, list[bool]]]()
         for name, unit in units.items():
-            if variant not in unit.variants:
-                continue
-            record = self.records[name]
-            failed = {each["key"] for each in record.failures if each["variant"] == variant.folder}
-            if failed == {*unit.keys}:
-                continue
-            part = _list_parts(record)[variant.folder]
-            data = self.root.read(part.path)
+            record = self.records[name] if variant in unit.variants else Record()
+            failed = {each["key"] for each in record.failures if each["variant"] == folder}
+            if variant in unit.variants and failed != {*unit.keys}:
+                kept = [key in keys for key in unit.keys if key not in failed]
+                places.append((_list_parts(record)[folder], kept))
+        parts = self.root.map(
+            lambda place: self.root.read(place[0].path), places, count_bytes=lambda place: place[0].size
+        )
+        for (part, kept), data in zip(places, parts, strict=True):
             if hashlib.sha256(data).hexdigest() != part.sha256:
                 self.root.delete(part.path)
                 raise OutputError(
@@ -264,23 +279,20 @@ class PredictionStore:
             rows: NDArray[Any] = np.load(BytesIO(data), allow_pickle=False)
             shapes.add(rows.shape[1:])
             if len(shapes) > 1:
-                raise SourceError(f"{variant.folder}: its sequences differ in length")
-            yield rows[[key in keys for key in unit.keys if key not in failed]]
+                raise SourceError(f"{folder}: its sequences differ in length")
+            yield rows[kept]
 
     def finish_pending(self, write: Callable[[str], None]) -> None:
         """Write all pending variants with `write`, or wait for other runs to do so, and delete all parts."""
-        for _ in self.state.share_one_by_one(self.pending, write):
-            pass
-        for folder in self.pending:
-            # Another run may have finished it while this run predicted units of it again.
-            self.delete_parts(folder)
+        deque(self.state.share_one_by_one(self.pending, write, at_once=_VARIANTS_AT_ONCE), maxlen=0)
+        # Another run may have finished one while this run predicted units of it again.
+        deque(self.root.map(self.delete_parts, self.pending, _VARIANTS_AT_ONCE), maxlen=0)
         self.state.delete_claims()
 
     def delete_parts(self, folder: str) -> None:
         """Delete all parts of a finished variant."""
         for place in ("records/units", "parts"):
-            for entry in [*self.state.store.list(f"{place}/{folder}")]:
-                self.state.store.delete(entry.path)
+            self.state.store.delete_all([entry.path for entry in self.state.store.list(f"{place}/{folder}")])
 
 
 def _list_parts(record: Record) -> dict[str, WrittenFile]:

@@ -1,18 +1,24 @@
 """`robustgen evaluate`: the predictions of `predict` on the written set, without the set."""
 
+import errno
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from robustgen.errors import ImageError
-from robustgen.files.ledger import Ledger
+from robustgen.files.ledger import Ledger, parse_record
+from robustgen.files.storage import open_store, remote
 from robustgen.lab.evaluation import evaluating
+from robustgen.lab.evaluation.predicting import Predictor
+from robustgen.lab.evaluation.predictions import ABOUT
 from robustgen.lab.evaluation.store import choose_unit_size
 from robustgen.lab.models.onnx import OnnxModel
 from robustgen.sets.dataset.recipes import CorruptionRecipe
@@ -471,6 +477,75 @@ def test_outputs_behind_urls(digits, model, written, tmp_path):
     assert "predictions in memory://evaluate/p/digits" in result.stdout and "Top-1 error" in result.stdout
     for name, data in written.items():
         assert MemoryFileSystem().cat(f"/evaluate/p/digits/{name}") == data
+
+
+@pytest.fixture
+def runs(digits, model, written, tmp_path):
+    """Predict and evaluate, each with its output on a server."""
+    url, common = f"memory://{tmp_path.name}", ("--model", model, *PLAIN, *BATCH)
+    cli("make-c", "--source", digits, "--output", tmp_path / "set", "--jobs", "1", *FOLDER, *FEW_C)
+    return {
+        "predict": ("predict", tmp_path / "set", *common, "--output", f"{url}/predict"),
+        "evaluate": (
+            *("evaluate", "--source", digits, *common, "--output", f"{url}/evaluate"),
+            *(*FOLDER, *FEW_C, "--jobs", "1"),
+        ),
+    }
+
+
+def stored(url):
+    store = open_store(f"{url}/digits")
+    return {entry.path: store.read(entry.path) for entry in store.list() if entry.path.endswith(".npz")}
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_a_unit_is_written_while_the_next_one_is_predicted(runs, written, tmp_path, monkeypatch, command):
+    call, predict, store = remote._call, Predictor.predict, open_store(f"memory://{tmp_path.name}")
+    changed, shown, records = threading.Condition(), [0], []
+
+    def show(self, items, keys, variant):
+        with changed:
+            shown[0] += len(keys)
+            changed.notify_all()
+        return predict(self, items, keys, variant)
+
+    def wait(location, verb, url, *arguments, **options):
+        if verb == "pipe_file" and "/records/units/" in url:
+            parts = [file.path for file in parse_record(arguments[0]).files]
+            # A kill at this point leaves no record without its files.
+            held = [np.load(io.BytesIO(store.read(f"{command}/digits/{path}"))) for path in parts]
+            with changed:
+                # Evaluate has tried the model with one image.
+                more = sum(map(len, held)) + (command == "evaluate")
+                assert records or changed.wait_for(lambda: shown[0] > more, 20)
+            records.append(url)
+        return call(location, verb, url, *arguments, **options)
+
+    monkeypatch.setattr(Predictor, "predict", show)
+    monkeypatch.setattr(remote, "_call", wait)
+    cli(*runs[command])
+    assert len(records) > 1 and stored(f"memory://{tmp_path.name}/{command}") == written
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+@pytest.mark.parametrize("what", [r"/parts/fog", "/records/units/"])
+def test_a_unit_that_cannot_be_written_has_no_record(runs, written, tmp_path, monkeypatch, command, what):
+    call, url = remote._call, f"memory://{tmp_path.name}/{command}"
+
+    def refuse(location, verb, url, *arguments, **options):
+        if verb == "pipe_file" and what in url:
+            raise PermissionError(errno.EACCES, "access refused", url)
+        return call(location, verb, url, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(remote, "_call", refuse)
+        said = cli(*runs[command], status=1).stderr.splitlines()
+    assert said[-1] == f"Error: {url}/digits: access refused"
+    store = open_store(f"{url}/digits")
+    recorded = {file.path for _, record in Ledger(store, ABOUT).read_records() for file in record.files}
+    assert recorded <= {entry.path for entry in store.list()} and not any("fog" in path for path in recorded)
+    cli(*runs[command])
+    assert stored(url) == written
 
 
 def test_other_choices_want_another_folder(digits, model, tmp_path):
