@@ -4,7 +4,7 @@ A C set, whose images have a file or a row in each variant, is processed image b
 of images file by file. `robustgen predict` reads the result like the original.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.kinds import CLIP, TITLES, Variant
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
-from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.related.settings import CLEANING_CHOICES, CleaningChoices
 from robustgen.sets.dataset.label_maps import describe_likely_maps
@@ -32,6 +32,7 @@ from robustgen.sets.formats.base import EncoderChoices, SetContent, Writer, Writ
 from robustgen.sets.formats.encoders import OriginalEncoder
 from robustgen.sets.formats.trees import SequenceFolder, TreeSet, TreeWriter
 from robustgen.sets.sources.base import Items, Source, SourceOptions
+from robustgen.sets.sources.files import EncodedSource
 from robustgen.sets.sources.folder import ImageFolder
 
 VariantReader = Callable[[Variant], Rgb]
@@ -96,6 +97,29 @@ class VariantsRecipe(_CleaningRecipe, Recipe[VariantReader]):
         return self.cleaning.apply(prepared(variant))
 
 
+class _ReadVariants:
+    """The files of an image in all variants, decoded when they are needed."""
+
+    def __init__(self, store: Store, sources: Mapping[Variant, EncodedSource], key: str) -> None:
+        self._sources, self._key = sources, key
+        self._files = dict(zip(sources, store.map(self._read, sources), strict=True))
+        self.nbytes = sum(len(each) for each in self._files.values() if isinstance(each, bytes))
+
+    def _read(self, variant: Variant) -> bytes | ImageError:
+        try:
+            with name_image_in_errors(self._key):
+                return self._sources[variant].read_bytes(self._key)
+        except ImageError as error:
+            return error
+
+    def __call__(self, variant: Variant) -> Rgb:
+        """Return the pixels in a variant."""
+        data = self._files.pop(variant)
+        if isinstance(data, ImageError):
+            raise data
+        return self._sources[variant].decode(data, self._key)
+
+
 class _SetImages(Items[VariantReader]):
     """The images of a C set, each with a file or a row in every variant."""
 
@@ -118,8 +142,14 @@ class _SetImages(Items[VariantReader]):
         return self.written.keys_of(self.written.variants[0])
 
     def load(self, key: str) -> VariantReader:
-        """Return a function that reads one variant: an image that fails in one may be readable in others."""
-        return lambda variant: self._sources[variant].load(key)
+        """Return a function that reads one variant: an image that fails in one may be readable in others.
+
+        Of files on a server, those of all variants are read at once.
+        """
+        files = {variant: each for variant, each in self._sources.items() if isinstance(each, EncodedSource)}
+        if self.written.store.is_local or len(files) < len(self._sources):
+            return lambda variant: self._sources[variant].load(key)
+        return _ReadVariants(self.written.store, files, key)
 
     def find_tags(self, key: str, loaded: object) -> FileTags:
         """Return orientation and colour profile of the files of `key`, which all variants share."""

@@ -24,6 +24,7 @@ from tests.helpers import (
     pixels_of,
     put_photo,
     tree,
+    uploaded,
 )
 from tests.lab.inspection.test_report import report
 from tests.lab.models.test_preprocessing import FEW, IMAGES, predict
@@ -295,3 +296,12 @@ def test_orientation_and_profile_are_kept(turned, tmp_path):
 
 def test_sets_of_clips_are_refused(made, tmp_path):
     assert "clips" in cli_error("preprocess", "median", made, tmp_path / "cleaned")
+
+
+def test_variants_on_a_server_are_read_at_once(output, tmp_path, gather):
+    preprocess(output, tmp_path / "local")
+    url = uploaded(output, f"memory://{tmp_path.name}/set")
+    files = gather(r"/(contrast|gaussian_noise)/.*\.\w+$", 3)
+    preprocess(url, tmp_path / "remote")
+    assert pictures(tmp_path / "remote") == pictures(tmp_path / "local") and files.is_set()
+    assert tree(tmp_path / "remote") == tree(tmp_path / "local")

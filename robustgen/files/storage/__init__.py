@@ -5,6 +5,7 @@ folder, files appear complete or not at all, and every failure is an OSError wit
 """
 
 from robustgen.files.storage.base import AT_ONCE as AT_ONCE
+from robustgen.files.storage.base import MOST_BYTES as MOST_BYTES
 from robustgen.files.storage.base import Entry as Entry
 from robustgen.files.storage.base import Store as Store
 from robustgen.files.storage.base import measure as measure

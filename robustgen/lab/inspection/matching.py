@@ -23,8 +23,8 @@ from robustgen.errors import ConfigError, ImageError
 from robustgen.lab.inspection.strengths import (
     check_any,
     draw_sample,
-    load_pixels,
     plan_calibration,
+    read_pixels,
     run_in_threads,
     warn_of_losses,
 )
@@ -445,9 +445,10 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
     losses = dict[str, Loss | None]()
     enlarged, shorter = 0, round(size * 256 / PUBLISHED_SIZE)
     scales = scales_for(min(size, PUBLISHED_SIZE))
-    for key in draw_sample(plan.keys, seed, sample):
+    keys = draw_sample(plan.keys, seed, sample)
+    for key, read in zip(keys, read_pixels(plan, keys, losses), strict=True):
         try:
-            source = load_pixels(plan, key, losses)
+            (source,) = read()
             found[key] = (
                 Reference(prepare(source, "imagenet"), scales),
                 # Cropped like the edition imagenet, which crops 224 out of 256.

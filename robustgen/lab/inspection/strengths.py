@@ -6,7 +6,7 @@ severities: about 0.9 at severity 1, and for most corruptions about 0.5 at sever
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 
 from robustgen.display import progress
 from robustgen.errors import DecodingWarning, ImageError, MissingDependencyError, SourceError, name_error
+from robustgen.files.storage import prefetch
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.arrays import Rgb
@@ -25,6 +26,7 @@ from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.dataset.unit_jobs import describe_losses
+from robustgen.sets.sources.base import read_ahead
 from robustgen.settings.config import Config
 
 
@@ -76,16 +78,19 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     """
     plan, losses = plan_calibration(config), dict[str, Loss | None]()
 
-    def measure(key: str) -> list[float] | ImageError:
+    def measure(image: tuple[str, Callable[[], tuple[Rgb]]]) -> list[float] | ImageError:
+        key, read = image
         try:
-            return _strengths(plan, key, load_pixels(plan, key, losses))
+            return _strengths(plan, key, *read())
         except MissingDependencyError:
             raise
         except Exception as error:
             return error if isinstance(error, ImageError) else ImageError(name_error(error))
 
     keys = draw_sample(plan.keys, config.seed, sample)
-    found = dict(zip(keys, run_in_threads(measure, keys, config.jobs, "images"), strict=True))
+    images = zip(keys, read_pixels(plan, keys, losses), strict=True)
+    measured = prefetch(measure, images, config.jobs or os.cpu_count() or 1)
+    found = dict(zip(keys, progress.track(measured, len(keys), "images"), strict=True))
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
     check_any(values, plan, failures)
@@ -99,11 +104,20 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     return MeasuredStrengths(title, len(values), tuple(strengths), failures)
 
 
-def load_pixels(plan: Plan, key: str, losses: dict[str, Loss | None]) -> Rgb:
-    """Return a source image, uint8 (H, W, 3), and put into `losses` what it loses in 8 bits."""
-    loaded = plan.source.open(key)
-    losses[key] = find_loss(loaded)
-    return as_rgb(loaded)
+def read_pixels(
+    plan: Plan, keys: Sequence[str], losses: dict[str, Loss | None]
+) -> Iterator[Callable[[], tuple[Rgb]]]:
+    """Yield functions that return source images, uint8 (H, W, 3), or raise their errors; see `read_ahead`.
+
+    What the images lose in 8 bits is put into `losses`.
+    """
+
+    def read(key: str) -> tuple[Rgb]:
+        loaded = plan.source.open(key)
+        losses[key] = find_loss(loaded)
+        return (as_rgb(loaded),)
+
+    return read_ahead(plan.source.location, read, keys)
 
 
 def warn_of_losses(losses: Mapping[str, Loss | None]) -> None:

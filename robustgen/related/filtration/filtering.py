@@ -13,7 +13,7 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib.metadata import version
@@ -30,6 +30,7 @@ from robustgen.files.set_files import ERRORS, MANIFEST, STATE, WrittenFile
 from robustgen.files.storage import Store, measure, prefetch
 from robustgen.lab.evaluation.predictions import ABOUT as PREDICTIONS
 from robustgen.lab.evaluation.store import choose_unit_size
+from robustgen.pixels.imaging.arrays import Decoded
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors, warn_of_few_greys
 from robustgen.related.filtration import reviewing
 from robustgen.related.filtration.ensemble import Crops, Ensemble, open_ensemble
@@ -37,7 +38,7 @@ from robustgen.related.filtration.funnel import Opinions, count_left
 from robustgen.related.filtration.rules import Case, Rule
 from robustgen.related.settings import Filtering
 from robustgen.sets.dataset.outputs import open_output
-from robustgen.sets.sources.base import SourceOptions, class_of
+from robustgen.sets.sources.base import SourceOptions, class_of, read_ahead
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.settings.models import Runtime
 
@@ -291,9 +292,13 @@ class _FilterRun:
         self._answers.add(record)
         return record is not None
 
-    def _read_crops(self, key: str) -> _Read:
+    def _read_all_crops(self, keys: Sequence[str]) -> list[_Read]:
+        reads = read_ahead(self._source.location, self._source.read, keys)
+        return [self._read_crops(key, read) for key, read in zip(keys, reads, strict=True)]
+
+    def _read_crops(self, key: str, read: Callable[[], tuple[Decoded, str]]) -> _Read:
         try:
-            image, identity = self._source.read(key)
+            image, identity = read()
             warn_of_few_greys(image)
             with name_image_in_errors(key):
                 pixels = as_rgb(image).copy()
@@ -304,7 +309,7 @@ class _FilterRun:
     def _ask(self, name: str, batches: list[list[str]]) -> None:
         said, images = [Opinions.blank(len(self._ensemble.members), 0)], dict[str, Origin]()
         failures = list[Failure]()
-        for read in prefetch(lambda batch: [self._read_crops(key) for key in batch], batches):
+        for read in prefetch(self._read_all_crops, batches):
             failures += [{"key": key, "reason": seen} for key, seen, _ in read if isinstance(seen, str)]
             crops = {key: seen for key, seen, _ in read if not isinstance(seen, str)}
             if crops:

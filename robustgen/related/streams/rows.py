@@ -10,7 +10,10 @@ from robustgen.errors import ArgumentError
 from robustgen.files.text_files import parse_json
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
 from robustgen.related.streams.ccc import CccRun, CccStep, CropGeometry, StreamCell, draw_geometry
-from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.base import Items, map_keys
+
+# Rows for which the sizes of images are asked for at once.
+_ROWS_AHEAD: Final = 1024
 
 # json.dumps would create a new encoder for each of millions of rows.
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -158,12 +161,14 @@ def draw_rows(run: CccRun, source: Items[Any], keys: Sequence[str]) -> Iterator[
         The size of an image cannot be read.
     """
     sizes: dict[str, tuple[int, int]] = {}
-    for step in (run[index] for index in range(len(run))):
-        key, cell = keys[step.image], step.cell
-        if key not in sizes:
-            sizes[key] = source.dimensions(key)
-        geometry, _ = draw_geometry(step, *sizes[key])
-        yield CccRow(key, *cell, *geometry, source.label(key), step.seed)
+    for start in range(0, len(run), _ROWS_AHEAD):
+        steps = [run[index] for index in range(start, min(start + _ROWS_AHEAD, len(run)))]
+        new = [*dict.fromkeys(key for step in steps if (key := keys[step.image]) not in sizes)]
+        sizes |= zip(new, map_keys(source.location, source.dimensions, new), strict=True)
+        for step in steps:
+            key = keys[step.image]
+            geometry, _ = draw_geometry(step, *sizes[key])
+            yield CccRow(key, *step.cell, *geometry, source.label(key), step.seed)
 
 
 def format_ccc_row(row: CccRow) -> str:

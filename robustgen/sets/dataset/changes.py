@@ -13,7 +13,7 @@ from robustgen.errors import ImageError, OutputError
 from robustgen.files.ledger import Ledger
 from robustgen.files.set_files import START_OVER, AnotherSetError
 from robustgen.files.text_files import parse_object
-from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.base import Items, map_keys
 
 _STAMPS: Final = "source-stamps"
 # So many images stand for all, if most files have other stamps: those of a copy, for instance.
@@ -96,9 +96,10 @@ def _find_changed(source: Items[Any], keys: Iterable[str], identities: Mapping[s
 
     with Meter(len(keys), f"{source.noun}s compared") as meter:
         changed = []
-        for key in keys:
-            if differs(key):
-                changed.append(key)
+        for key, is_changed in zip(
+            keys, map_keys(source.location, differs, keys, lambda key: look_up(source, key)[0]), strict=True
+        ):
+            changed += [key] * is_changed
             meter.update()
     return changed
 

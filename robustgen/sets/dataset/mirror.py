@@ -162,7 +162,8 @@ class Mirror:
 
     def make_record(self, folder: str, names: Sequence[str]) -> Record:
         """Return the record of the copies of the files `names` in one `folder` of an output."""
-        files = [self._describe(name)._replace(path=f"{folder}/{name}") for name in names]
+        described = self.source.map(self._describe, names)
+        files = [each._replace(path=f"{folder}/{each.path}") for each in described]
         return Record({}, [folder], files)
 
     def copy(self, folder: str, store: Store, path: str) -> None:

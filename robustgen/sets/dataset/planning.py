@@ -51,7 +51,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer
 from robustgen.sets.formats.encoders import LOSSLESS_CLIP
 from robustgen.sets.ingredients import open_ingredients
-from robustgen.sets.sources.base import Source
+from robustgen.sets.sources.base import Source, map_keys
 from robustgen.sets.sources.classes import find_unlabelled
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Config
@@ -378,10 +378,16 @@ def _check_rows(recipe: BenchmarkRecipe[Any], source: Source, keys: tuple[str, .
 def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
     """Raise an error if the images differ in size and cannot be rows of one array."""
     first: dict[tuple[int, int], str] = {}
-    for key in keys:
+
+    def measure(key: str) -> tuple[int, int] | None:
         # Unreadable images fail in the run.
         with suppress(ImageError):
-            first.setdefault(source.dimensions(key), key)
+            return source.dimensions(key)
+        return None
+
+    for key, size in zip(keys, map_keys(source.location, measure, keys), strict=True):
+        if size:
+            first.setdefault(size, key)
         if len(first) > 1:
             named = ", ".join(f"{key!r} is {width} x {height}" for (width, height), key in first.items())
             raise ConfigError(

@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from fractions import Fraction
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
-from robustgen.files.storage import Store, is_url, prefetch
+from robustgen.files.storage import AT_ONCE, MOST_BYTES, Store, is_url, prefetch
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Levels, Location, find_tags, reason_of
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
@@ -286,7 +286,6 @@ class Items(Reusable, ABC, Generic[Loaded]):
 # The first element is the item.
 _Result = TypeVar("_Result", bound=tuple[Any, ...])
 _MOST_AHEAD: Final = 4
-_MOST_BYTES_AHEAD: Final = 64 << 20
 
 
 def read_ahead(
@@ -313,11 +312,33 @@ def read_ahead(
     size = 0 if first.exception() else _count_bytes(first.result()[0])
     known = {keys[0]: first}
     del first
-    ahead = max(1, min(_MOST_AHEAD, _MOST_BYTES_AHEAD // max(size, 1)))
+    ahead = max(1, min(_MOST_AHEAD, MOST_BYTES // max(size, 1)))
     # Without a name for an item, which would keep its pixels while the next one is used.
     yield from map(
         attrgetter("result"), prefetch(lambda key: known.pop(key, None) or attempt(key), keys, ahead)
     )
+
+
+_Answer = TypeVar("_Answer")
+
+
+def map_keys(
+    location: str,
+    ask: Callable[[str], _Answer],
+    keys: Iterable[str],
+    count_bytes: Callable[[str], int] = lambda _: 0,
+) -> Iterator[_Answer]:
+    """Yield the results of `ask` for all keys in order; for a source on a server, many are asked for at once.
+
+    The results are small, unlike those of `read_ahead`; `count_bytes` returns the bytes that `ask` reads.
+    """
+    if not is_url(location):
+        yield from map(ask, keys)
+        return
+    for key in (rest := iter(keys)):
+        # Alone, as in `read_ahead`.
+        yield ask(key)
+        yield from prefetch(ask, rest, AT_ONCE, count_bytes)
 
 
 def _count_bytes(item: Any) -> int:

@@ -388,7 +388,11 @@ class EncodedSource(ListedItems[Rgb], Source):
         """Return the result of `load`, and the size of the file in bytes."""
         with name_image_in_errors(key):
             data = self.read_bytes(key)
-        return decode(io.BytesIO(data), key, self.libjpeg, self.levels), len(data)
+        return self.decode(data, key), len(data)
+
+    def decode(self, data: bytes, key: str) -> Rgb:
+        """Decode the bytes of the file of one image, as `load` does."""
+        return decode(io.BytesIO(data), key, self.libjpeg, self.levels)
 
     def read(self, key: str) -> tuple[Decoded, str]:
         """Decode one image to a Pillow image of its own mode; return it with the identity of its file."""

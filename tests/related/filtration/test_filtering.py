@@ -17,7 +17,7 @@ from robustgen.related.filtration import ensemble, funnel, reviewing
 from robustgen.related.filtration.funnel import FunnelStep, Opinions
 from robustgen.settings.class_lists import read_classes
 from tests.digits import interrupt_model
-from tests.helpers import cli, cli_error, errors_of, put_photo, records_of, tree
+from tests.helpers import cli, cli_error, errors_of, put_photo, records_of, tree, uploaded
 
 # The models see pixels from 0 to 1.
 PLAIN = ("--mean", "0", "--std", "1")
@@ -478,6 +478,14 @@ def test_candidates_and_shortlists_behind_urls(candidates, reviewed, model, clas
     cli("filter-a", "memory://filter/in", "--output", "memory://filter/out", *accept)
     key = "red/blue 0.png"
     assert files.cat(f"/filter/out/accepted/{key}") == (candidates / key).read_bytes()
+
+
+def test_candidates_on_a_server_are_read_at_once(candidates, reviewed, model, classes, tmp_path, gather):
+    url = uploaded(candidates, f"memory://{tmp_path.name}/in")
+    # The first image is read alone.
+    images = gather("/in/red/blue", 2)
+    filter_a(url, model, tmp_path / "out", "--classes", classes)
+    assert images.is_set() and keys_of(tmp_path / "out") == keys_of(reviewed)
 
 
 def test_few_crops_are_shown_to_a_model_at_once(candidates, model, classes, tmp_path, monkeypatch):

@@ -2,8 +2,11 @@
 
 import io
 import pickle
+import shutil
+import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,11 @@ from PIL import Image
 
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.storage import Store, open_store
+from robustgen.sets.dataset import estimate
 from robustgen.sets.sources.base import Source, SourceOptions, read_ahead
 from robustgen.sets.sources.folder import ImageFolder
 from robustgen.sets.sources.opening import open_source
-from tests.helpers import photo, wait_until
+from tests.helpers import cli, photo, put_photo, wait_until
 from tests.servers import BUCKET, RangeHandler, Weather
 from tests.sets.sources.test_opening import LAYOUTS, open_layout
 from tests.sets.sources.test_shards import labelled, put_shards
@@ -230,3 +234,55 @@ def test_large_images_are_not_held_for_long(side: int, most: int) -> None:
         del act
         wait_until(lambda: len(held) < most)
     assert len(begun) == 8
+
+
+def put_six(root: Path) -> Path:
+    for seed, name in enumerate("abcdef"):
+        put_photo(root / "cat" / f"{name}.png", 64, 72, seed)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        ("calibrate", ()),
+        ("calibrate", ("--for-size", "96", "--output", "constants.json")),
+        ("make-c", ("--dry-run", "--edition", "folder")),
+        ("make-c", ("--format", "npy", "--edition", "folder")),
+    ],
+)
+def test_commands_read_a_source_on_a_server_ahead(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gather: Callable[[str, int], threading.Event],
+    command: str,
+    flags: tuple[str, ...],
+) -> None:
+    root = put_six(tmp_path / "photos")
+    url = upload(root, open_store(f"memory://{tmp_path.name}/photos"))
+    # The sample of the estimate is the first image.
+    monkeypatch.setattr(estimate, "rank", lambda _, key: key)
+    monkeypatch.setattr(estimate, "_MOST_IMAGES", 1)
+    monkeypatch.chdir(tmp_path)
+    few = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+    output = ("--output", tmp_path / "out") if command == "make-c" else ()
+    local = cli(command, "--source", root, *few, *flags, *output).stdout
+    shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    (tmp_path / "constants.json").unlink(missing_ok=True)
+    images = gather("/photos/cat/[b-f]", 3)
+    remote = cli(command, "--source", url, *few, *flags, *output).stdout
+    assert images.is_set()
+    # Estimates are of processor time.
+    assert command == "make-c" or remote.replace(url, str(root)) == local
+
+
+def test_images_that_may_have_changed_are_read_many_at_once(
+    tmp_path: Path, gather: Callable[[str, int], threading.Event]
+) -> None:
+    root, store = put_six(tmp_path / "photos"), open_store(f"memory://{tmp_path.name}/photos")
+    few = ("--corruptions", "contrast", "--severities", "1", "--jobs", "1", "--output", tmp_path / "out")
+    for again in (False, True):
+        url = upload(root, store)
+        images = gather("/photos/cat/[b-f]" if again else "nothing", 5)
+        said = cli("make-c", "--source", url, *few).stdout
+        assert images.is_set() == again == said.startswith("nothing to do")

@@ -22,7 +22,7 @@ from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.unit_jobs import describe_orientations
 from robustgen.sets.executors import count_cores
-from robustgen.sets.sources.base import Items
+from robustgen.sets.sources.base import Items, map_keys
 from robustgen.settings.config import Config
 
 # Settings that decide pixels, besides those in the settings of any run; the last one is for constants.
@@ -89,7 +89,8 @@ class CorruptedImages:
     @cached_property
     def identities(self) -> dict[str, str]:
         """Return source image to identity."""
-        return {key: self.plan.source.identify(key) for key in self.keys.values()}
+        source, keys = self.plan.source, [*self.keys.values()]
+        return dict(zip(keys, map_keys(source.location, source.identify, keys, source.size), strict=True))
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the pixels of all variants, so that variants can be added."""
