@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures round trips to an object store: requests and seconds of each command, behind a slow line.
 
-    python scripts/bench_remote.py [--latency 60] [--jobs 1] [--format jpeg] [--trace]
+    python scripts/bench_remote.py [--latency 60] [--jobs 1] [--format jpeg] [--corruptions fog] [--trace]
 
 The store is moto's S3 on this machine. A proxy before it delays all bytes by half of the latency in each
 direction, and counts requests. Each command runs without and with the delay; the difference, divided by the
@@ -33,6 +33,12 @@ from tests.helpers import free_port, until_open
 from tests.servers import describe_s3
 
 BUCKET = "bench"
+MODEL = """
+import numpy as np
+
+def build():
+    return lambda pixels: np.stack([pixels.mean(axis=(1, 2, 3)), pixels.std(axis=(1, 2, 3))], axis=1)
+"""
 _REQUEST = re.compile(rb"(GET|PUT|HEAD|POST|DELETE) (\S+) HTTP/1\.1\r\n")
 
 
@@ -133,6 +139,7 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=60, help="milliseconds of a round trip")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--format", default="jpeg")
+    parser.add_argument("--corruptions", help="some, for a shorter run")
     parser.add_argument("--photographs", type=int, default=12, help="of the larger set; the smaller has four")
     parser.add_argument("--trace", action="store_true")
     options = parser.parse_args()
@@ -152,17 +159,40 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             few = put_photographs(Path(folder, "few"), 4)
             many = put_photographs(Path(folder, "many"), options.photographs)
+            s3fs.S3FileSystem().put(str(many), f"{BUCKET}/photographs", recursive=True)
+            photographs = f"s3://{BUCKET}/photographs"
+            Path(folder, "guess.py").write_text(MODEL)
+            os.environ["PYTHONPATH"] = f"{Path(__file__).parents[1]}:{folder}"
+            model = ["--model", "guess:build", "--batch-size", 8, "--output"]
+            some = ["--corruptions", options.corruptions] if options.corruptions else []
 
-            def make(source: Path, output: object) -> list[object]:
+            def make(source: object, output: object) -> list[object]:
                 flags = ["--edition", "imagenet", "--jobs", options.jobs, "--format", options.format]
-                return ["make-c", "--source", source, "--output", output, *flags]
+                return ["make-c", "--source", source, "--output", output, *flags, *some]
 
             measure(line, 0, *make(few, Path(folder, "warm")))
             rows: dict[str, Callable[[str], list[object]]] = {
                 "make-c, 4 photographs": lambda to: make(few, f"{to}/few"),
                 f"make-c, {options.photographs} photographs": lambda to: make(many, f"{to}/many"),
                 "the same with nothing to do": lambda to: make(many, f"{to}/many"),
+                "make-c, source on the server": lambda to: make(photographs, f"{to}/both"),
                 "verify": lambda to: ["verify", f"{to}/many"],
+                "verify --deep all": lambda to: ["verify", f"{to}/both", "--deep", "all"],
+                "verify --against": lambda to: ["verify", f"{to}/many", "--against", f"{to}/both"],
+                "compare": lambda to: ["compare", f"{to}/many", f"{to}/both"],
+                "predict": lambda to: ["predict", f"{to}/many", *model, f"{to}/predicted"],
+                "evaluate": lambda to: (
+                    ["evaluate", "--source", photographs, "--edition", "imagenet", *some, *model]
+                    + [f"{to}/evaluated", "--jobs", options.jobs]
+                ),
+                "score": lambda to: (
+                    ["score", f"{to}/predicted", "--partial", "--replicates", 0]
+                    + ["--output", Path(folder, "scores.html")]
+                ),
+                "preprocess": lambda to: (
+                    ["preprocess", "clahe", f"{to}/many", f"{to}/cleaned", "--jobs", options.jobs]
+                ),
+                "calibrate": lambda to: ["calibrate", "--source", photographs, *some],
                 "report": lambda to: ["report", f"{to}/many", "--output", Path(folder, "page.html")],
             }
             found = list[dict[str, Any]]()

@@ -184,7 +184,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, 
 
 @pytest.fixture
 def gather(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], threading.Event]:
-    """Let requests of this process with URLs like a pattern wait until so many of them are under way."""
+    """Let requests of this process whose verb and URL match a pattern wait until so many are under way."""
     from robustgen.files.storage import remote
 
     def start(pattern: str, count: int) -> threading.Event:
@@ -192,7 +192,7 @@ def gather(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], threading.Ev
         alone = list[str]()
 
         def wait(location: str, verb: str, url: str, *arguments: Any, **options: Any) -> Any:
-            if re.search(pattern, url):
+            if re.search(pattern, f"{verb} {url}"):
                 waiting.append(url)
                 if len(waiting) == count:
                     gathered.set()

@@ -178,10 +178,9 @@ class _KnownShard:
     def __call__(self, name: str) -> bytes:
         """Return the bytes of a sample."""
         with self._listing:
-            if "listing" not in vars(self._source):
-                # Before Python 3.12, the lock of a cached property would hold up the other shards.
+            if "files" not in vars(self._source):
                 self._source.files = [SourceFile.look(*self._place)]
-                self._source.listing = self._source.build()
+                self._source.make_ready()
         return self._source.read_bytes(name)
 
 

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
@@ -43,6 +42,7 @@ from robustgen.sets.sources.base import (
     Reusable,
     Source,
     SourceOptions,
+    cached_property,
     class_of,
     name_source_in_errors,
 )

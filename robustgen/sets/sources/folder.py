@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
 
@@ -22,6 +21,7 @@ from robustgen.sets.sources.base import (
     Loaded,
     Source,
     SourceOptions,
+    cached_property,
     class_of,
     name_source_in_errors,
 )

@@ -5,7 +5,7 @@ from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import PurePosixPath
 from threading import Lock
@@ -18,7 +18,13 @@ from robustgen.files.text_files import split_names
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location, name_image_in_errors
 from robustgen.sets.sources import SourceKind
-from robustgen.sets.sources.base import DEFAULTS, SourceOptions, class_of, name_source_in_errors
+from robustgen.sets.sources.base import (
+    DEFAULTS,
+    SourceOptions,
+    cached_property,
+    class_of,
+    name_source_in_errors,
+)
 from robustgen.sets.sources.classes import (
     CLASS_NAMES,
     KEYS,

@@ -6,7 +6,7 @@ import stat
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Final
 
@@ -15,7 +15,14 @@ from robustgen.errors import SourceError
 from robustgen.files.containers import archives
 from robustgen.files.storage.base import Entry
 from robustgen.pixels.imaging.decode import EXTENSIONS, Complaint, Location, reason_of
-from robustgen.sets.sources.base import DEFAULTS, Cache, Reusable, SourceOptions, name_source_in_errors
+from robustgen.sets.sources.base import (
+    DEFAULTS,
+    Cache,
+    Reusable,
+    SourceOptions,
+    cached_property,
+    name_source_in_errors,
+)
 from robustgen.sets.sources.files import Index, SourceListing
 from robustgen.sets.sources.places import ARCHIVES, VIDEOS, Place, explain_foreign, find_place
 

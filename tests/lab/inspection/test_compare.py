@@ -579,6 +579,13 @@ def test_a_server_is_not_asked_for_the_sizes_of_what_is_read(make, tmp_path, mon
     assert not asked
 
 
+def test_variants_on_a_server_are_listed_at_once(make, tmp_path, gather):
+    side = Side(open_set(uploaded(make(*FEW), f"memory://{tmp_path.name}/set")))
+    folders = gather(r"^find .*/\d$", 4)
+    side.open(side.variants)
+    assert len(side.keys("fog/1")) == IMAGES and folders.is_set()
+
+
 def test_sets_behind_urls(make, monkeypatch):
     from fsspec.implementations.memory import MemoryFileSystem
 

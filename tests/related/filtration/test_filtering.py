@@ -484,7 +484,7 @@ def test_candidates_on_a_server_are_read_at_once(candidates, reviewed, model, cl
     url = uploaded(candidates, f"memory://{tmp_path.name}/in")
     # The first image is read alone.
     images = gather("/in/red/blue", 2)
-    filter_a(url, model, tmp_path / "out", "--classes", classes)
+    filter_a(url, model, tmp_path / "out", "--classes", classes, "--batch-size", "110")
     assert images.is_set() and keys_of(tmp_path / "out") == keys_of(reviewed)
 
 
