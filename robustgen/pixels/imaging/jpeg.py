@@ -256,22 +256,27 @@ def round_trip(
     by_red, by_green, by_first, mask = _ARITHMETIC[library]
     if image.ndim == 2:
         plane = image.copy()
-        cosine.compress_plane(plane, luma, _LUMA_BLOCK, mask)
+        _compress(plane, luma, _LUMA_BLOCK, mask)
         return np.ascontiguousarray(plane[:height, :width])
     channels, planes = np.empty((2, 3, *image.shape[:2]), np.uint8)
     flat = planes.reshape(3, -1)
     cv2.split(image, [*channels])
     cosine.split_colours(*channels.reshape(3, -1), flat, by_red, by_green)
-    cosine.compress_plane(planes[0], luma, _LUMA_BLOCK, mask)
+    _compress(planes[0], luma, _LUMA_BLOCK, mask)
     for plane in planes[1:]:
         if subsampling == "4:4:4":
-            cosine.compress_plane(plane, chroma, _LUMA_BLOCK, mask)
+            _compress(plane, chroma, _LUMA_BLOCK, mask)
         elif library == "ijg":
-            cosine.compress_plane(plane, chroma, _CHROMA_BLOCK, mask)
+            _compress(plane, chroma, _CHROMA_BLOCK, mask)
         else:
             _compress_means(plane, chroma, height, width)
     cosine.join_colours(flat, by_first)
     return np.ascontiguousarray(cv2.merge([*planes])[:height, :width])
+
+
+def _compress(plane: NDArray[np.uint8], table: NDArray[np.int32], side: int, mask: int) -> None:
+    # The loop takes four samples at once.
+    cosine.compress_plane(plane.view(np.int32), table, side, mask)
 
 
 def _compress_means(plane: NDArray[np.uint8], table: NDArray[np.int32], height: int, width: int) -> None:
@@ -280,7 +285,7 @@ def _compress_means(plane: NDArray[np.uint8], table: NDArray[np.int32], height: 
     cosine.halve_plane(plane, means)
     # The library repeats means, not samples, below the image.
     means[(height + 1) // 2 :] = means[(height - 1) // 2]
-    cosine.compress_plane(means, table, _LUMA_BLOCK, _ARITHMETIC["turbo"][-1])
+    _compress(means, table, _LUMA_BLOCK, _ARITHMETIC["turbo"][-1])
     if width < _FEWEST_INTERPOLATED:
         plane[:] = means.repeat(2, axis=0).repeat(2, axis=1)
     else:

@@ -197,8 +197,15 @@ def quantise(x, steps):
     """Round coefficients, which are 8 times too large before, to multiples of `steps`."""
     for i in range(x.size):
         value, step = x[i], steps[i]
-        level = int32(np.float32(abs(value) + 4 * step) / np.float32(8 * step)) * step
-        x[i] = level if value >= 0 else -level
+        size = int32(max(value, int32(-value)) + int32(step << 2))
+        level = int32(int32(np.float32(size) / np.float32(int32(step << 3))) * step)
+        x[i] = level if value >= 0 else int32(-level)
+
+
+@inner
+def limit(value, mask):
+    """Return a sample around 384 as 0 to 255, after cutting it to `mask`."""
+    return min(max(int32(int32(value & mask) - int32(384)), int32(0)), int32(255))
 
 
 @inner
@@ -211,29 +218,36 @@ def exchange(x, n, m, blocks, out):
 
 
 @compiled
-def compress_plane(plane, table, n, mask):
-    """Replace `plane` (uint8, sides multiples of `n`) by its round trip with blocks of n x n samples.
+def compress_plane(words, table, n, mask):
+    """Replace a plane by its round trip with blocks of n x n samples.
 
-    `table` is int32 (8, 8): the steps of quantisation. `mask` is 1023 if values beyond -512 .. 511 wrap
+    `words` (int32, (H, W / 4)) are the plane's samples, four in each, as a view; its sides are multiples of
+    `n`. `table` is int32 (8, 8): the steps of quantisation. `mask` is 1023 if values beyond -512 .. 511 wrap
     around, so that white becomes black, as in libjpeg, and -1 if they do not, as in libjpeg-turbo.
     """
     across, down = np.zeros(16 * S, np.int32), np.zeros(16 * S, np.int32)
-    blocks = LANES // n
+    blocks, groups, kept = LANES // n, n // 4, int32(mask)
     steps = np.ones(8 * S, np.int32)
     for v in range(8):
         for u in range(8):
             for b in range(blocks):
                 steps[v * S + u * blocks + b] = table[v, u]
-    width = plane.shape[1] // n
-    count = width * (plane.shape[0] // n)
+    width = words.shape[1] // groups
+    count = width * (words.shape[0] // n)
     for first in range(0, count, blocks):
         here = min(blocks, count - first)
         for b in range(here):
-            top, left = (first + b) // width * n, (first + b) % width * n
+            top, left = (first + b) // width * n, (first + b) % width * groups
             for y in range(n):
-                line = plane[top + y, left : left + n]
-                for x in range(n):
-                    across[x * S + y * blocks + b] = line[x]
+                line = words[top + y, left : left + groups]
+                for g in range(groups):
+                    across[4 * g * S + y * blocks + b] = line[g]
+        for g in range(groups):
+            four = across[4 * g * S : 4 * (g + 1) * S]
+            for i in range(LANES):
+                word = four[i]
+                for k in range(4):
+                    four[k * S + i] = int32(word >> int32(8 * k)) & int32(255)
         if n == 8:
             forward_8(across, LANES, -1024, 2, 11, down)
             exchange(down, 8, 8, blocks, across)
@@ -252,14 +266,19 @@ def compress_plane(plane, table, n, mask):
             inverse_16(down, 8 * blocks, 1 << 10, 11, across)
             exchange(across, 16, 8, blocks, down)
             inverse_16(down, LANES, (512 * 32 + 16) << 13, 18, across)
-        for i in range(n * S):
-            across[i] = min(max((across[i] & mask) - 384, 0), 255)
+        for g in range(groups):
+            four = across[4 * g * S : 4 * (g + 1) * S]
+            for i in range(LANES):
+                word = int32(0)
+                for k in range(4):
+                    word |= int32(limit(four[k * S + i], kept) << int32(8 * k))
+                four[i] = word
         for b in range(here):
-            top, left = (first + b) // width * n, (first + b) % width * n
+            top, left = (first + b) // width * n, (first + b) % width * groups
             for y in range(n):
-                line = plane[top + y, left : left + n]
-                for x in range(n):
-                    line[x] = across[x * S + y * blocks + b]
+                line = words[top + y, left : left + groups]
+                for g in range(groups):
+                    line[g] = across[4 * g * S + y * blocks + b]
 
 
 @compiled
@@ -307,8 +326,9 @@ def split_colours(red, green, blue, planes, by_red, by_green):
 def join_colours(planes, by_blue):
     """Replace luma and both chromas in `planes` (uint8, (3, N)) by red, green and blue."""
     luma, first, second = planes[0], planes[1], planes[2]
+    least, most = int32(0), int32(255)
     for i in range(luma.size):
         y, b, r = int32(luma[i]), int32(int32(first[i]) - 128), int32(int32(second[i]) - 128)
-        luma[i] = min(max(int32(y + (int32(91881 * r + 32768) >> 16)), 0), 255)
-        first[i] = min(max(int32(y + (int32(by_blue * b - 46802 * r + 32768) >> 16)), 0), 255)
-        second[i] = min(max(int32(y + (int32(116130 * b + 32768) >> 16)), 0), 255)
+        luma[i] = min(max(int32(y + (int32(91881 * r + 32768) >> 16)), least), most)
+        first[i] = min(max(int32(y + (int32(by_blue * b - 46802 * r + 32768) >> 16)), least), most)
+        second[i] = min(max(int32(y + (int32(116130 * b + 32768) >> 16)), least), most)
