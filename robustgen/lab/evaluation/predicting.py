@@ -19,6 +19,7 @@ from robustgen.files.storage import prefetch
 from robustgen.lab.evaluation.predictions import Pieces, Saved, describe_outputs, digest_of, top5_entries
 from robustgen.lab.evaluation.rendering import FrameSampling
 from robustgen.lab.evaluation.store import (
+    VARIANTS_AT_ONCE,
     PredictionStore,
     choose_unit_size,
     name_folders,
@@ -193,7 +194,8 @@ class _PredictionRun:
         with Meter(
             sum(len(unit.keys) for unit in self._units.values()), f"{self._set.benchmark.noun}s"
         ) as meter:
-            deque(self._store.root.map(self._finish_claimed, self._predict_variants(meter), 1), maxlen=0)
+            predicted = self._predict_variants(meter)
+            deque(self._store.root.map(self._finish_claimed, predicted, VARIANTS_AT_ONCE), maxlen=0)
             self._store.finish_pending(self._finish)
 
     def _predict_variants(self, meter: Meter) -> Iterator[str]:

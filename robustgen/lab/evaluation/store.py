@@ -47,8 +47,8 @@ _PREDICTIONS, _MOST_UNITS, _FEWEST_UNITS = 256, 4096, 16
 _FRAMES = 32
 # Units whose files are written at the same time on a server.
 _MOST_UNRECORDED: Final = 8
-# Files that are written to a server at once, each of which reads its parts many at once.
-_VARIANTS_AT_ONCE: Final = 4
+VARIANTS_AT_ONCE: Final = 4
+"""Variants whose files are written to a server at once, each from its parts, many at once."""
 _Predicted = TypeVar("_Predicted")
 _Recorded = TypeVar("_Recorded")
 
@@ -284,9 +284,9 @@ class PredictionStore:
 
     def finish_pending(self, write: Callable[[str], None]) -> None:
         """Write all pending variants with `write`, or wait for other runs to do so, and delete all parts."""
-        deque(self.state.share_one_by_one(self.pending, write, at_once=_VARIANTS_AT_ONCE), maxlen=0)
+        deque(self.state.share_one_by_one(self.pending, write, at_once=VARIANTS_AT_ONCE), maxlen=0)
         # Another run may have finished one while this run predicted units of it again.
-        deque(self.root.map(self.delete_parts, self.pending, _VARIANTS_AT_ONCE), maxlen=0)
+        deque(self.root.map(self.delete_parts, self.pending, VARIANTS_AT_ONCE), maxlen=0)
         self.state.delete_claims()
 
     def delete_parts(self, folder: str) -> None:

@@ -528,6 +528,13 @@ def test_a_unit_is_written_while_the_next_one_is_predicted(runs, written, tmp_pa
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_the_files_of_variants_are_written_several_at_once(runs, written, tmp_path, gather, command):
+    files = gather(r"^put_file .*\.npz$", 3)
+    cli(*runs[command])
+    assert files.is_set() and stored(f"memory://{tmp_path.name}/{command}") == written
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
 @pytest.mark.parametrize("what", [r"/parts/fog", "/records/units/"])
 def test_a_unit_that_cannot_be_written_has_no_record(runs, written, tmp_path, monkeypatch, command, what):
     call, url = remote._call, f"memory://{tmp_path.name}/{command}"
