@@ -11,12 +11,14 @@ from PIL import Image
 from pycocotools import mask
 from skimage import data as photographs
 
+from robustgen.files.storage import open_store
 from robustgen.lab.models.detectors import TorchvisionDetector, open_detector
 from robustgen.pixels.imaging.decode import decode
 from robustgen.sets.dataset import open_set
 from robustgen.sets.sources import files
 from robustgen.settings.models import Runtime
-from tests.helpers import cli, cli_error, photo, pixels_of, put_tagged, read_upright
+from tests.helpers import cli, cli_error, photo, pixels_of, put_tagged, read_upright, whole
+from tests.servers import BUCKET
 
 NAMES = ("contrast", "fog")
 SIZE = (120, 160)
@@ -139,6 +141,16 @@ def test_a_function_gives_the_same_results_by_both_ways(at_home, tmp_path):
     for variant, wanted in by_the_other_way(at_home, tmp_path, detector):
         found = json.loads((tmp_path / "out" / "mydetector-bright" / f"{variant}.json").read_text())
         assert found == wanted and found
+
+
+def test_results_on_a_server_are_those_on_disk(at_home, tmp_path, s3):
+    store = open_store(f"s3://{BUCKET}/out")
+    for output in (tmp_path / "out", store.location):
+        cli(*command(at_home, output))
+    names = [*whole(tmp_path / "out" / "mydetector-bright")]
+    assert {name: store.read(f"mydetector-bright/{name}") for name in names} == whole(
+        tmp_path / "out" / "mydetector-bright"
+    )
 
 
 @pytest.mark.slow("runs a detector of torchvision")
