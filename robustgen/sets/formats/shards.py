@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from threading import Lock
 from typing import Any, BinaryIO, ClassVar, Final
 
@@ -153,16 +153,10 @@ class ShardWriter(SampleWriter):
         """Return the path of the shard, and whether its sample is the same."""
         path = self.shard_path(variant, self.shard_number(index, key))
         stem = encoded.name.removesuffix(".mp4")
+        shard = _open_known(self, root, path, "c" if stem == encoded.name else "p")
         with suppress(ImageError):
-            return path, self._open_known(root, path, "c" if stem == encoded.name else "p")(
-                stem
-            ) == encoded.data
+            return path, shard(stem) == encoded.data
         return path, False
-
-    @cached_property
-    def _open_known(self) -> Callable[[Store, str, Kind], Callable[[str], bytes]]:
-        """Return a function that opens a shard for comparisons, and keeps the latest ones open."""
-        return lru_cache(_MOST_OPEN)(partial(_KnownShard, self.reader))
 
 
 class _KnownShard:
@@ -182,6 +176,12 @@ class _KnownShard:
                 self._source.files = [SourceFile.look(*self._place)]
                 self._source.make_ready()
         return self._source.read_bytes(name)
+
+
+@lru_cache(_MOST_OPEN)
+def _open_known(writer: ShardWriter, root: Store, path: str, kind: Kind) -> _KnownShard:
+    """Open a shard for the comparisons of one writer; the latest ones stay open."""
+    return _KnownShard(writer.reader, root, path, kind)
 
 
 # --- reading -------------------------------------------------------------------------------------
