@@ -18,8 +18,8 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from robustgen.errors import ArgumentError, OutputError, SourceError, UnfinishedError
+from robustgen.files.lazy import cached_property
 from robustgen.files.set_files import STATE, WrittenFile, check_folder, read_described
 from robustgen.files.storage import Store, measure, open_store
 from robustgen.files.text_files import describe_difference
@@ -218,7 +219,6 @@ class PredictionFile:
     store: Store
     path: str
     variant: Variant
-    _known: _Head | None = field(default=None, init=False, repr=False)
 
     @property
     def location(self) -> str:
@@ -230,13 +230,8 @@ class PredictionFile:
         with self.store.open(self.path) as file, zipfile.ZipFile(file) as archive:
             yield archive
 
-    @property
+    @cached_property
     def _head(self) -> _Head:
-        # Before Python 3.12, the lock of a cached property would hold up the other files.
-        self._known = self._known or self._read_head()
-        return self._known
-
-    def _read_head(self) -> _Head:
         """Return the small entries, and the shapes of the large ones."""
         with prefix_errors(self.location), self._open() as archive:
             names = {name.removesuffix(".npy") for name in archive.namelist()}

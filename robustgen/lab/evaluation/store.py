@@ -132,8 +132,7 @@ class PredictionStore:
         file = PredictionFile(self.root, predictions.path_of(variant.folder), variant)
         recorded = self.state.has_record(variant.folder)
         try:
-            # Before Python 3.12, the lock of `keys` would let only one file of all be read.
-            own = file.keys if file.shapes else ()
+            own = file.keys
         except SourceError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
@@ -262,9 +261,11 @@ class PredictionStore:
         shapes, folder = set[tuple[int, ...]](), variant.folder
         places = list[tuple[WrittenFile, list[bool]]]()
         for name, unit in units.items():
-            record = self.records[name] if variant in unit.variants else Record()
+            if variant not in unit.variants:
+                continue
+            record = self.records[name]
             failed = {each["key"] for each in record.failures if each["variant"] == folder}
-            if variant in unit.variants and failed != {*unit.keys}:
+            if failed != {*unit.keys}:
                 kept = [key in keys for key in unit.keys if key not in failed]
                 places.append((_list_parts(record)[folder], kept))
         parts = self.root.map(

@@ -96,10 +96,10 @@ def _find_changed(source: Items[Any], keys: Iterable[str], identities: Mapping[s
 
     with Meter(len(keys), f"{source.noun}s compared") as meter:
         changed = []
-        for key, is_changed in zip(
-            keys, map_keys(source.location, differs, keys, lambda key: look_up(source, key)[0]), strict=True
-        ):
-            changed += [key] * is_changed
+        answers = map_keys(source.location, differs, keys, lambda key: look_up(source, key)[0])
+        for key, is_changed in zip(keys, answers, strict=True):
+            if is_changed:
+                changed.append(key)
             meter.update()
     return changed
 

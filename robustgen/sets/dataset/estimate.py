@@ -11,7 +11,6 @@ import time
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -27,7 +26,7 @@ from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.encoders import Mp4Encoder
 from robustgen.sets.ingredients import find_fitting
-from robustgen.sets.sources.base import Items, map_keys
+from robustgen.sets.sources.base import list_dimensions
 
 SECONDS = 2.0
 _SIDE, _MOST_IMAGES, _MOST_HEADERS = 448, 32, 200
@@ -158,8 +157,7 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     preset = _price_preset(plan, first, cost) if compare_presets else None
     if plan.recipe.keeps_size and plan.source.noun != CLIP:
         # The sample may contain only small images; headers give the size of many more.
-        counts = map_keys(plan.source.location, partial(_count_pixels, plan.source), keys[:_MOST_HEADERS])
-        typical = [*filter(None, counts)]
+        typical = [math.prod(size) for size in list_dimensions(plan.source, keys[:_MOST_HEADERS]) if size]
         factor = sum(typical) / max(1, len(typical)) / pixels
         seconds, size = seconds * factor, size * factor
     outputs, images = len(plan.keys) * len(plan.variants), len(plan.keys)
@@ -170,13 +168,6 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     whole += outputs * _FINISHING * is_separate
     free = plan.store.measure_free_space()
     return Estimate(outputs, round(images * size), round(disk), whole, starting, len(costs), free, preset)
-
-
-def _count_pixels(source: Items[Any], key: str) -> int:
-    """Return the pixels of an image from its header; 0 if it cannot be read."""
-    with suppress(ImageError):
-        return math.prod(source.dimensions(key))
-    return 0
 
 
 def _price_preset(plan: Plan, key: str, cost: "_Cost") -> PresetPrice | None:

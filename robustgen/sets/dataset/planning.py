@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,7 +50,7 @@ from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer
 from robustgen.sets.formats.encoders import LOSSLESS_CLIP
 from robustgen.sets.ingredients import open_ingredients
-from robustgen.sets.sources.base import Source, map_keys
+from robustgen.sets.sources.base import Source, list_dimensions
 from robustgen.sets.sources.classes import find_unlabelled
 from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Config
@@ -378,14 +377,8 @@ def _check_rows(recipe: BenchmarkRecipe[Any], source: Source, keys: tuple[str, .
 def _check_one_size(source: Source, keys: tuple[str, ...]) -> None:
     """Raise an error if the images differ in size and cannot be rows of one array."""
     first: dict[tuple[int, int], str] = {}
-
-    def measure(key: str) -> tuple[int, int] | None:
+    for key, size in zip(keys, list_dimensions(source, keys), strict=True):
         # Unreadable images fail in the run.
-        with suppress(ImageError):
-            return source.dimensions(key)
-        return None
-
-    for key, size in zip(keys, map_keys(source.location, measure, keys), strict=True):
         if size:
             first.setdefault(size, key)
         if len(first) > 1:

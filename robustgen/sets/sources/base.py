@@ -1,18 +1,15 @@
 """Interface of all image sources."""
 
-import functools
 import hashlib
 import secrets
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
-from functools import cached_property as cached_property
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,20 +21,6 @@ from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Levels, Location, find_tags, reason_of
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.pixels.imaging.jpeg import Libjpeg
-
-if sys.version_info < (3, 12) and not TYPE_CHECKING:
-
-    class cached_property(functools.cached_property):
-        """Cached property without the lock of older Pythons, which would list sources one after another."""
-
-        def __get__(self, instance: Any, owner: Any = None) -> Any:
-            """Return the value; two threads that need it first may both compute it."""
-            if instance is None:
-                return self
-            if self.attrname not in vars(instance):
-                vars(instance)[self.attrname] = self.func(instance)
-            return vars(instance)[self.attrname]
-
 
 Cache = tuple[Store, str] | None
 """Location of a cached index: a store and the name of a file in it."""
@@ -111,9 +94,7 @@ class Reusable:
         cls = type(self)
         token = vars(self).setdefault("_token", secrets.token_hex(8))
         state = {
-            k: v
-            for k, v in vars(self).items()
-            if not isinstance(getattr(cls, k, None), functools.cached_property)
+            k: v for k, v in vars(self).items() if not isinstance(getattr(cls, k, None), cached_property)
         }
         return _receive, (cls, token, state)
 
@@ -358,6 +339,17 @@ def map_keys(
         # Alone, as in `read_ahead`.
         yield ask(key)
         yield from prefetch(ask, rest, AT_ONCE, count_bytes)
+
+
+def list_dimensions(source: Items[Any], keys: Iterable[str]) -> Iterator[tuple[int, int] | None]:
+    """Yield width and height of images from their headers, None for an unreadable one; see `map_keys`."""
+
+    def measure(key: str) -> tuple[int, int] | None:
+        with suppress(ImageError):
+            return source.dimensions(key)
+        return None
+
+    return map_keys(source.location, measure, keys)
 
 
 def _count_bytes(item: Any) -> int:

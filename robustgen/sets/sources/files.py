@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, ClassVar, Final
 from robustgen import __version__
 from robustgen.errors import ImageError, MissingDependencyError, SourceError
 from robustgen.files.containers.archives import unpack
+from robustgen.files.lazy import cached_property
 from robustgen.files.storage import Store
 from robustgen.files.storage.local import LocalStore, TemporaryFolder
 from robustgen.pixels.benchmarks.kinds import Kind
@@ -42,7 +43,6 @@ from robustgen.sets.sources.base import (
     Reusable,
     Source,
     SourceOptions,
-    cached_property,
     class_of,
     name_source_in_errors,
 )

@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
+from robustgen.files.lazy import cached_property
 from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Location, name_image_in_errors, read_dimensions
@@ -21,7 +22,6 @@ from robustgen.sets.sources.base import (
     Loaded,
     Source,
     SourceOptions,
-    cached_property,
     class_of,
     name_source_in_errors,
 )

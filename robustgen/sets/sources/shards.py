@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.containers import tables
 from robustgen.files.containers.archives import iterate_members, locate_member, peek_names, skip_members
+from robustgen.files.lazy import cached_property
 from robustgen.files.text_files import split_names
 from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.imaging.decode import EXTENSIONS, Location, name_image_in_errors
@@ -21,7 +22,6 @@ from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import (
     DEFAULTS,
     SourceOptions,
-    cached_property,
     class_of,
     name_source_in_errors,
 )

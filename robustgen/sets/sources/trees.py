@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
 from robustgen.files.containers import archives
+from robustgen.files.lazy import cached_property
 from robustgen.files.storage.base import Entry
 from robustgen.pixels.imaging.decode import EXTENSIONS, Complaint, Location, reason_of
 from robustgen.sets.sources.base import (
@@ -20,7 +21,6 @@ from robustgen.sets.sources.base import (
     Cache,
     Reusable,
     SourceOptions,
-    cached_property,
     name_source_in_errors,
 )
 from robustgen.sets.sources.files import Index, SourceListing

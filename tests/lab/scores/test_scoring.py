@@ -148,8 +148,10 @@ def test_predictions_on_a_server_are_read_at_once(tmp_path, monkeypatch):
             write(place, f"fog/{level}", KEYS[:8], np.zeros(8, int), logits)
     local, _ = scored(places[0], "--partial")
     # Each of four files waits for the others.
-    together, head, find = threading.Barrier(4, timeout=20), PredictionFile._read_head, results._find_mistakes
-    monkeypatch.setattr(PredictionFile, "_read_head", lambda file: (together.wait(), head(file))[1])
+    together, head, find = threading.Barrier(4, timeout=20), PredictionFile._head, results._find_mistakes
+    waiting = type(head)(lambda file: (together.wait(), head.func(file))[1])
+    waiting.__set_name__(PredictionFile, "_head")
+    monkeypatch.setattr(PredictionFile, "_head", waiting)
     monkeypatch.setattr(results, "_find_mistakes", lambda file: (together.wait(), find(file))[1])
     assert scored(places[1], "--partial")[0] == local
 
