@@ -10,8 +10,10 @@ A trajectory gives the constants of a corruption as functions of that number; th
 
 import dataclasses
 import math
+import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -19,13 +21,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from robustgen.display import progress
 from robustgen.errors import ConfigError, ImageError
 from robustgen.lab.inspection.strengths import (
     check_any,
     draw_sample,
     plan_calibration,
     read_pixels,
-    run_in_threads,
     warn_of_losses,
 )
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
@@ -418,7 +420,7 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
     plan = plan_calibration(config)
     bench, failures = _bench(plan, config.seed, size, sample)
     check_any(bench.keys, plan, failures)
-    matches = run_in_threads(bench.match, plan.variants, config.jobs, "severity")
+    matches = _run_in_threads(bench.match, plan.variants, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
     return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
 
@@ -434,9 +436,20 @@ def remeasure_constants(
     def measure(variant: Variant) -> Match:
         return bench.measure(variant, dict(constants[variant.name][str(variant.level)]))
 
-    matches = run_in_threads(measure, plan.variants, config.jobs, "severity")
+    matches = _run_in_threads(measure, plan.variants, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
     return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
+
+
+def _run_in_threads(
+    work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str
+) -> list[Any]:
+    """Return the results of `work` for all `items`, in order, with a progress bar on a terminal."""
+    pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
+    try:
+        return list(progress.track(pool.map(work, items), len(items), unit))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:

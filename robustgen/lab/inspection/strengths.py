@@ -7,7 +7,6 @@ severities: about 0.9 at severity 1, and for most corruptions about 0.5 at sever
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,14 +160,3 @@ def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> Non
     if not found:
         reason = next(iter(failures.values()), "there are none")
         raise SourceError(f"{plan.source.location}: none of its images can be used: {reason}")
-
-
-def run_in_threads(
-    work: Callable[[Any], Any], items: Sequence[Any], jobs: int | None, unit: str
-) -> list[Any]:
-    """Return the results of `work` for all `items`, in order, with a progress bar on a terminal."""
-    pool = ThreadPoolExecutor(jobs or os.cpu_count() or 1)
-    try:
-        return list(progress.track(pool.map(work, items), len(items), unit))
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -153,7 +153,8 @@ class ShardWriter(SampleWriter):
         """Return the path of the shard, and whether its sample is the same."""
         path = self.shard_path(variant, self.shard_number(index, key))
         stem = encoded.name.removesuffix(".mp4")
-        shard = _open_known(self, root, path, "c" if stem == encoded.name else "p")
+        with _OPENING:
+            shard = _open_known(self, root, path, "c" if stem == encoded.name else "p")
         with suppress(ImageError):
             return path, shard(stem) == encoded.data
         return path, False
@@ -176,6 +177,9 @@ class _KnownShard:
                 self._source.files = [SourceFile.look(*self._place)]
                 self._source.make_ready()
         return self._source.read_bytes(name)
+
+
+_OPENING: Final = Lock()
 
 
 @lru_cache(_MOST_OPEN)

@@ -147,10 +147,8 @@ def test_results_on_a_server_are_those_on_disk(at_home, tmp_path, s3):
     store = open_store(f"s3://{BUCKET}/out")
     for output in (tmp_path / "out", store.location):
         cli(*command(at_home, output))
-    names = [*whole(tmp_path / "out" / "mydetector-bright")]
-    assert {name: store.read(f"mydetector-bright/{name}") for name in names} == whole(
-        tmp_path / "out" / "mydetector-bright"
-    )
+    wanted = whole(tmp_path / "out" / "mydetector-bright")
+    assert {name: store.read(f"mydetector-bright/{name}") for name in wanted} == wanted
 
 
 @pytest.mark.slow("runs a detector of torchvision")
