@@ -14,12 +14,13 @@ CORE := $(CURDIR)/build/core
 # The oldest releases that pyproject.toml admits, in an environment of their own.
 LOWEST := build/lowest
 # One process more than cores, because some tests wait for others; the tests of a file share what they make.
-PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # A trained network, which nothing else needs.
 SCORE := build/score
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-score test test-all test-slow test-core test-lowest test-opencv lint format docs site wheel bench clean
+.PHONY: help demo demo-score test test-all test-slow test-some test-core test-lowest test-opencv lint format docs site wheel bench clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,9 @@ test-all: test test-slow ## Run all tests
 
 test-slow: $(VENV)/.installed-test ## Run the tests that `make test` leaves out
 	$(BIN)/python -m pytest $(PARALLEL) -m slow
+
+test-some: $(VENV)/.installed-test ## Run the fast ones of TESTS=FILES
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(TESTS)
 
 # The tests of the core run in a copy from which that wing has been removed; the pages describe both.
 test-core: $(VENV)/.installed-test ## Run `make test` with the core alone, and then with the wing related

@@ -359,7 +359,7 @@ def score(
         partial=options.partial,
         difficulty=options.difficulty,
         dataset=opened,
-        intervals=options.replicates > 0,
+        replicates=options.replicates,
         compare_with=options.compare_with,
     )
     return Scores(report, report.folders, opened)

@@ -58,7 +58,7 @@ def score(options: Scoring) -> None:
         baseline=options.baseline,
         partial=options.partial,
         difficulty=options.difficulty,
-        intervals=options.replicates > 0,
+        replicates=options.replicates,
         compare_with=options.compare_with,
         dataset=opened,
     )

@@ -228,6 +228,43 @@ def confidences(logits: ArrayLike) -> Floats:
     return np.concatenate([softmax(array[block]).max(axis=1) for block in blocks(*array.shape)])
 
 
+def log_odds(logits: ArrayLike) -> Floats:
+    """Return the logarithm of the odds of the maximum softmax probabilities, which order images as these do.
+
+    Probabilities near 1, all of which are 1 in floating point, differ in their odds. Values are rounded to
+    ten significant digits, so that predictions which are equal but for rounding tie.
+
+    Parameters
+    ----------
+    logits : array_like, (images, classes), any real dtype
+        Of at least two classes.
+
+    Returns
+    -------
+    ndarray, (images,), float64
+
+    Examples
+    --------
+    >>> from robustgen.metrics.classification import log_odds
+    >>> log_odds([[2, 2], [90, 0]])
+    array([ 0., 90.])
+    """
+    array = logits_of(logits, "images classes")
+    found = []
+    for block in blocks(*array.shape):
+        rows = np.sort(array[block].astype(np.float64), axis=1)
+        found.append(rows[:, -1] - special.logsumexp(rows[:, :-1], axis=1))
+    return round_digits(np.concatenate(found))
+
+
+def round_digits(values: Floats, digits: int = 10) -> Floats:
+    """Return numbers with so many significant digits."""
+    sizes = np.where(values == 0, 1.0, abs(values))
+    scale = 10.0 ** (digits - 1 - np.floor(np.log10(sizes)))
+    rounded: Floats = np.round(values * scale) / scale
+    return rounded
+
+
 def top1_mistakes(logits: ArrayLike, labels: ArrayLike) -> NDArray[np.bool_]:
     """Return which images are classified wrongly.
 

@@ -25,7 +25,7 @@ from robustgen.errors import SourceError
 from robustgen.lab.evaluation.detection.reading import Annotations, keep_best, read_annotations, read_results
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.models.masks import import_pycocotools
-from robustgen.lab.scores.intervals import Interval, find_interval
+from robustgen.lab.scores.intervals import Interval, warn_of_few
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -34,7 +34,7 @@ from robustgen.lab.scores.result_grid import (
     find_cells,
     tabulate_severities,
 )
-from robustgen.metrics.bootstrap import draw_weights
+from robustgen.metrics.bootstrap import border_width, draw_weights, percentile_interval
 from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import read_published
 from robustgen.pixels.benchmarks.kinds import CLEAN
@@ -271,9 +271,20 @@ class DetectionScores:
         largest = 1 / (self.clean[metric] or 1)
         most = dict(zip(_SUMMARY, (1.0, 1.0, largest), strict=True))
         return {
-            name: None if value is None else find_interval(value, column, self.images, most[name])
+            name: None if value is None else _find_interval(value, column, self.images, most[name])
             for (name, value), column in zip(values.items(), rows.T, strict=True)
         }
+
+
+def _find_interval(value: float, samples: Floats, images: int, most: float) -> Interval:
+    """Return the percentile interval of an average precision, from 0 to `most`; Wilson's if none differs.
+
+    Average precision is higher or lower in samples of few images, which repeat some. Their mean is therefore
+    moved to the value.
+    """
+    low, high = percentile_interval(samples - samples.mean() + value)
+    half = border_width(images) * most if np.ptp(samples) < 1e-9 else 0
+    return Interval(max(0.0, float(low) - half), min(most, float(high) + half))
 
 
 @dataclass(frozen=True)
@@ -399,7 +410,7 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
         A file is missing or malformed, or files do not match; the message says which.
     """
     cells, clean = find_cells(options.results, "--results"), options.clean
-    notes = check_cells(cells, "--results", options.partial)
+    notes = [*check_cells(cells, "--results", options.partial), *warn_of_few(options.replicates)]
     truth = read_annotations(options.annotations)
     found = read_results(clean, truth)
     chosen = list(options.type or _types_of(found, clean))

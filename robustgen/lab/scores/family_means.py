@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustgen import metrics
-from robustgen.lab.scores.intervals import Interval, Resampling, find_interval
+from robustgen.lab.scores.intervals import Interval, Uncertainty
 from robustgen.lab.scores.results import ModelScores
-from robustgen.metrics import bootstrap_means
-from robustgen.metrics.classification import Floats
 from robustgen.metrics.corruption_errors import balance_mistakes
+from robustgen.metrics.intervals import mean_interval, stratified_interval, studentised_interval
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.benchmarks.registry import (
     BALANCED_ERRORS,
@@ -36,7 +35,7 @@ class FamilyScore:
     values : tuple of float or None
         A fraction for each model.
     intervals : tuple of Interval or None
-        Ends of the 95 % interval of each value; None without bootstrap samples.
+        Ends of the 95 % interval of each value; None if none are wanted.
     published : mapping of str to float
         Published values, by model or human.
     sense : {-1, 1}
@@ -98,9 +97,9 @@ class FamilyMean:
 def compute_family_means(
     models: Sequence[ModelScores],
     edition: str = "",
+    get_uncertainty: Callable[[], Uncertainty | None] = lambda: None,
     *,
     of_clips: bool = False,
-    resample: Callable[[], Resampling | None] = lambda: None,
 ) -> list[FamilyMean]:
     """Return the means of all other families of which every model has a corruption.
 
@@ -109,19 +108,19 @@ def compute_family_means(
     models : sequence of ModelScores
     edition : str
         Edition of the images, which decides the corruptions of a family.
+    get_uncertainty : callable
+        Returns the intervals of the models, if scores are to have some; called only for other families.
     of_clips : bool
         Whether to return the means of ImageNet-C's corruptions too, because clips have further scores.
-    resample : callable
-        Returns bootstrap samples of the models, for the intervals of scores; called only for other families.
     """
     shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
     others = [name for name in shared if of_clips or name not in IMAGENET_C.names]
     # Families are loaded only for sets with other corruptions.
-    return [*_group_by_family(others, models, edition, resample())] if others else []
+    return [*_group_by_family(others, models, edition, get_uncertainty())] if others else []
 
 
 def _group_by_family(
-    others: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+    others: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
 ) -> Any:
     from robustgen.pixels.benchmarks.corruptions import FAMILIES
 
@@ -145,11 +144,11 @@ def _group_by_family(
                 for model in models
             )
             measure = family.measure or PERFORMANCE * (family is BENCHMARK_FAMILY)
-            scores, notes = _MEASURES[measure](names, models, edition, resampling)
+            scores, notes = _MEASURES[measure](names, models, edition, uncertainty)
             reference = family.reference * all(family.means.get(name) for name in names)
             if reference:
                 scores.insert(
-                    0, _score_normalised(names, levels, family.means, reference, models, resampling)
+                    0, _score_normalised(names, levels, family.means, reference, models, uncertainty)
                 )
             yield FamilyMean(
                 family.name,
@@ -168,13 +167,18 @@ def _group_by_family(
 
 _Found = tuple[list[FamilyScore], list[str]]
 _Errors = Mapping[str, float]
+_Rows = Mapping[str, NDArray[Any]]
+# Change of an error that gives a derivative.
+_STEP: Final = 1e-4
 
 
 def _evaluate(
     score: Callable[[_Errors], float | None],
-    errors: Sequence[_Errors],
-    samples: Sequence[Mapping[str, Floats]],
-    images: int,
+    models: Sequence[_Rows],
+    uncertainty: Uncertainty | None,
+    labels: Sequence[NDArray[Any] | None] | None = None,
+    *,
+    is_ratio: bool = False,
 ) -> tuple[tuple[float | None, ...], tuple[Interval | None, ...]]:
     """Return a score of each model, and its intervals.
 
@@ -182,37 +186,53 @@ def _evaluate(
     ----------
     score : callable
         The score of errors by folder of a variant; None if it is undefined.
-    errors, samples : sequence of mapping
-        For each model, its errors by folder, and those of bootstrap samples of its images; no samples
-        without intervals.
-    images : int
+    models : sequence of mapping
+        For each model, its mistakes by folder, (images,).
+    uncertainty : Uncertainty or None
+        None for no intervals.
+    labels : sequence of ndarray, optional
+        True classes of the images of each model, (images,), if errors are balanced.
+    is_ratio : bool
+        Whether the score is a ratio of errors.
     """
-    values = tuple(map(score, errors))
-    if not samples:
-        return values, (None,) * len(values)
-    ends = (
-        None if value is None else _find_interval(score, value, own, drawn, images)
-        for value, own, drawn in zip(values, errors, samples, strict=True)
-    )
-    return values, tuple(ends)
+    values, found = list[float | None](), list[Interval | None]()
+    for index, rows in enumerate(models):
+        truth = labels[index] if labels else None
+        errors = {
+            folder: float(np.mean(each)) if truth is None else balance_mistakes(each, truth)
+            for folder, each in rows.items()
+        }
+        value = score(errors)
+        values.append(value)
+        if value is None or not uncertainty:
+            found.append(None)
+            continue
+        slopes = _find_slopes(score, errors)
+        images = value + np.sum([slopes[name] * (each - errors[name]) for name, each in rows.items()], axis=0)
+        clean = slopes.get(CLEAN, 0.0)
+        start = value - sum(slopes[folder] * error for folder, error in errors.items())
+        whole = sum(slopes.values()) - clean
+        corners = [start, start + clean, start + whole, start + clean + whole]
+        if truth is not None:
+            ends: Sequence[float] = stratified_interval(images, truth, corners)
+        elif is_ratio and np.ptp(images) > 0:
+            both = studentised_interval([value], (images - value)[:, None], uncertainty.replicates)
+            ends = [max(0.0, float(both[0][0])), float(both[1][0])]
+        else:
+            ends = [float(end[0]) for end in mean_interval(images[:, None], min(corners), max(corners))]
+        found.append(Interval(*ends))
+    return tuple(values), tuple(found)
 
 
-def _find_interval(
-    score: Callable[[_Errors], float | None],
-    value: float,
-    errors: _Errors,
-    samples: Mapping[str, Floats],
-    images: int,
-) -> Interval:
-    rows = (dict(zip(samples, row, strict=True)) for row in np.stack([*samples.values()], axis=1).tolist())
-    # Few samples of few images may lack a correct answer that is a divisor.
-    drawn = [found for row in rows if (found := score(row)) is not None]
-    extremes = [
-        score(dict.fromkeys(errors, error) | ({CLEAN: clean} if CLEAN in errors else {}))
-        for error, clean in product((0.0, 1.0), (0.0, 1.0, errors.get(CLEAN, 0.0)))
-    ]
-    known = [found for found in extremes if found is not None]
-    return find_interval(value, drawn, images, max(known), min(known))
+def _find_slopes(score: Callable[[_Errors], float | None], errors: _Errors) -> dict[str, float]:
+    """Return the derivative of a score with respect to each error."""
+    slopes = {}
+    for folder, error in errors.items():
+        below, above = max(0.0, error - _STEP), min(1.0, error + _STEP)
+        ends = [score({**errors, folder: each}) for each in (below, above)]
+        assert ends[0] is not None and ends[1] is not None
+        slopes[folder] = (ends[1] - ends[0]) / (above - below)
+    return slopes
 
 
 def _fold(errors: _Errors, names: Sequence[str], levels: Sequence[float]) -> dict[str, list[float]]:
@@ -226,27 +246,19 @@ def _score_normalised(
     means: Mapping[str, float],
     reference: str,
     models: Sequence[ModelScores],
-    resampling: Resampling | None,
+    uncertainty: Uncertainty | None,
 ) -> FamilyScore:
     """Return the mean of the errors divided by those of the reference."""
 
     def score(errors: _Errors) -> float:
         return fmean(fmean(each) / means[name] for name, each in _fold(errors, names, levels).items())
 
-    return FamilyScore("normalised_mean", f"/ {reference}", *_evaluate_errors(score, models, resampling))
-
-
-def _evaluate_errors(
-    score: Callable[[_Errors], float | None], models: Sequence[ModelScores], resampling: Resampling | None
-) -> tuple[tuple[float | None, ...], tuple[Interval | None, ...]]:
-    """Return a score of top-1 errors, and its intervals."""
-    samples = [resampling.errors(index) for index in range(len(models))] if resampling else []
-    errors = [{folder: float(each) for folder, each in model.means.mistakes.items()} for model in models]
-    return _evaluate(score, errors, samples, models[0].count)
+    rows = [model.mistakes for model in models]
+    return FamilyScore("normalised_mean", f"/ {reference}", *_evaluate(score, rows, uncertainty))
 
 
 def _score_balanced_errors(
-    names: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+    names: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
 ) -> _Found:
     """Return BE and rBE, and the clean balanced error."""
     if edition not in MEDMNIST:
@@ -267,10 +279,10 @@ def _score_balanced_errors(
             return None
         return metrics.mean_relative_balanced_corruption_error(stems, fold(errors), errors[CLEAN], alexnet)
 
-    own = [_balance(model) for model in models]
-    samples = [_resample_balance(model) for model in models] if resampling else []
+    rows = [model.mistakes for model in models]
+    labels = [model.labels for model in models]
     return [
-        FamilyScore(key, head, *_evaluate(score, own, samples, models[0].count))
+        FamilyScore(key, head, *_evaluate(score, rows, uncertainty, labels))
         for key, head, score in (
             ("clean_balanced_error", "Clean bal.", lambda errors: errors.get(CLEAN)),
             ("be", "BE", be),
@@ -279,46 +291,21 @@ def _score_balanced_errors(
     ], []
 
 
-def _balance(model: ModelScores) -> dict[str, float]:
-    """Return balanced errors by folder."""
-    assert model.labels is not None
-    return {folder: balance_mistakes(each, model.labels) for folder, each in model.mistakes.items()}
-
-
-def _resample_balance(model: ModelScores) -> dict[str, Floats]:
-    """Return balanced errors of bootstrap samples by folder, as means over the classes that occur in each."""
-    assert model.labels is not None
-    classes = model.labels[:, None] == np.unique(model.labels)
-    mistakes = [np.asarray(each, bool)[:, None] & classes for each in model.mistakes.values()]
-    means = bootstrap_means(np.concatenate([classes, *mistakes], axis=1))
-    shares, *wrong = np.split(means, 1 + len(mistakes), axis=1)
-    with np.errstate(invalid="ignore"):
-        return {
-            folder: np.nanmean(each / shares, axis=1)
-            for folder, each in zip(model.mistakes, wrong, strict=True)
-        }
-
-
 def _score_superclasses(
-    names: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+    names: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
 ) -> _Found:
     """Return the accuracy over sixteen superclasses, averaged over severities and distortions."""
     folders = [IMAGENET_C.variant(name, level).folder for name in names for level in IMAGENET_C.levels]
     wrong = [
-        {folder: each for folder in folders if len(each := model.superclass_mistakes.get(folder, ()))}
+        {name: model.superclass_mistakes[name] for name in folders if name in model.superclass_mistakes}
         for model in models
     ]
-    own = [{folder: float(np.mean(each)) for folder, each in row.items()} for row in wrong]
-    samples = [
-        dict(zip(row, bootstrap_means(np.stack([*row.values()], axis=1)).T, strict=True)) if row else {}
-        for row in (wrong if resampling else ())
-    ]
+    wrong = [{name: each for name, each in row.items() if len(each)} for row in wrong]
 
     def accuracy(errors: _Errors) -> float | None:
         return 1 - fmean(errors.values()) if len(errors) == len(folders) else None
 
-    images = max((len(each) for row in wrong for each in row.values()), default=0)
-    values, intervals = _evaluate(accuracy, own, samples, images)
+    values, intervals = _evaluate(accuracy, wrong, uncertainty)
     published = {name: value / 100 for name, value in metrics.published_accuracies().items()}
     if None in values:
         lacking = [model.model for model, value in zip(models, values, strict=True) if value is None]
@@ -332,7 +319,7 @@ def _score_superclasses(
 
 
 def _score_performance(
-    names: Sequence[str], models: Sequence[ModelScores], edition: str, resampling: Resampling | None
+    names: Sequence[str], models: Sequence[ModelScores], edition: str, uncertainty: Uncertainty | None
 ) -> _Found:
     """Return mPC, and rPC of the models with clean clips."""
     levels = models[0].levels
@@ -358,7 +345,7 @@ def _score_performance(
         FamilyScore(
             key,
             head,
-            *_evaluate_errors(score, models, resampling),
+            *_evaluate(score, [model.mistakes for model in models], uncertainty, is_ratio=key == "rpc"),
             rows[key],
             1,
             f"{head} in %, among published ones",
@@ -370,7 +357,7 @@ def _score_performance(
 
 _MULTI_LABEL: Final = "chestmnist"
 _MEASURES: Final[
-    Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str, Resampling | None], _Found]]
+    Mapping[str, Callable[[Sequence[str], Sequence[ModelScores], str, Uncertainty | None], _Found]]
 ] = {
     "": lambda *_: ([], []),
     BALANCED_ERRORS: _score_balanced_errors,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.lab.scores.intervals import MEAN, Column
+from robustgen.lab.scores.intervals import MEAN, Column, Uncertainty
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.metrics.bootstrap import correct_holm
@@ -14,6 +14,8 @@ from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.scoring import Drop, Threshold
 
 _ALPHA = 0.05
+# Images above which no condition is looked for that could fail.
+_MOST_IMAGES = 100_000
 
 
 def find_beyond(model: str, scores: Mapping[str, float], conditions: Sequence[Threshold]) -> list[str]:
@@ -48,7 +50,7 @@ def _check_normalised(report: Scoreboard, conditions: Sequence[Threshold | Drop]
 
 
 class _Score(NamedTuple):
-    """A value in the unit of the tables, and its column among the bootstrap samples, if it has one."""
+    """A value in the unit of the tables, and its column among those with intervals, if it has one."""
 
     value: float
     factor: float
@@ -82,10 +84,11 @@ def find_failures(
 def _find_drops(report: Scoreboard, drops: Sequence[Drop], others: Mapping[str, ModelScores]) -> list[str]:
     """Return lines on the significant drops; all tests are corrected together."""
     lines, chances = [], []
+    tests = len(drops) * len(report.models)
     for drop in drops:
         paired = replace(report, models=[*report.models, others[drop.folder]])
         last = len(report.models)
-        if not paired.resampling:
+        if not (uncertainty := paired.uncertainty):
             raise ConfigError(f"--fail-if '{drop}': needs intervals, so --replicates above 0")
         base = _list_scores(paired, last)
         for index, model in enumerate(report.models):
@@ -94,14 +97,33 @@ def _find_drops(report: Scoreboard, drops: Sequence[Drop], others: Mapping[str, 
             _find(model.model, values, drop.name)
             (value, factor, column), old = own[drop.name], base[drop.name].value
             assert column is not None  # checked by `_find`
-            difference, least = (value - old) / factor, drop.least / factor
-            interval, chance = paired.resampling.drop(index, last, column, difference, least)
-            low, high = (f"{factor * end:+.2f}" for end in interval)
+            least = drop.least / factor
+            _check_possible(uncertainty, index, column, least, tests, str(drop))
+            low, high = (f"{factor * end:+.2f}" for end in uncertainty.difference(index, last, column))
             told = f"{drop.name} is {value:.2f}, {value - old:+.2f} [{low}, {high}] from {old:.2f} of"
             lines.append(f"failed: {model.model}: {told} {drop.folder} ({drop})")
-            chances.append(chance)
+            is_above = value - old > drop.least
+            chances.append(uncertainty.margin(index, last, column, least) if is_above else 1.0)
     pairs = zip(lines, correct_holm(chances), strict=True)
     return [line for line, chance in pairs if chance < _ALPHA]
+
+
+def _check_possible(
+    uncertainty: Uncertainty, index: int, column: Column, least: float, tests: int, condition: str
+) -> None:
+    """Raise a ConfigError if no outcome on so few images would be significant."""
+    images = uncertainty.images
+
+    def can_fail(count: int) -> bool:
+        return tests * uncertainty.smallest_chance(index, column, least, count) < _ALPHA
+
+    if can_fail(images):
+        return
+    needed = next(filter(can_fail, range(images + 1, _MOST_IMAGES)), None)
+    way_out = f"use {needed} or more" if needed else "the score cannot fall so far"
+    raise ConfigError(
+        f"--fail-if '{condition}': no result on {images} images is significant in {tests} tests: {way_out}"
+    )
 
 
 def _list_scores(report: Scoreboard, index: int) -> dict[str, _Score]:

@@ -1,7 +1,7 @@
 """Formulas of the papers, applied to models, and the values that normalise them or compare with them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -32,6 +32,9 @@ class Baseline:
     clean_error : float or None
     errors : mapping of str to float or sequence of five floats
     flip_probabilities, top5_distances : mapping of str to float
+    images : ModelScores or None
+        The mistakes of the model on the images that it is compared on; None for values without images, which
+        count as constants.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Baseline:
     errors: Mapping[str, Any] = field(default_factory=dict)
     flip_probabilities: Mapping[str, float] = field(default_factory=dict)
     top5_distances: Mapping[str, float] = field(default_factory=dict)
+    images: ModelScores | None = None
 
 
 ALEXNET: Final = Baseline(
@@ -53,9 +57,8 @@ ALEXNET: Final = Baseline(
 
 def take_baseline(model: ModelScores) -> Baseline:
     """Return the scores of a model as the baseline of others."""
-    return Baseline(
-        model.model, model.clean_error, model.errors, model.flip_probabilities, model.top5_distances
-    )
+    means = (model.clean_error, model.errors, model.flip_probabilities, model.top5_distances)
+    return Baseline(model.model, *means, model)
 
 
 _BASELINE_KEYS = ("clean_error", "errors", "flip_probabilities", "top5_distances")
@@ -110,15 +113,33 @@ class Measure:
         The baseline's value for each operation; 1 without normalisation.
     values : tuple of dict
         For each model, the value of each operation.
-    baseline : str or None
-        Name of the baseline, if there is one.
+    base : Baseline or None
+        The model whose values normalise it, if there is one.
     """
 
     formula: Formula
     title: str
     divisors: dict[str, float]
     values: tuple[dict[str, float], ...]
-    baseline: str | None = None
+    base: Baseline | None = None
+
+    @property
+    def baseline(self) -> str | None:
+        """Return the name of the baseline, if there is one."""
+        return self.base.name if self.base else None
+
+    @property
+    def is_ratio(self) -> bool:
+        """Return whether it is divided by what a baseline does on the same images."""
+        return self.base is not None and self.base.images is not None
+
+    def is_own(self, model: ModelScores) -> bool:
+        """Return whether a model and the baseline make the same mistakes."""
+        assert self.base is not None and self.base.images is not None
+        base, quantity = self.base.images, self.formula.quantity
+        held = {"errors": "mistakes", "flip_probabilities": "flips", "top5_distances": "distances"}[quantity]
+        own, other = getattr(model, held), getattr(base, held)
+        return all(np.array_equal(each, other.get(name)) for name, each in own.items())
 
     @cached_property
     def key(self) -> str:
@@ -129,6 +150,14 @@ class Measure:
         """Return the share of each image, sequence or sample of `model` in its value of an operation."""
         values, clean = model.measured(self.formula, name)
         return self.formula.combine(values, clean) / self.divisors[name]
+
+    def influences(self, model: ModelScores, name: str) -> Floats:
+        """Return values of images whose mean is the ratio, and which vary to first order as it does."""
+        assert self.base is not None and self.base.images is not None
+        own = self.contributions(model, name)
+        other = self.contributions(replace(self.base.images, levels=model.levels), name)
+        found: Floats = own - own.mean() * (other - 1)
+        return found
 
     def average(self, model: ModelScores, names: Sequence[str]) -> float:
         """Return the mean of a model's values over some operations."""
@@ -159,12 +188,12 @@ def _measure(formula: Formula, models: Sequence[ModelScores], baseline: Baseline
     every = dict.fromkeys(name for own in names for name in own)
     divisors = {name: formula.divisor(name, of_baseline, baseline.clean_error) for name in every}
     title = formula.title.format(baseline.name if formula.normalised else models[0].describe_levels())
-    measure = Measure(formula, title, divisors, (), baseline.name if formula.normalised else None)
+    measure = Measure(formula, title, divisors, (), baseline if formula.normalised else None)
     values = tuple(
         {name: float(measure.contributions(model, name)) for name in own}
         for model, own in zip(reduced, names, strict=True)
     )
-    return Measure(formula, title, divisors, values, measure.baseline)
+    return replace(measure, values=values)
 
 
 def _select(formula: Formula, model: ModelScores, baseline: Baseline, partial: bool) -> list[str]:

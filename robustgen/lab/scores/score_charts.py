@@ -146,7 +146,7 @@ def _measure_curve(
     )
     for level in levels:
         folders = [IMAGENET_C.variant(name, level).folder for name in names]
-        interval = report.resampling.mean_interval(index, folders) if report.resampling else None
+        interval = report.uncertainty.mean_interval(index, folders) if report.uncertainty else None
         points.append(Point(fmean(model.severities[name][level] for name in names), interval))
     return [point.scale(100) for point in points]
 
@@ -160,7 +160,7 @@ def _plot_curves(report: Scoreboard, path: Path, width: float, chart: ChartConte
     most = 1 + max(len(group.names) for group in groups)
     height = measure_panels(len(groups), width, most if alone else 0)
     ticks = ["clean"] * (models[0].clean_error is not None)
-    label = "\n".join(["Top-1 error in %", *[_INTERVALS] * bool(report.resampling)])
+    label = "\n".join(["Top-1 error in %", *[_INTERVALS] * bool(report.uncertainty)])
 
     def draw(figure: Any) -> None:
         panels = [*figure.subplots(rows, columns, sharey=True, squeeze=False).flat]
@@ -263,7 +263,7 @@ def _plot_dots(report: Scoreboard, path: Path, width: float, chart: ChartContent
         panels = figure.subplots(len(sections), 1, squeeze=False, height_ratios=heights).flat
         for axes, section in zip(panels, sections, strict=True):
             handles = _draw_section(axes, section, len(names))
-            end = f",{gap}{_INTERVALS}" * bool(report.resampling)
+            end = f",{gap}{_INTERVALS}" * bool(report.uncertainty)
             axes.set_xlabel(f"{section.unit}{end}", wrap=True)
         if len(names) > 1:
             add_legend(figure, handles, names, chart.sentence)

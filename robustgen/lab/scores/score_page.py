@@ -398,26 +398,26 @@ def _describe_published(report: Scoreboard, model: PublishedModel, names: Sequen
 
 def _describe_pairs(report: Scoreboard) -> dict[str, Any]:
     """Return for each measure the intervals of the differences of all pairs of means."""
-    if not report.resampling or len(report.models) < 2:
+    if not report.uncertainty or len(report.models) < 2:
         return {}
-    found = {measure.key: report.resampling.pairs(measure) for measure in report.measures}
+    found = {measure.key: report.uncertainty.pairs(measure) for measure in report.measures}
     return {key: _shorten(each.tolist()) for key, each in found.items() if each is not None}
 
 
 def _describe_chances(report: Scoreboard) -> dict[str, Any]:
     """Return for each measure the corrected chances of the differences of all models from each."""
-    if not report.resampling or len(report.models) < 2:
+    if not report.uncertainty or len(report.models) < 2:
         return {}
     measures = [measure for measure in report.measures if report.averaged(measure)]
-    return {measure.key: _shorten(report.resampling.chances(measure)) for measure in measures}
+    return {measure.key: _shorten(report.uncertainty.chances(measure)) for measure in measures}
 
 
 def _describe_gain(report: Scoreboard, names: Sequence[str]) -> dict[str, Any]:
     """Return for two models the intervals of their differences by operation."""
-    if not report.resampling or len(report.models) != 2:
+    if not report.uncertainty or len(report.models) != 2:
         return {}
     return {
-        measure.key: [_shorten(report.resampling.operation_difference(measure, name)) for name in names]
+        measure.key: [_shorten(report.uncertainty.operation_difference(measure, name)) for name in names]
         for measure in report.measures
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from robustgen.display.text import format_count
 from robustgen.lab.scores.family_means import FamilyMean, compute_family_means
-from robustgen.lab.scores.intervals import Difference, Interval, Resampling
+from robustgen.lab.scores.intervals import FEW_IMAGES, Difference, Interval, Uncertainty, warn_of_few
 from robustgen.lab.scores.measures import Baseline, Measure, PublishedModel, make_measures
 from robustgen.lab.scores.results import ModelScores
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLIP, IMAGENET_C, TITLES, Benchmark, Kind
@@ -25,8 +25,8 @@ class Scoreboard:
     difficulty : int
     notes : list of str
         Notes for readers of the tables.
-    intervals : bool
-        Whether to compute bootstrap intervals.
+    replicates : int
+        Bootstrap samples of what is resampled; 0 for no intervals.
     partial : bool
         Whether to omit operations without a baseline value.
     published : sequence of PublishedModel
@@ -49,7 +49,7 @@ class Scoreboard:
     baseline: Baseline | None
     difficulty: int
     notes: list[str]
-    intervals: bool = True
+    replicates: int = 1000
     partial: bool = False
     published: Sequence[PublishedModel] = ()
     origin: str = ""
@@ -67,10 +67,10 @@ class Scoreboard:
     @property
     def all_notes(self) -> list[str]:
         """Return the notes for readers of the tables, also those on the intervals."""
-        at_border = self.resampling and self.resampling.at_border
-        count = format_count(self.models[0].count, self.benchmark.noun)
-        own = f"where all {count} agree, the interval is Wilson's, because bootstrap samples do not differ"
-        return [*self.notes, *[own] * bool(at_border)]
+        told = format_count(count := self.models[0].count, self.benchmark.noun)
+        few = f"{told}: so few that intervals are wide, and those of means only approximate"
+        is_few = self.replicates > 0 and count < FEW_IMAGES
+        return [*self.notes, *[few] * is_few, *warn_of_few(self.replicates)]
 
     @property
     def benchmark(self) -> Benchmark:
@@ -89,13 +89,13 @@ class Scoreboard:
         of_clips = self.benchmark.noun == CLIP
         if self.kind == "p":
             return []
-        return compute_family_means(self.models, edition, of_clips=of_clips, resample=lambda: self.resampling)
+        return compute_family_means(self.models, edition, lambda: self.uncertainty, of_clips=of_clips)
 
     @cached_property
-    def resampling(self) -> Resampling | None:
-        """Return bootstrap samples of all values, if intervals are wanted."""
+    def uncertainty(self) -> Uncertainty | None:
+        """Return the intervals and tests of all values, if they are wanted."""
         measures = {measure: self.averaged(measure) for measure in self.measures}
-        return Resampling(self.models, measures) if self.intervals else None
+        return Uncertainty(self.models, measures, self.replicates) if self.replicates else None
 
     def names(self, measure: Measure) -> list[str]:
         """Return the common operations, and others that some model has."""
@@ -114,20 +114,20 @@ class Scoreboard:
 
     def interval(self, index: int, measure: str, name: str) -> Interval | None:
         """Return the interval of a value of the model with index `index`; None if it has none."""
-        return self.resampling.interval(index, measure, name) if self.resampling else None
+        return self.uncertainty.interval(index, measure, name) if self.uncertainty else None
 
     def family_interval(self, index: int, place: int, name: str = "") -> Interval | None:
         """Return the interval of a model's mean error on a family, or on one of its corruptions."""
-        if not self.resampling:
+        if not self.uncertainty:
             return None
         family = self.families[place]
         names = [name] if name else family.names
         folders = [IMAGENET_C.variant(each, level).folder for each in names for level in family.levels]
-        return self.resampling.mean_interval(index, folders)
+        return self.uncertainty.mean_interval(index, folders)
 
     def differences(self) -> list[Difference]:
         """Return the differences of the means of all other models from those of the first."""
-        return self.resampling.differences() if self.resampling else []
+        return self.uncertainty.differences() if self.uncertainty else []
 
 
 def name_mean(report: Scoreboard, measure: Measure) -> str:

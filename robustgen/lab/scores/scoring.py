@@ -78,7 +78,7 @@ def score(
     partial: bool = False,
     difficulty: int = 1,
     dataset: PictureSet | None = None,
-    intervals: bool = True,
+    replicates: int = 1000,
     compare_with: str | None = None,
 ) -> Scoreboard:
     """Score the predictions in `folders`, on the same images.
@@ -96,8 +96,8 @@ def score(
         Difficulty of the perturbations.
     dataset : PictureSet, optional
         The C or P set, to compare its keys with those of the predictions.
-    intervals : bool
-        Whether to compute bootstrap intervals.
+    replicates : int
+        Bootstrap samples of what is resampled; 0 for no intervals.
     compare_with : {"published"}, optional
         Published models to compare with.
 
@@ -140,7 +140,7 @@ def score(
         chosen,
         difficulty,
         notes,
-        intervals,
+        replicates,
         partial,
         published,
         _describe_origin(opened[0]),

@@ -16,7 +16,7 @@ from robustgen.display import text
 from robustgen.errors import ArgumentError, ImageError, SourceError
 from robustgen.files.text_files import describe_difference
 from robustgen.lab.evaluation.processes import map_files
-from robustgen.lab.scores.intervals import Interval, find_interval
+from robustgen.lab.scores.intervals import Interval
 from robustgen.lab.scores.result_grid import (
     GridCell,
     averaged_cells,
@@ -26,7 +26,6 @@ from robustgen.lab.scores.result_grid import (
     read_reference,
     tabulate_severities,
 )
-from robustgen.metrics.bootstrap import draw_weights
 from robustgen.metrics.classification import (
     IGNORED,
     Floats,
@@ -35,6 +34,7 @@ from robustgen.metrics.classification import (
     mean_intersection_over_union,
 )
 from robustgen.metrics.corruption_errors import CORRUPTION_ERROR, RELATIVE_CORRUPTION_ERROR
+from robustgen.metrics.intervals import jackknife_interval
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.pixels.imaging.decode import read_label_map
 from robustgen.settings.scoring import SegmentationScoring
@@ -43,6 +43,8 @@ from robustgen.settings.scoring import SegmentationScoring
 _CITYSCAPES: Final = (7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33)
 CITYSCAPES_CLASSES: Final = len(_CITYSCAPES)
 _LARGEST: Final = (1 << 16) - 1
+# Groups of images, each of which is left out once.
+_GROUPS: Final = 200
 # Images of which one looks at the agreement of shifted labels.
 _LOOKED_AT: Final = 20
 # Suffixes that data sets and tools add to the name of an image.
@@ -164,8 +166,8 @@ class SegmentationReport:
     reference : dict or None
         The dictionary from `as_dict` of the reference model.
     notes : list of str
-    samples : dict to ndarray of shape (samples, 3, classes)
-        Counts of bootstrap samples; empty without intervals.
+    left : dict to ndarray of shape (groups, 3, classes)
+        Counts without each group of images, mostly of one; empty without intervals.
     """
 
     model: str
@@ -174,18 +176,18 @@ class SegmentationReport:
     averaged: Sequence[GridCell]
     reference: Mapping[str, Any] | None
     notes: list[str]
-    samples: Mapping[GridCell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    left: Mapping[GridCell | None, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def miou(self, cell: GridCell | None) -> float:
         """Return the mean intersection over union of a cell; for None, on the clean images."""
         return float(mean_intersection_over_union(self.counts[cell]))
 
-    def summary(self, samples: bool = False) -> dict[str, Any]:
+    def summary(self, left: bool = False) -> dict[str, Any]:
         """Return the clean and the mean mIoU, and mCD and rCD if there is a reference.
 
-        With `samples`, returns them for each bootstrap sample.
+        With `left`, returns them without each group of images.
         """
-        counts = self.samples if samples else self.counts
+        counts = self.left if left else self.counts
         degradation = {
             cell: 1 - mean_intersection_over_union(counts[cell]) for cell in (None, *self.averaged)
         }
@@ -215,13 +217,15 @@ class SegmentationReport:
 
     def intervals(self) -> dict[str, Interval]:
         """Return the 95 % intervals of `summary`."""
-        if not self.samples:
+        if not self.left:
             return {}
-        found, values = {}, self.summary()
-        for name, rows in self.summary(samples=True).items():
-            most = 1.0 if name in ("clean", "mean") else float(np.max(rows, initial=1.0))
-            found[name] = find_interval(float(values[name]), rows, self.images, most)
-        return found
+        values, bounds = self.summary(), {"mCD": (0.0, np.inf), "rCD": (-np.inf, np.inf)}
+        return {
+            name: Interval(
+                *jackknife_interval(float(values[name]), rows, self.images, *bounds.get(name, (0.0, 1.0)))
+            )
+            for name, rows in self.summary(left=True).items()
+        }
 
     def by_corruption(self) -> dict[str, dict[int, float]]:
         """Return the mIoU of each corruption and severity."""
@@ -327,19 +331,18 @@ def score_segmentation(options: SegmentationScoring) -> SegmentationReport:
             sides = "truth and results" if labels.white == "both" else labels.white
             notes.append(f"255 is class 1: {sides} have only labels 0 and 255; --ignore 255 leaves it out")
     counter = _Counter(maps, found, labels)
-    weights = draw_weights(len(names), options.replicates)
-    total: NDArray[np.int64] = np.zeros(1, np.int64)
-    drawn: NDArray[np.int64] = np.zeros(1, np.int64)
+    # A group for each image, but no more than memory and intervals need.
+    count = min(len(names), _GROUPS) if options.replicates else 1
+    groups = np.zeros((count, 1 + len(cells), 3, options.classes), np.int64)
     for index, counts in enumerate(map_files(counter, names, options.jobs or 1)):
-        total = total + counts
-        if options.replicates:
-            drawn = drawn + counts[:, None] * weights[:, index, None, None]
+        groups[index % count] += counts
+    total = groups.sum(axis=0)
     if hint := _notice_shift(counter, names, total[0]):
         notes.append(hint)
     places = [None, *cells]
-    samples = dict(zip(places, drawn, strict=True)) if options.replicates else {}
+    left = dict(zip(places, (total - groups).swapaxes(0, 1), strict=True)) if options.replicates else {}
     return SegmentationReport(
-        options.name, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, samples
+        options.name, len(names), dict(zip(places, total, strict=True)), averaged, known, notes, left
     )
 
 

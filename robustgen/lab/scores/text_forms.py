@@ -323,7 +323,7 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
         over: int,
     ) -> Iterator[dict[str, object]]:
         yield record(model, start, "value", values, over)
-        for end, label in enumerate(Interval._fields if report.resampling else ()):
+        for end, label in enumerate(Interval._fields if report.uncertainty else ()):
             yield record(
                 model, start, label, {name: each and each[end] for name, each in found.items()}, over
             )
@@ -391,7 +391,7 @@ def _describe_model(report: Scoreboard, index: int) -> dict[str, Any]:
             }
     else:
         own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
-    if report.resampling and model.mistakes:
+    if report.uncertainty and model.mistakes:
         own["error_intervals"] = {folder: report.interval(index, "", folder) for folder in model.mistakes}
     own["measures"] = {measure.key: _describe_measure(report, measure, index) for measure in report.measures}
     return own
@@ -400,14 +400,14 @@ def _describe_model(report: Scoreboard, index: int) -> dict[str, Any]:
 def _describe_family(report: Scoreboard, place: int, index: int) -> dict[str, Any]:
     family = report.families[place]
     found: dict[str, Any] = {"mean_error": family.mean(index), "mean_over": family.names}
-    if report.resampling:
+    if report.uncertainty:
         found["mean_error_interval"] = report.family_interval(index, place)
         found["intervals"] = {name: report.family_interval(index, place, name) for name in family.names}
     if family.reference:
         found["normalised_by"] = family.reference
     for score in family.scores:
         found[score.key] = score.values[index]
-        if report.resampling:
+        if report.uncertainty:
             found[f"{score.key}_interval"] = score.intervals[index]
         found |= {"published": score.published} if score.published else {}
     return found
@@ -422,7 +422,7 @@ def _describe_measure(report: Scoreboard, measure: Measure, index: int) -> dict[
         "mean_over": report.averaged(measure),
         "values": values,
     }
-    if report.resampling:
+    if report.uncertainty:
         described["mean_interval"] = report.interval(index, measure.key, MEAN)
         described["intervals"] = {name: report.interval(index, measure.key, name) for name in values}
     return described

@@ -1,7 +1,7 @@
 """`robustgen score-ood`: detection of unknown classes by confidence, by OpenOOD's definitions."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -14,21 +14,23 @@ from robustgen.display.text import Cell, Table
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate
 from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors
-from robustgen.lab.scores.intervals import Interval, find_interval
-from robustgen.metrics import DetectionRates, confidences, detection_rates, top1_mistakes
+from robustgen.lab.scores.intervals import Interval, warn_of_few
+from robustgen.metrics import DetectionRates, detection_rates, top1_mistakes
 from robustgen.metrics.bootstrap import draw_weights
-from robustgen.metrics.classification import Floats, logits_of
+from robustgen.metrics.classification import Floats, log_odds, logits_of, round_digits
+from robustgen.metrics.intervals import logit_interval, mean_interval
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.settings.scoring import UnknownClassScoring
 
 CONFIDENCES: Final[Mapping[str, Callable[[NDArray[Any]], Floats]]] = {
-    "msp": confidences,
+    "msp": log_odds,
     "max-logit": lambda logits: logits_of(logits, "images classes").max(axis=1).astype(np.float64),
-    "energy": lambda logits: special.logsumexp(
-        logits_of(logits, "images classes").astype(np.float64), axis=1
+    "energy": lambda logits: round_digits(
+        special.logsumexp(logits_of(logits, "images classes").astype(np.float64), axis=1)
     ),
 }
-"""Confidences computed from logits: maximum softmax probability, maximum logit, negative free energy."""
+"""Confidences computed from logits: maximum softmax probability by its log-odds, maximum logit, negative free
+energy."""
 _HEADS: Final = ("FPR@95", "AUROC", "AUPR in", "AUPR out")
 
 
@@ -44,33 +46,28 @@ class UnknownClassesReport:
         Top-1 accuracy on the ID images.
     images : int
         Number of these, each as often as it is in the files.
-    distinct : int
-        Number of these, each once.
     rates : dict of str to DetectionRates
         Rates for each OOD set.
-    others : dict of str to int
-        Number of images of each OOD set.
-    accuracies : ndarray of shape (samples,)
-        Accuracies of bootstrap samples; empty without intervals.
-    samples : dict of str to ndarray of shape (samples, 4)
-        Rates of these for each OOD set, on the same samples of the ID images.
+    accuracy_interval : Interval or None
+    intervals : dict of str to list of Interval
+        Intervals of the rates of each OOD set and of their mean; empty if none are wanted.
+    notes : list of str
     """
 
     model: str
     accuracy: float
     images: int
-    distinct: int
     rates: dict[str, DetectionRates]
-    others: dict[str, int]
-    accuracies: Floats = field(repr=False)
-    samples: dict[str, Floats] = field(repr=False)
+    accuracy_interval: Interval | None
+    intervals: dict[str, list[Interval]]
+    notes: list[str]
 
     @property
     def mean(self) -> DetectionRates:
         """Return the mean over the OOD sets."""
         return DetectionRates(*(fmean(each) for each in zip(*self.rates.values(), strict=True)))
 
-    title, notes = "images of unknown classes", ()
+    title = "images of unknown classes"
 
     @property
     def lead(self) -> str:
@@ -82,29 +79,6 @@ class UnknownClassesReport:
     def _rows(self) -> dict[str, DetectionRates]:
         return {**self.rates, "mean": self.mean} if len(self.rates) > 1 else self.rates
 
-    @property
-    def accuracy_interval(self) -> Interval | None:
-        """Return the interval of the accuracy; None without samples."""
-        if not len(self.accuracies):
-            return None
-        return find_interval(self.accuracy, self.accuracies, self.distinct)
-
-    def intervals(self) -> dict[str, list[Interval]]:
-        """Return the intervals of the rates of each OOD set and of their mean; empty without samples."""
-        if not len(self.accuracies):
-            return {}
-        rows = dict(self.samples)
-        if len(rows) > 1:
-            rows["mean"] = np.mean([*rows.values()], axis=0)
-        fewest = {name: min(self.distinct, self.others.get(name, min(self.others.values()))) for name in rows}
-        return {
-            name: [
-                find_interval(value, column, fewest[name])
-                for value, column in zip(self._rows[name], each.T, strict=True)
-            ]
-            for name, each in rows.items()
-        }
-
     def list_scores(self) -> dict[str, float]:
         """Return the accuracy, the mean rates, and those of each OOD set, in %."""
         found = {"accuracy": 100 * self.accuracy}
@@ -115,7 +89,7 @@ class UnknownClassesReport:
 
     def list_tables(self) -> list[Table]:
         """Return the rates of each OOD set and their mean."""
-        ends = self.intervals()
+        ends = self.intervals
         cells = [
             [
                 name,
@@ -130,7 +104,7 @@ class UnknownClassesReport:
 
     def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: values and the ends of their intervals."""
-        rows, ends = self._rows, self.intervals()
+        rows, ends = self._rows, self.intervals
         records = [{"ood": name, "statistic": "value", **each._asdict()} for name, each in rows.items()]
         for name, each in ends.items():
             for label, values in zip(Interval._fields, zip(*each, strict=True), strict=True):
@@ -140,7 +114,7 @@ class UnknownClassesReport:
     def as_dict(self) -> dict[str, Any]:
         """Return all values, for JSON."""
         sets = {name: each._asdict() for name, each in self._rows.items()}
-        ends = {name: dict(zip(sets[name], each, strict=True)) for name, each in self.intervals().items()}
+        ends = {name: dict(zip(sets[name], each, strict=True)) for name, each in self.intervals.items()}
         own = {"accuracy": self.accuracy, "accuracy_interval": self.accuracy_interval, "images": self.images}
         return own | {"sets": sets, "intervals": ends or None}
 
@@ -169,14 +143,43 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
     wrong = np.concatenate([_mistakes(file) for file in files])
     found = {name: _confidence(file, confidence) for name, file in others.items()}
     rates = {name: detection_rates(values, each) for name, each in found.items()}
-    keys, places = np.unique([key for file in files for key in file.keys], return_inverse=True)
-    weights = draw_weights(len(keys), options.replicates)[:, places]
-    accuracies = 1 - weights @ wrong / weights.sum(axis=1)
-    samples = {name: _resample(values, each, weights) for name, each in found.items()}
+    accuracy, accuracy_interval, ends = 1 - float(wrong.mean()), None, dict[str, list[Interval]]()
+    if options.replicates:
+        keys, places = np.unique([key for file in files for key in file.keys], return_inverse=True)
+        accuracy_interval = _find_accuracy_interval(accuracy, ~wrong, places)
+        weights = draw_weights(len(keys), options.replicates)[:, places]
+        samples = {name: _resample(values, each, weights) for name, each in found.items()}
+        ends = _find_intervals(rates, samples, len(keys), {name: len(each) for name, each in found.items()})
     model = options.known[0].absolute().parent.name
-    images = {name: len(each) for name, each in found.items()}
-    accuracy = 1 - float(wrong.mean())
-    return UnknownClassesReport(model, accuracy, len(values), len(keys), rates, images, accuracies, samples)
+    notes = warn_of_few(options.replicates)
+    return UnknownClassesReport(model, accuracy, len(values), rates, accuracy_interval, ends, notes)
+
+
+def _find_accuracy_interval(accuracy: float, right: NDArray[np.bool_], places: NDArray[np.intp]) -> Interval:
+    """Return the interval of the accuracy, whose units are images, each of which may be in several files."""
+    times = np.bincount(places)
+    share = (np.bincount(places, right) - accuracy * times) / times.mean()
+    low, high = mean_interval((accuracy + share)[:, None])
+    return Interval(float(low[0]), float(high[0]))
+
+
+def _find_intervals(
+    rates: Mapping[str, DetectionRates],
+    samples: Mapping[str, Floats],
+    known: int,
+    others: Mapping[str, int],
+) -> dict[str, list[Interval]]:
+    """Return the intervals of the rates of each OOD set, and of their mean if there are several."""
+    pairs = {name: (np.array(rates[name]), samples[name], others[name]) for name in rates}
+    if len(pairs) > 1:
+        values, rows = np.mean([*rates.values()], axis=0), np.mean([*samples.values()], axis=0)
+        pairs["mean"] = (values, rows, min(others.values()))
+    found = {}
+    for name, (value, rows, unknown) in pairs.items():
+        step = 0.5 / (known * unknown)
+        ends = logit_interval(value, rows, min(known, unknown), [0.5 / known, step, step, step])
+        found[name] = [Interval(*each) for each in np.transpose(ends).tolist()]
+    return found
 
 
 def _resample(known: Floats, unknown: Floats, weights: NDArray[np.int64]) -> Floats:

@@ -1,0 +1,329 @@
+"""Intervals of 95 % and tests of means over images, differences between models, and scores that are no means.
+
+Each image gives one value, in which all its corruptions and severities are combined, so that images are the
+unit: mistakes on the same image are not independent.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from robustgen.metrics.bootstrap import LEVEL, NORMAL_QUANTILE, bootstrap_means, border_width
+from robustgen.metrics.classification import Floats
+
+_Ends = tuple[Floats, Floats]
+# Values that are equal but for rounding.
+_EQUAL: Final = 1e-9
+# Differing images up to which all signs are tried; from then on, Student's test is as good.
+_FEW_DIFFERENCES: Final = 12
+_SIGNS: Final = {
+    count: np.array([*product((1, -1), repeat=count)], np.float64) for count in range(1, _FEW_DIFFERENCES + 1)
+}
+
+
+def student_quantile(images: int) -> float:
+    """Return half the width of the central 95 % of Student's t for the mean of so many images."""
+    return float(special.stdtrit(max(1, images - 1), (1 + LEVEL) / 2))
+
+
+def wilson_interval(share: ArrayLike, count: ArrayLike, quantile: ArrayLike = NORMAL_QUANTILE) -> _Ends:
+    """Return the ends of Wilson's interval of a proportion; Wilson 1927.
+
+    Parameters
+    ----------
+    share : array_like, (...), float
+        From 0 to 1.
+    count : array_like, (...), float
+        Number of images, or their effective number.
+    quantile : array_like, (...), float
+        Half the width of the interval, in standard deviations.
+
+    Returns
+    -------
+    low, high : ndarray, (...), float64
+
+    Examples
+    --------
+    >>> from robustgen.metrics.intervals import wilson_interval
+    >>> [round(float(end), 3) for end in wilson_interval(0, 20)]
+    [0.0, 0.161]
+    """
+    mean, size, squared = np.asarray(share, np.float64), np.asarray(count), np.square(quantile)
+    centre = (mean + squared / size / 2) / (1 + squared / size)
+    spread = mean * (1 - mean) / size + squared / size**2 / 4
+    half = np.sqrt(squared * np.maximum(spread, 0)) / (1 + squared / size)
+    return np.clip(np.minimum(centre - half, mean), 0, 1), np.clip(np.maximum(centre + half, mean), 0, 1)
+
+
+def mean_interval(values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1.0) -> _Ends:
+    """Return the ends of the intervals of means over images.
+
+    Values of two kinds, right and wrong, are a proportion: Wilson's interval. Others have Wilson's with the
+    effective number of images and Student's quantile; Korn and Graubard 1998.
+
+    Parameters
+    ----------
+    values : array_like, (images, columns), float
+    least, most : array_like, (columns,) or scalar
+        The smallest and the largest possible value of an image.
+
+    Returns
+    -------
+    low, high : ndarray, (columns,), float64
+    """
+    least, most = np.asarray(least, np.float64), np.asarray(most, np.float64)
+    shares = (np.asarray(values, np.float64) - least) / (most - least)
+    images, mean = len(shares), np.clip(shares.mean(axis=0), 0, 1)
+    is_proportion = (np.minimum(abs(shares), abs(1 - shares)) < _EQUAL).all(axis=0)
+    variance = np.square(shares - mean).sum(axis=0) / max(1, images - 1) / images
+    differ = ~is_proportion & (np.ptp(shares, axis=0) > _EQUAL)
+    effective = np.full(mean.shape, float(images))
+    np.divide(mean * (1 - mean), variance, out=effective, where=differ)
+    low, high = wilson_interval(
+        mean, effective, np.where(is_proportion, NORMAL_QUANTILE, student_quantile(images))
+    )
+    return least + (most - least) * low, least + (most - least) * high
+
+
+def stratified_interval(
+    values: ArrayLike, labels: ArrayLike, corners: Sequence[float]
+) -> tuple[float, float]:
+    """Return the interval of the mean over classes of the means over their images.
+
+    Each class is given a share of an image of each possible extreme, as a class whose few images are all
+    right is not one without errors: Agresti and Caffo 2000, and Agresti and Min 2005 for pairs, with fewer such
+    images the more classes there are. Wilson's interval with the same variance is added, for means near the
+    ends.
+
+    Parameters
+    ----------
+    values : array_like, (images,), float
+    labels : array_like, (images,), int
+    corners : sequence of four floats
+        Values of images that are right or wrong, clean and corrupted.
+    """
+    rows, ends = np.asarray(values, np.float64), np.asarray(corners, np.float64)
+    classes = [rows[np.asarray(labels) == each] for each in np.unique(labels)]
+    weight = 1 / (2 * math.sqrt(len(classes)))
+    sizes = [len(own) + weight * len(ends) for own in classes]
+    means = [(own.sum() + weight * ends.sum()) / size for own, size in zip(classes, sizes, strict=True)]
+    squares = [
+        (np.square(own - mean).sum() + weight * np.square(ends - mean).sum()) / size**2
+        for own, mean, size in zip(classes, means, sizes, strict=True)
+    ]
+    least, most = float(ends.min()), float(ends.max())
+    centre, variance = float(np.mean(means)), float(sum(squares)) / len(classes) ** 2
+    half = NORMAL_QUANTILE * math.sqrt(variance)
+    value = float(np.mean([own.mean() for own in classes]))
+    effective = (centre - least) * (most - centre) / variance
+    low, high = wilson_interval((value - least) / (most - least), effective)
+    return (
+        max(least, min(centre - half, least + (most - least) * float(low))),
+        min(most, max(centre + half, least + (most - least) * float(high))),
+    )
+
+
+def studentised_interval(values: ArrayLike, influences: ArrayLike, replicates: int, seed: int = 0) -> _Ends:
+    """Return the bootstrap-t intervals of scores that are no means, such as ratios; Efron 1981.
+
+    Parameters
+    ----------
+    values : array_like, (columns,), float
+    influences : array_like, (images, columns), float
+        First-order share of each image in the deviation of the score from its true value; their mean is 0.
+    replicates, seed : int
+        Of the bootstrap.
+    """
+    rows, centre = np.asarray(influences, np.float64), np.asarray(values, np.float64)
+    images = len(rows)
+    drawn = bootstrap_means(np.concatenate([rows, rows**2], axis=1), replicates=replicates, seed=seed)
+    means, squares = np.split(drawn, 2, axis=1)
+    spreads = np.sqrt(np.maximum(squares - means**2, 0))
+    own = rows.std(axis=0)
+    # Samples of one image, many times, have no spread, and say nothing.
+    scaled = np.divide(means, spreads, out=np.full(means.shape, np.nan), where=spreads > _EQUAL * own)
+    with np.errstate(all="ignore"):
+        low, high = np.nanquantile(scaled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    widest = student_quantile(images) / math.sqrt(max(1, images - 1))
+    low, high = (np.where(np.isnan(each), sign * widest, each) for each, sign in ((low, -1), (high, 1)))
+    return centre - np.maximum(high, 0) * own, centre - np.minimum(low, 0) * own
+
+
+def newcombe_interval(first: ArrayLike, second: ArrayLike) -> tuple[float, float]:
+    """Return the interval of the second share minus the first, on the same images; Newcombe 1998, method 10.
+
+    Parameters
+    ----------
+    first, second : array_like, (images,), bool
+    """
+    one, other = np.asarray(first, bool), np.asarray(second, bool)
+    count, shares = len(one), (float(np.mean(one)), float(np.mean(other)))
+    (low, own_low), (high, own_high) = (np.array(each).tolist() for each in wilson_interval(shares, count))
+    both, only = int((one & other).sum()), (int((one & ~other).sum()), int((other & ~one).sum()))
+    neither = count - both - sum(only)
+    scale = math.sqrt((both + only[0]) * (neither + only[1]) * (both + only[1]) * (neither + only[0]))
+    excess = float(both * neither - only[0] * only[1])
+    if excess > 0:
+        # Newcombe's correction for continuity.
+        excess = max(0.0, excess - count / 2)
+    phi = excess / scale if scale else 0.0
+    difference = shares[1] - shares[0]
+    below, above = (shares[1] - own_low, high - shares[0]), (own_high - shares[1], shares[0] - low)
+    ends = [math.sqrt(max(0.0, a * a - 2 * phi * a * b + b * b)) for a, b in (below, above)]
+    return max(-1.0, difference - ends[0]), min(1.0, difference + ends[1])
+
+
+def difference_interval(
+    first: ArrayLike, second: ArrayLike, least: float, most: float
+) -> tuple[float, float]:
+    """Return the interval of the second mean minus the first, on the same images.
+
+    Proportions have Newcombe's interval, means Student's, cut at the largest possible difference.
+
+    Parameters
+    ----------
+    first, second : array_like, (images,), float
+    least, most : float
+        The smallest and the largest possible value of an image.
+    """
+    one, other, width = np.asarray(first, np.float64), np.asarray(second, np.float64), most - least
+    if _are_shares(one, other, least, most):
+        low, high = newcombe_interval(*((each - least) / width > 0.5 for each in (one, other)))
+        return low * width, high * width
+    change = other - one
+    if np.ptp(change) < _EQUAL:
+        low, high = (float(each[0]) for each in mean_interval(change[:, None], -width, width))
+        return low, high
+    half = student_quantile(len(change)) * float(change.std(ddof=1)) / math.sqrt(len(change))
+    mean = float(change.mean())
+    return max(-width, mean - half), min(width, mean + half)
+
+
+def paired_chances(values: ArrayLike, reference: ArrayLike) -> Floats:
+    """Return the two-sided probability by chance of the difference of each column's mean from a reference.
+
+    While few images differ, or all by the same amount, all signs of the differences are equally probable by
+    chance: the exact sign-flip test, which is McNemar's for a single variant; Fisher 1935, McNemar 1947.
+    Otherwise it is Student's paired test.
+
+    Parameters
+    ----------
+    values : array_like, (images, columns), float
+    reference : array_like, (images,), float
+
+    Returns
+    -------
+    ndarray, (columns,), float64
+    """
+    changes = np.asarray(values, np.float64) - np.asarray(reference, np.float64)[:, None]
+    images, sizes = len(changes), abs(changes)
+    is_there = sizes > _EQUAL
+    counts, means = is_there.sum(axis=0), changes.mean(axis=0)
+    smallest = np.where(is_there, sizes, np.inf).min(axis=0, initial=np.inf)
+    are_alike = sizes.max(axis=0, initial=0) - smallest < _EQUAL
+    spreads = changes.std(axis=0, ddof=1 if images > 1 else 0) / math.sqrt(images)
+    scaled = np.divide(abs(means), spreads, out=np.zeros(means.shape), where=spreads > 0)
+    found: Floats = 2 * special.stdtr(max(1, images - 1), -scaled)
+    for column in np.flatnonzero(are_alike | (counts <= _FEW_DIFFERENCES)):
+        found[column] = _flip_signs(changes[is_there[:, column], column], bool(are_alike[column]))
+    return found
+
+
+def _flip_signs(changes: Floats, are_alike: bool) -> float:
+    """Return the share of all signs that make a sum as large."""
+    count = len(changes)
+    if not count:
+        return 1.0
+    if are_alike:
+        fewer = int(min((changes > 0).sum(), (changes < 0).sum()))
+        return min(1.0, 2 * float(special.bdtr(fewer, count, 0.5)))
+    sums = abs(_SIGNS[count] @ changes)
+    return float(np.mean(sums >= abs(changes.sum()) * (1 - _EQUAL)))
+
+
+def margin_chance(first: ArrayLike, second: ArrayLike, margin: float, least: float, most: float) -> float:
+    """Return the two-sided probability by chance that the second mean is no longer `margin` above the first.
+
+    Proportions have Tango's score test; Tango 1998. The differences of others are shifted by the margin.
+
+    Parameters
+    ----------
+    first, second : array_like, (images,), float
+    margin : float
+        0 or more, in the unit of the values.
+    least, most : float
+        The smallest and the largest possible value of an image.
+    """
+    one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if not margin or not _are_shares(one, other, least, most):
+        return float(paired_chances((other - margin)[:, None], one)[0])
+    count, delta = len(one), margin / (most - least)
+    more, less = int((other - one > _EQUAL).sum()), int((one - other > _EQUAL).sum())
+    half = -more - less + (2 * count - more + less) * delta
+    root = math.sqrt(max(0.0, half * half + 8 * count * less * delta * (1 - delta)))
+    spread = (root - half) / 2 + count * delta * (1 - delta)
+    scaled = (more - less - count * delta) / math.sqrt(spread) if spread > 0 else 0.0
+    return math.erfc(abs(scaled) / math.sqrt(2))
+
+
+def logit_interval(values: ArrayLike, samples: ArrayLike, images: int, border: ArrayLike) -> _Ends:
+    """Return the intervals of rates from 0 to 1 by the standard errors of their bootstrap samples.
+
+    They are symmetric on the logit scale, as DeLong's of an AUROC are there (Pepe 2003, section 5.2), and
+    Wilson's where no sample differs.
+
+    Parameters
+    ----------
+    values : array_like, (columns,), float
+    samples : array_like, (samples, columns), float
+    images : int
+        The smaller number of images of both kinds.
+    border : array_like, (columns,), float
+        Half of the smallest step of each rate: how near to 0 and 1 it counts.
+    """
+    value, rows = np.asarray(values, np.float64), np.asarray(samples, np.float64)
+    moved = [special.logit(np.clip(each, border, 1 - np.asarray(border))) for each in (value, rows)]
+    spread = moved[1].std(axis=0, ddof=1 if len(rows) > 1 else 0) * math.sqrt(images / max(1, images - 1))
+    half = student_quantile(images) * spread
+    low, high = special.expit(moved[0] - half), special.expit(moved[0] + half)
+    widest = border_width(images)
+    # Rates at the border differ too little in samples of few images.
+    low = np.where((value > 0.5) & (spread < _EQUAL) | (value >= 1), np.minimum(low, value - widest), low)
+    high = np.where((value < 0.5) & (spread < _EQUAL) | (value <= 0), np.maximum(high, value + widest), high)
+    return np.clip(np.minimum(low, value), 0, 1), np.clip(np.maximum(high, value), 0, 1)
+
+
+def jackknife_interval(
+    value: float, left: ArrayLike, images: int, least: float = 0.0, most: float = 1.0
+) -> tuple[float, float]:
+    """Return the interval of a score by its values without one image, or one group of images, each.
+
+    Student's quantile with the jackknife's standard error (Efron and Tibshirani 1993, chapter 11), or
+    Wilson's width where no image matters.
+
+    Parameters
+    ----------
+    value : float
+    left : array_like, (groups,), float
+        The score without each group.
+    images : int
+    least, most : float
+        Bounds of the score.
+    """
+    rows = np.asarray(left, np.float64)
+    error = math.sqrt((len(rows) - 1) / len(rows) * float(np.square(rows - rows.mean()).sum()))
+    half = student_quantile(len(rows)) * error
+    if error < _EQUAL:
+        half = border_width(images) * (most - least)
+    return max(least, value - half), min(most, value + half)
+
+
+def _are_shares(first: Floats, second: Floats, least: float, most: float) -> bool:
+    """Return whether all values are the smallest or the largest possible one."""
+    values = np.concatenate([first, second])
+    return bool((np.minimum(abs(values - least), abs(values - most)) < _EQUAL * (most - least)).all())
