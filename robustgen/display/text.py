@@ -84,7 +84,7 @@ def format_name(name: str) -> str:
 _PAGE, _GAP, _CHARACTER = 340, 6, 5
 # Names and headings are not shortened below this number of characters.
 _SHORTEST: Final = 12
-# Intervals whose shorter side is less than this share of the longer one show both ends: halves differ visibly.
+# Intervals whose shorter side is less than this share of the longer one are printed with both ends.
 _LOPSIDED: Final = 0.6
 
 

@@ -96,9 +96,9 @@ def stratified_interval(
     """Return the interval of the mean over classes of the means over their images.
 
     Each class is given a share of an image of each possible extreme, as a class whose few images are all
-    right is not one without errors: Agresti and Caffo 2000, and Agresti and Min 2005 for pairs, with fewer such
-    images the more classes there are. Wilson's interval with the same variance is added, for means near the
-    ends.
+    right is not one without errors: Agresti and Caffo 2000, and Agresti and Min 2005 for pairs, with fewer
+    such images the more classes there are. Wilson's interval with the same variance is added, for means
+    near the ends.
 
     Parameters
     ----------
