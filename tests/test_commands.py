@@ -9,7 +9,7 @@ import pytest
 
 import robustgen
 from robustgen.errors import ConfigError, OutputError, SourceError, UnknownNameError
-from robustgen.lab.evaluation.predictions import write
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.settings.fields import Group, flag_of
 from robustgen.settings.inspecting import Verifying

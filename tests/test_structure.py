@@ -5,7 +5,9 @@ import dataclasses
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -14,6 +16,7 @@ import pytest
 import robustgen
 from robustgen import CORRUPTIONS, PERTURBATIONS
 from robustgen.cli import main
+from robustgen.errors import MissingDependencyError
 from robustgen.pixels.benchmarks.registry import SCALES
 
 PACKAGE = Path(robustgen.__file__).parent
@@ -89,9 +92,7 @@ OWNERS = {
 EXEMPT = {"files.wings": {"robustgen.related", "robustgen.related.rows.RELATED"}}
 # Modules that import by names which they do not write themselves, and whose names these are.
 BY_NAME = {
-    "__init__": "its own table",
-    "torch": "its own table",
-    "plugins": "its own table",
+    "files.wings": "public names",
     "files.registry": "rows of plug-ins, and of those who open a registry",
     "cli.app": "rows of commands",
     "lab.plans": "rows of sets",
@@ -306,7 +307,22 @@ def test_the_front_door_loads_nothing_before_it_is_asked(modules):
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert at_once == {"typing.TYPE_CHECKING", "typing.Any", "robustgen.files.wings.list_public"}
+    assert at_once == {
+        "typing.TYPE_CHECKING",
+        *(f"robustgen.files.wings.{each}" for each in ("list_public", "load_lazily")),
+    }
+
+
+@pytest.mark.parametrize("name", ["__init__", "plugins", "torch"])
+def test_public_names_have_types_and_are_found(modules, name):
+    public = import_module("robustgen" if name == "__init__" else f"robustgen.{name}")
+    there = [
+        each for each in typed(modules[name]) if wing(each.removeprefix("robustgen.")) in map(wing, modules)
+    ]
+    assert {each.rpartition(".")[2] for each in there} == {*public.__all__} - {"__version__"}
+    for each in public.__all__:
+        with suppress(MissingDependencyError):
+            getattr(public, each)
 
 
 def test_there_is_no_circle_of_imports(modules, graph):

@@ -132,9 +132,9 @@ class Registry(Mapping[str, AnyRow]):
 
 
 def load_row(name: str) -> Any:
-    """Return the object called ``"package.module:NAME"``."""
+    """Return the object called ``"package.module:NAME"``, or the module called ``"package.module"``."""
     module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(module), attribute) if attribute else import_module(module)
 
 
 @lru_cache(maxsize=1)

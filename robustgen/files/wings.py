@@ -1,12 +1,12 @@
 """Wings: parts of the package, and installed packages, that the rest of it knows by their rows alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from robustgen.files.registry import Registry
+from robustgen.files.registry import Registry, load_row
 
 
 class Section(Enum):
@@ -119,3 +119,36 @@ def list_wings() -> Iterator[Wing]:
 def list_public(module: str) -> dict[str, str]:
     """Return the names that wings of this package add to a public `module`, and their rows."""
     return {name: row for wing in OWN for name, row in WINGS[wing].public.get(module, {}).items()}
+
+
+def load_lazily(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a public `module`, whose names load on first use.
+
+    Parameters
+    ----------
+    module : str
+    places : mapping of str to str
+        Modules to the names that each defines, with spaces between them; none for the module itself.
+    """
+    rows = {
+        name: f"{place}:{name}" if names else place
+        for place, names in places.items()
+        for name in names.split() or [place.rpartition(".")[2]]
+    }
+    rows |= list_public(module)
+
+    def load(name: str) -> Any:
+        if name not in rows:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        try:
+            return load_row(rows[name])
+        except RuntimeError as error:
+            # Modules that start threads cannot be imported while Python ends.
+            from robustgen.errors import WriteError
+            from robustgen.files.storage.host import explain_refusal
+
+            if not (reason := explain_refusal(error)):
+                raise
+            raise WriteError(reason) from error
+
+    return load

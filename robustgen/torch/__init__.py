@@ -3,50 +3,39 @@
 Each name loads on first use; PyTorch is imported only by objects that need it.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from robustgen.files.wings import list_public
+from robustgen.files.wings import list_public, load_lazily
 
 if TYPE_CHECKING:
-    from robustgen.related.streams.torch_datasets import CccDataset as CccDataset
-    from robustgen.related.streams.torch_datasets import StreamDataset as StreamDataset
-    from robustgen.torch.clips import ClipDataset as ClipDataset
-    from robustgen.torch.consistency import AugMixDataset as AugMixDataset
-    from robustgen.torch.consistency import jensen_shannon_loss as jensen_shannon_loss
-    from robustgen.torch.consistency import stability_loss as stability_loss
-    from robustgen.torch.datasets import CorruptedDataset as CorruptedDataset
-    from robustgen.torch.datasets import PerturbedDataset as PerturbedDataset
-    from robustgen.torch.datasets import SourceDataset as SourceDataset
-    from robustgen.torch.datasets import VariantsDataset as VariantsDataset
-    from robustgen.torch.items import SeededDataset as SeededDataset
-    from robustgen.torch.transform import Corrupt as Corrupt
-    from robustgen.torch.uniform_noise import UniformNoise as UniformNoise
+    from robustgen.related.streams.torch_datasets import CccDataset, StreamDataset
+    from robustgen.torch.clips import ClipDataset
+    from robustgen.torch.consistency import AugMixDataset, jensen_shannon_loss, stability_loss
+    from robustgen.torch.datasets import CorruptedDataset, PerturbedDataset, SourceDataset, VariantsDataset
+    from robustgen.torch.items import SeededDataset
+    from robustgen.torch.transform import Corrupt
+    from robustgen.torch.uniform_noise import UniformNoise
 
-_PUBLIC = {
-    "AugMixDataset": "robustgen.torch.consistency",
-    "ClipDataset": "robustgen.torch.clips",
-    "Corrupt": "robustgen.torch.transform",
-    "CorruptedDataset": "robustgen.torch.datasets",
-    "PerturbedDataset": "robustgen.torch.datasets",
-    "SeededDataset": "robustgen.torch.items",
-    "SourceDataset": "robustgen.torch.datasets",
-    "UniformNoise": "robustgen.torch.uniform_noise",
-    "VariantsDataset": "robustgen.torch.datasets",
-    "jensen_shannon_loss": "robustgen.torch.consistency",
-    "stability_loss": "robustgen.torch.consistency",
-    **list_public("robustgen.torch"),
-}
+__all__ = [
+    "AugMixDataset", "ClipDataset", "Corrupt", "CorruptedDataset", "PerturbedDataset", "SeededDataset",
+    "SourceDataset", "UniformNoise", "VariantsDataset", "jensen_shannon_loss", "stability_loss",
+]  # fmt: skip
 
-__all__ = [*_PUBLIC]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'robustgen.torch' has no attribute {name!r}")
-    from importlib import import_module
-
-    module, _, attribute = _PUBLIC[name].partition(":")
-    return getattr(import_module(module), attribute or name)
+if TYPE_CHECKING:
+    __all__ += ["CccDataset", "StreamDataset"]
+else:
+    __all__ += list_public("robustgen.torch")
+    __getattr__ = load_lazily(
+        "robustgen.torch",
+        {
+            "robustgen.torch.clips": "ClipDataset",
+            "robustgen.torch.consistency": "AugMixDataset jensen_shannon_loss stability_loss",
+            "robustgen.torch.datasets": "CorruptedDataset PerturbedDataset SourceDataset VariantsDataset",
+            "robustgen.torch.items": "SeededDataset",
+            "robustgen.torch.transform": "Corrupt",
+            "robustgen.torch.uniform_noise": "UniformNoise",
+        },
+    )
 
 
 def __dir__() -> list[str]:

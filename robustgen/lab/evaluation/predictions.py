@@ -74,7 +74,7 @@ def path_of(folder: str) -> str:
     return f"{folder}.npz"
 
 
-def write(
+def write_predictions(
     root: str | Path,
     variant: Variant | str,
     keys: Sequence[str],

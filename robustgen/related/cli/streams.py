@@ -130,12 +130,12 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     stop_in_order()
     from robustgen.display.progress import track
     from robustgen.files.storage import save
-    from robustgen.related.streams.accuracy_files import load_table
+    from robustgen.related.streams.accuracy_files import load_accuracy_table
     from robustgen.related.streams.ccc import CccRun
     from robustgen.related.streams.rows import draw_rows, format_ccc_row
     from robustgen.sets.dataset.selection import describe_maps_left_in, open_chosen_source, select_keys
 
-    table = load_table(playing.accuracy_table)
+    table = load_accuracy_table(playing.accuracy_table)
     source = open_chosen_source(choices)
     keys = select_keys(source, choices)
     for remark in describe_maps_left_in(choices, source, keys):

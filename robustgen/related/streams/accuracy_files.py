@@ -81,7 +81,7 @@ def parse_measurements(content: Mapping[str, Any]) -> Measurements:
     return Measurements(made_of, baseline, severities, dict(rows))
 
 
-def load_table(location: Location) -> AccuracyTable:
+def load_accuracy_table(location: Location) -> AccuracyTable:
     """Read the accuracies of pairs from a file.
 
     Parameters

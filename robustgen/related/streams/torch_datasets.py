@@ -178,7 +178,7 @@ class CccDataset:
         Data set of ``(image, target)`` with Pillow images or arrays uint8 (H, W, 3), at their full size.
         Images are flipped, cropped and resized to 224 x 224 pixels here.
     table : mapping of (str, str) to ndarray of shape (21, 21)
-        Accuracies of each pair of corruptions; `robustgen.related.streams.accuracy_files.load_table`
+        Accuracies of each pair of corruptions; `robustgen.related.streams.accuracy_files.load_accuracy_table`
         reads one.
     baseline, speed, seed, images
         As in `robustgen.related.streams.ccc.CccRun`; the published runs have 40, 20 and 0, then 1000,

@@ -16,7 +16,7 @@ from pyarrow import parquet
 import robustgen
 from robustgen.errors import ConfigError, RobustgenError, SourceError
 from robustgen.files.text_files import imagenet_classes
-from robustgen.lab.evaluation.predictions import write
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.lab.scores.scoring import score
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
 from robustgen.sets.dataset import open_set

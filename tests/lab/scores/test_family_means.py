@@ -11,7 +11,8 @@ import pytest
 
 from robustgen import metrics
 from robustgen.files.set_files import SCHEMA
-from robustgen.lab.evaluation.predictions import ABOUT, open_predictions, write
+from robustgen.lab.evaluation.predictions import ABOUT, open_predictions
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.lab.scores.family_means import compute_family_means
 from robustgen.lab.scores.results import read_scores
 from robustgen.metrics import ALEXNET_ERROR

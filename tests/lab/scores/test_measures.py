@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustgen import metrics
-from robustgen.lab.evaluation.predictions import write
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.metrics import COMMON_CORRUPTIONS, COMMON_PERTURBATIONS, EXTRA_CORRUPTIONS, EXTRA_PERTURBATIONS
 from tests.helpers import cli
 

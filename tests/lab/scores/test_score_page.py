@@ -9,7 +9,7 @@ import pytest
 
 from robustgen.display.charts import COLOURS
 from robustgen.display.html import embed_data
-from robustgen.lab.evaluation.predictions import write
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.lab.scores.measures import ALEXNET
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.score_page import find_first_flips, find_lone_successes, write_page

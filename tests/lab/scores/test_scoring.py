@@ -15,7 +15,8 @@ import pytest
 
 import robustgen
 from robustgen import metrics
-from robustgen.lab.evaluation.predictions import ABOUT, PredictionFile, open_predictions, write
+from robustgen.lab.evaluation.predictions import ABOUT, PredictionFile, open_predictions
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.lab.scores import results
 from robustgen.lab.scores.score_page import describe_calibration, read_calibration
 from robustgen.metrics import (

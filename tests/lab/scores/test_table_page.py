@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from robustgen.lab.evaluation.predictions import write
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error
 from tests.lab.inspection.test_pages import page_data, resize

@@ -13,7 +13,7 @@ from scipy import special
 from sklearn.metrics import auc, precision_recall_curve, roc_curve
 
 from robustgen.errors import ArgumentError
-from robustgen.lab.evaluation.predictions import write
+from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.metrics import detection_rates
 from tests.helpers import cli, cli_error
 

@@ -54,7 +54,7 @@ def drawn(table, photos, tmp_path_factory):
 
 def test_lines_name_images_corruptions_and_crops(drawn, table, photos):
     _, rows = drawn
-    run = ccc.CccRun(accuracy_files.load_table(table), 5, 0, 2, 43, 60)
+    run = ccc.CccRun(accuracy_files.load_accuracy_table(table), 5, 0, 2, 43, 60)
     source = SourceDataset(photos)
     for row, step in zip(rows, (run[index] for index in range(60)), strict=True):
         assert (row["n1"], row["s1"], row["n2"], row["s2"]) == step.cell
@@ -92,7 +92,7 @@ def test_a_file_is_played_as_the_run_itself(drawn, table, photos, monkeypatch):
     monkeypatch.setattr("robustgen.related.streams.rows._BLOCK", 7)
     base = SourceDataset(photos)
     played = StreamDataset(base, path, edition="imagenet", transform=np.asarray)
-    run = CccDataset(base, accuracy_files.load_table(table), baseline=0, speed=2, images=60)
+    run = CccDataset(base, accuracy_files.load_accuracy_table(table), baseline=0, speed=2, images=60)
     assert len(played) == 60 and played.variants == ()
     for index in (59, 0, 6, 7, 31):
         assert np.array_equal(played[index][0], np.asarray(run[index][0]))
@@ -101,7 +101,7 @@ def test_a_file_is_played_as_the_run_itself(drawn, table, photos, monkeypatch):
     assert (played.visit(3), played.reset(3)) == (1, False)
     targets = [(image, {"boxes": [number]}) for number, (image, _) in enumerate(base)]
     own = StreamDataset(targets, path, edition="imagenet", key=base.keys)
-    live = CccDataset(targets, accuracy_files.load_table(table), baseline=0, speed=2, images=60)
+    live = CccDataset(targets, accuracy_files.load_accuracy_table(table), baseline=0, speed=2, images=60)
     for index in (59, 0):
         place = base.keys.index(rows[index]["key"])
         assert own[index][1] == live[index][1] == {"boxes": [place]}
@@ -252,7 +252,7 @@ def test_tables_are_read_from_pickles_archives_and_json(protocol, tmp_path):
     np.savez(tmp_path / "t.npz", **arrays)
     (tmp_path / "t.json").write_text(json.dumps({name: each.tolist() for name, each in arrays.items()}))
     for suffix in ("pickle", "npz", "json"):
-        table = accuracy_files.load_table(tmp_path / f"t.{suffix}")
+        table = accuracy_files.load_accuracy_table(tmp_path / f"t.{suffix}")
         assert len(table) == 14 * 13
         assert np.array_equal(table["snow", "fog"], arrays["n1_snow_n2_fog"])
 
@@ -278,7 +278,7 @@ class Trap:
 def test_files_of_something_else_are_refused(content, message, tmp_path, capsys):
     (tmp_path / "t").write_bytes(content)
     with pytest.raises(ArgumentError, match=message) as raised:
-        accuracy_files.load_table(tmp_path / "t")
+        accuracy_files.load_accuracy_table(tmp_path / "t")
     assert str(tmp_path / "t") in str(raised.value) and capsys.readouterr().out == ""
 
 
@@ -341,7 +341,7 @@ def test_accuracies_are_those_of_the_network(measured, digits):
 def test_a_measured_table_is_walked_over(measured, photos, tmp_path):
     flags = ("--accuracy-table", measured, "--source", photos, "--length", "6", "--output", tmp_path / "s")
     cli("stream", *RUN, *flags)
-    table = accuracy_files.load_table(measured)
+    table = accuracy_files.load_accuracy_table(measured)
     cell = json.loads(measured.read_text())["measured"]
     (accuracy,) = [row[-1] for row in cell if row[:-1] == ["contrast", 5.0, "shot_noise", 5.0]]
     assert table["contrast", "shot_noise"][20, 20] == accuracy
