@@ -94,7 +94,7 @@ def take_extremes(model: ModelScores) -> ModelScores:
 
 
 class _Values(NamedTuple):
-    """What the images contribute to a value, (images,), and the smallest and the largest contribution."""
+    """Contributions of the images to a value, (images,), with the smallest and the largest contribution."""
 
     images: Floats
     least: float
