@@ -154,7 +154,8 @@ ROOMS = (
     "sets/formats/test_formats.py",
     "sets/executors/test_threads.py",
     "metrics",
-    "lab/scores",
+    "lab/scores/test_measures.py",
+    "lab/scores/test_score_page.py",
     "cli/test_help.py",
     "cli/test_completion.py",
 )
@@ -167,12 +168,8 @@ def test_all_that_the_guides_add_passes_the_tests(copy):
     few = ("-m", "not slow", "-k", f"{' or '.join(added)} or not ({' or '.join(EACH)})")
     shape = ("tests/test_structure.py", "--deselect", "tests/test_structure.py::test_a_break_is_noticed")
     pages = ("tests/test_docs_reference.py", "tests/test_docs.py::test_links_and_pictures_lead_somewhere")
-    # Detectors and segmentation models have scores of their own.
-    others = (f"--ignore=tests/lab/scores/test_{each}.py" for each in ("detection", "segmentation"))
     rooms = (f"tests/{each}" for each in ROOMS)
-    told = run(
-        copy, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider", *few, *shape, *pages, *rooms, *others
-    )
+    told = run(copy, "-m", "pytest", "-v", "-n", "0", "-p", "no:cacheprovider", *few, *shape, *pages, *rooms)
     for case in (
         "image_is_left_alone[shades:posterise]",
         "test_a_source_conforms[stack]",

@@ -81,7 +81,7 @@ def mean_interval(values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1
     images, mean = len(shares), np.clip(shares.mean(axis=0), 0, 1)
     is_proportion = (np.minimum(abs(shares), abs(1 - shares)) < _EQUAL).all(axis=0)
     variance = np.square(shares - mean).sum(axis=0) / max(1, images - 1) / images
-    differ = ~is_proportion & (np.ptp(shares, axis=0) > _EQUAL)
+    differ = ~is_proportion & (np.ptp(shares, axis=0) > _EQUAL) & (mean > 0) & (mean < 1)
     effective = np.full(mean.shape, float(images))
     np.divide(mean * (1 - mean), variance, out=effective, where=differ)
     low, high = wilson_interval(
