@@ -1,4 +1,4 @@
-"""A copy of the checkout without the wing `related`: the core stands alone; `make test-core` runs its tests."""
+"""A copy of the checkout without the wing `related`: the core stands alone, and `make test-core` tests it."""
 
 import os
 import re

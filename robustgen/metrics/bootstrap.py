@@ -17,7 +17,6 @@ LEVEL: Final = 0.95
 NORMAL_QUANTILE: Final = 1.959963984540054
 """Half the width of the central 95 % of the normal distribution, in standard deviations."""
 
-_ROWS: Final = 64
 _MOST_ROOT: Final = 1e9
 
 
@@ -51,22 +50,17 @@ def bootstrap_means(values: ArrayLike, *, replicates: int = REPLICATES, seed: in
     array([0.28, 0.27])
     """
     rows = array_of(values, "values", "fiub", "images columns")
-    # Single precision counts truth values exactly, up to 2**24 images.
-    exact = rows.dtype.kind == "b" and len(rows) < 1 << 24
-    rows = rows.astype(np.float32 if exact else np.float64, copy=False)
+    rows = rows.astype(np.float64, copy=False)
     if not np.isfinite(rows).all():
         raise ArgumentError("values contain NaN or infinity")
     if replicates < 1:
         raise ArgumentError(f"replicates must be 1 or more, not {replicates}")
     rng, count = np.random.default_rng(seed), len(rows)
     means = np.empty((replicates, rows.shape[1]))
-    times = np.empty((min(_ROWS, replicates), count), rows.dtype)
-    for start in range(0, replicates, _ROWS):
-        stop = min(start + _ROWS, replicates)
-        for row in times[: stop - start]:
-            row[:] = np.bincount(rng.integers(0, count, count, np.int32), minlength=count)
-        # Counts of each image's draws times its values: all means of all resamples at once.
-        means[start:stop] = times[: stop - start] @ rows
+    for row in means:
+        times = np.bincount(rng.integers(0, count, count, np.int32), minlength=count)
+        # A product of matrices would keep all cores busy, most of them waiting.
+        np.einsum("i,ic->c", times, rows, out=row)
     return means / count
 
 

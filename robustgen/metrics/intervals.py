@@ -5,7 +5,6 @@ unit: mistakes on the same image are not independent.
 """
 
 import math
-from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
@@ -91,40 +90,39 @@ def mean_interval(values: ArrayLike, least: ArrayLike = 0.0, most: ArrayLike = 1
 
 
 def stratified_interval(
-    values: ArrayLike, labels: ArrayLike, corners: Sequence[float]
+    values: ArrayLike, labels: ArrayLike, least: float = 0.0, most: float = 1.0
 ) -> tuple[float, float]:
     """Return the interval of the mean over classes of the means over their images.
 
-    Each class is given a share of an image of each possible extreme, as a class whose few images are all
-    right is not one without errors: Agresti and Caffo 2000, and Agresti and Min 2005 for pairs, with fewer
-    such images the more classes there are. Wilson's interval with the same variance is added, for means
-    near the ends.
+    A class whose few images are all right is not one without errors: each class is given a share of a right
+    and of a wrong answer (Agresti and Caffo 2000), a smaller one the more classes there are. Values that
+    vary less than right and wrong do count as more images (Korn and Graubard 1998). Wilson's interval with
+    the same variance is added, for means near the ends.
 
     Parameters
     ----------
     values : array_like, (images,), float
     labels : array_like, (images,), int
-    corners : sequence of four floats
-        Values of images that are right or wrong, clean and corrupted.
+    least, most : float
+        The smallest and the largest possible value of an image.
     """
-    rows, ends = np.asarray(values, np.float64), np.asarray(corners, np.float64)
-    classes = [rows[np.asarray(labels) == each] for each in np.unique(labels)]
-    weight = 1 / (2 * math.sqrt(len(classes)))
-    sizes = [len(own) + weight * len(ends) for own in classes]
-    means = [(own.sum() + weight * ends.sum()) / size for own, size in zip(classes, sizes, strict=True)]
-    squares = [
-        (np.square(own - mean).sum() + weight * np.square(ends - mean).sum()) / size**2
-        for own, mean, size in zip(classes, means, sizes, strict=True)
-    ]
-    least, most = float(ends.min()), float(ends.max())
-    centre, variance = float(np.mean(means)), float(sum(squares)) / len(classes) ** 2
-    half = NORMAL_QUANTILE * math.sqrt(variance)
-    value = float(np.mean([own.mean() for own in classes]))
-    effective = (centre - least) * (most - centre) / variance
-    low, high = wilson_interval((value - least) / (most - least), effective)
+    rows, truth, width = np.asarray(values, np.float64), np.asarray(labels), most - least
+    _, places, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    shares = np.clip((rows - least) / width, 0, 1)
+    means = np.bincount(places, shares) / counts
+    classes, images = len(counts), len(shares)
+    within, widest = np.square(shares - means[places]).sum(), (counts * means * (1 - means)).sum()
+    design = 1.0
+    if within > _EQUAL and images > classes:
+        design = min(1.0, within / widest * images / (images - classes))
+    sizes, given = counts / design, 1 / math.sqrt(classes)
+    moved = (sizes * means + given) / (sizes + 2 * given)
+    variance = float((moved * (1 - moved) / (sizes + 2 * given)).sum()) / classes**2
+    centre, half = float(moved.mean()), NORMAL_QUANTILE * math.sqrt(variance)
+    low, high = wilson_interval(means.mean(), centre * (1 - centre) / variance)
     return (
-        max(least, min(centre - half, least + (most - least) * float(low))),
-        min(most, max(centre + half, least + (most - least) * float(high))),
+        least + width * max(0.0, min(centre - half, float(low))),
+        least + width * min(1.0, max(centre + half, float(high))),
     )
 
 

@@ -308,6 +308,10 @@ class DetectionReport:
     published: Mapping[str, Any] | None = None
 
     title = "detection"
+    method = (
+        "Intervals contain the middle 95 % of bootstrap samples of the images, moved so that "
+        "their mean is the number."
+    )
 
     @property
     def lead(self) -> str:
@@ -366,6 +370,7 @@ class DetectionReport:
             "model": self.model,
             "images": self.images,
             "types": {each.iou_type: self._describe(each) for each in self.scores},
+            "interval_method": self.method if any(each.samples for each in self.scores) else None,
             "notes": self.notes,
             **({"published": self.published} if self.published else {}),
         }

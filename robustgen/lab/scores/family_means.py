@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen import metrics
-from robustgen.lab.scores.intervals import Interval, Uncertainty
+from robustgen.lab.scores.intervals import BOOTSTRAP_T, STRATIFIED, WILSON, Interval, Uncertainty
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics.corruption_errors import balance_mistakes
 from robustgen.metrics.intervals import mean_interval, stratified_interval, studentised_interval
@@ -44,6 +44,8 @@ class FamilyScore:
         Title of the table of published values, in %.
     on_demand : bool
         Whether published values are shown only if a comparison is asked for.
+    method : str
+        Name of the method of the intervals.
     """
 
     key: str
@@ -54,6 +56,7 @@ class FamilyScore:
     sense: int = -1
     title: str = ""
     on_demand: bool = False
+    method: str = WILSON
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,7 @@ def _evaluate(
         whole = sum(slopes.values()) - clean
         corners = [start, start + clean, start + whole, start + clean + whole]
         if truth is not None:
-            ends: Sequence[float] = stratified_interval(images, truth, corners)
+            ends: Sequence[float] = stratified_interval(images, truth, min(corners), max(corners))
         elif is_ratio and np.ptp(images) > 0:
             both = studentised_interval([value], (images - value)[:, None], uncertainty.replicates)
             ends = [max(0.0, float(both[0][0])), float(both[1][0])]
@@ -282,7 +285,7 @@ def _score_balanced_errors(
     rows = [model.mistakes for model in models]
     labels = [model.labels for model in models]
     return [
-        FamilyScore(key, head, *_evaluate(score, rows, uncertainty, labels))
+        FamilyScore(key, head, *_evaluate(score, rows, uncertainty, labels), method=STRATIFIED)
         for key, head, score in (
             ("clean_balanced_error", "Clean bal.", lambda errors: errors.get(CLEAN)),
             ("be", "BE", be),
@@ -350,6 +353,7 @@ def _score_performance(
             1,
             f"{head} in %, among published ones",
             on_demand=True,
+            method=BOOTSTRAP_T if key == "rpc" else WILSON,
         )
         for key, head, score in (("mpc", "mPC", mpc), ("rpc", "rPC", rpc))
     ], []

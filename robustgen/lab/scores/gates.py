@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.lab.scores.intervals import MEAN, Column, Uncertainty
+from robustgen.lab.scores.intervals import MEAN, SIGNIFICANT, Column, Uncertainty
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.metrics.bootstrap import correct_holm
@@ -13,7 +13,6 @@ from robustgen.metrics.corruption_errors import FORMULAS
 from robustgen.pixels.benchmarks.kinds import CLEAN
 from robustgen.settings.scoring import Drop, Threshold
 
-_ALPHA = 0.05
 # Images above which no condition is looked for that could fail.
 _MOST_IMAGES = 100_000
 
@@ -105,7 +104,7 @@ def _find_drops(report: Scoreboard, drops: Sequence[Drop], others: Mapping[str, 
             is_above = value - old > drop.least
             chances.append(uncertainty.margin(index, last, column, least) if is_above else 1.0)
     pairs = zip(lines, correct_holm(chances), strict=True)
-    return [line for line, chance in pairs if chance < _ALPHA]
+    return [line for line, chance in pairs if chance < SIGNIFICANT]
 
 
 def _check_possible(
@@ -115,7 +114,7 @@ def _check_possible(
     images = uncertainty.images
 
     def can_fail(count: int) -> bool:
-        return tests * uncertainty.smallest_chance(index, column, least, count) < _ALPHA
+        return tests * uncertainty.smallest_chance(index, column, least, count) < SIGNIFICANT
 
     if can_fail(images):
         return

@@ -31,8 +31,11 @@ MEAN: Final = "mean"
 """The column of a measure's mean, in addition to those of the operations."""
 FEW_IMAGES: Final = 20
 """Number of images below which intervals of means hold roughly."""
+SIGNIFICANT: Final = 0.05
+"""Probability by chance below which a difference is significant."""
 WILSON: Final = "Wilson's; of means, with the effective number of images"
 BOOTSTRAP_T: Final = "bootstrap-t of the ratio"
+STRATIFIED: Final = "normal, with pseudo-counts in each class (Agresti and Caffo)"
 """Names of the methods of intervals, for exports."""
 _CONSTANT: Final = 1e-9
 _FEWEST_REPLICATES: Final = 100

@@ -279,6 +279,7 @@ def write_page(
         # In widths of the line, which is two pixels wide.
         "dashes": [" ".join(f"{2 * length:g}" for length in dashes) for dashes in DASHES],
         "families": [*list_family_tables(report)],
+        "intervals": report.uncertainty,
     }
     page = render_page("scores.html", data=data, gallery=gallery, **context)
     save(path, page, f"--output {path}")
@@ -335,6 +336,7 @@ def collect_data(report: Scoreboard) -> dict[str, Any]:
         "sources": describe_differences(report.published, report.kind, report.models[0].count, report.origin),
         "pairs": _describe_pairs(report),
         "chances": _describe_chances(report),
+        "tooFew": report.has_too_few,
         "gain": _describe_gain(report, names),
         "line": _fit_line(report),
     }

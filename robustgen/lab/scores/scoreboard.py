@@ -8,7 +8,14 @@ from typing import Any
 
 from robustgen.display.text import format_count
 from robustgen.lab.scores.family_means import FamilyMean, compute_family_means
-from robustgen.lab.scores.intervals import FEW_IMAGES, Difference, Interval, Uncertainty, warn_of_few
+from robustgen.lab.scores.intervals import (
+    FEW_IMAGES,
+    SIGNIFICANT,
+    Difference,
+    Interval,
+    Uncertainty,
+    warn_of_few,
+)
 from robustgen.lab.scores.measures import Baseline, Measure, PublishedModel, make_measures
 from robustgen.lab.scores.results import ModelScores
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLIP, IMAGENET_C, TITLES, Benchmark, Kind
@@ -67,10 +74,17 @@ class Scoreboard:
     @property
     def all_notes(self) -> list[str]:
         """Return the notes for readers of the tables, also those on the intervals."""
-        told = format_count(count := self.models[0].count, self.benchmark.noun)
+        told = format_count(self.models[0].count, self.benchmark.noun)
         few = f"{told}: so few that intervals are wide, and those of means only approximate"
-        is_few = self.replicates > 0 and count < FEW_IMAGES
-        return [*self.notes, *[few] * is_few, *warn_of_few(self.replicates)]
+        too_few = f"{told} are too few to tell the models apart: no difference could be significant"
+        is_few = self.replicates > 0 and self.models[0].count < FEW_IMAGES
+        return [*self.notes, *[few] * is_few, *[too_few] * self.has_too_few, *warn_of_few(self.replicates)]
+
+    @property
+    def has_too_few(self) -> bool:
+        """Return whether the images are too few for any difference of models to be significant."""
+        comparisons = (len(self.models) - 1) * (self.replicates > 0)
+        return comparisons * 2.0 ** (1 - self.models[0].count) >= SIGNIFICANT
 
     @property
     def benchmark(self) -> Benchmark:

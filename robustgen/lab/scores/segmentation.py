@@ -236,6 +236,7 @@ class SegmentationReport:
         return found
 
     title = "segmentation"
+    method = "Intervals are Student's with the standard error of the jackknife over images."
 
     @property
     def lead(self) -> str:
@@ -293,6 +294,7 @@ class SegmentationReport:
             "mean_over": [f"{name}/{level}" for name, level in self.averaged],
             "summary": {name: float(value) for name, value in self.summary().items()},
             "intervals": {name: [*ends] for name, ends in self.intervals().items()},
+            "interval_method": self.method if self.left else None,
             "notes": self.notes,
         }
 

@@ -21,6 +21,10 @@ class TableReport(Protocol):
         """Return the title of the page."""
 
     @property
+    def method(self) -> str:
+        """Return a sentence on the method of the intervals."""
+
+    @property
     def lead(self) -> str:
         """Return what was scored, in one line."""
 

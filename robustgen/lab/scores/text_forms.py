@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.errors import ArgumentError, ConfigError
-from robustgen.lab.scores.intervals import MEAN, Interval, plan_images
+from robustgen.lab.scores.intervals import MEAN, WILSON, Interval, plan_images
 from robustgen.lab.scores.measures import Measure, PublishedModel
 from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.pixels.benchmarks.kinds import CLEAN
@@ -305,9 +305,14 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
     columns = [*dict.fromkeys(name for measure in report.measures for name in report.names(measure))]
 
     def record(
-        model: str, start: Mapping[str, object], statistic: str, values: Mapping[str, float | None], over: int
+        model: str,
+        start: Mapping[str, object],
+        statistic: str,
+        values: Mapping[str, float | None],
+        over: int,
+        method: str = "",
     ) -> dict[str, object]:
-        row: dict[str, object] = {"model": model, **start, "statistic": statistic}
+        row: dict[str, object] = {"model": model, **start, "statistic": statistic, "interval_method": method}
         row |= (
             {"clean_error": values[CLEAN]}
             if report.benchmark.has_clean
@@ -321,12 +326,12 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
         values: Mapping[str, float | None],
         found: Mapping[str, Interval | None],
         over: int,
+        method: str,
     ) -> Iterator[dict[str, object]]:
         yield record(model, start, "value", values, over)
         for end, label in enumerate(Interval._fields if report.uncertainty else ()):
-            yield record(
-                model, start, label, {name: each and each[end] for name, each in found.items()}, over
-            )
+            ends = {name: each and each[end] for name, each in found.items()}
+            yield record(model, start, label, ends, over, method)
 
     for measure in report.measures:
         used = report.averaged(measure)
@@ -334,7 +339,8 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
         for index, model in enumerate(report.models):
             values = {CLEAN: model.clean_error, MEAN: report.mean(measure, model), **measure.values[index]}
             found = {n: report.interval(index, measure.key if n != CLEAN else "", n) for n in values}
-            yield from records(model.model, start, values, found, len(used))
+            method = report.uncertainty.method(measure) if report.uncertainty else ""
+            yield from records(model.model, start, values, found, len(used), method)
     for each in report.published:
         for measure in report.measures:
             used = report.averaged(measure)
@@ -349,13 +355,14 @@ def _list_records(report: Scoreboard) -> Iterator[dict[str, object]]:
             for index, model in enumerate(report.models):
                 clean, mean = report.interval(index, "", CLEAN), score.intervals[index]
                 values = {CLEAN: model.clean_error, MEAN: score.values[index]}
-                yield from records(model.model, start, values, {CLEAN: clean, MEAN: mean}, len(family.names))
+                found = {CLEAN: clean, MEAN: mean}
+                yield from records(model.model, start, values, found, len(family.names), score.method)
         start = {"measure": f"error of {family.family}", "normalised_by": ""}
         for index, model in enumerate(report.models):
             values = {CLEAN: model.clean_error, MEAN: family.mean(index), **family.errors[index]}
             found = {name: report.family_interval(index, place, name) for name in family.names}
             found |= {CLEAN: report.interval(index, "", CLEAN), MEAN: report.family_interval(index, place)}
-            yield from records(model.model, start, values, found, len(family.names))
+            yield from records(model.model, start, values, found, len(family.names), WILSON)
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -393,6 +400,7 @@ def _describe_model(report: Scoreboard, index: int) -> dict[str, Any]:
         own |= {"flip_probabilities": model.flip_probabilities, "top5_distances": model.top5_distances}
     if report.uncertainty and model.mistakes:
         own["error_intervals"] = {folder: report.interval(index, "", folder) for folder in model.mistakes}
+        own["error_interval_method"] = WILSON
     own["measures"] = {measure.key: _describe_measure(report, measure, index) for measure in report.measures}
     return own
 
@@ -403,12 +411,14 @@ def _describe_family(report: Scoreboard, place: int, index: int) -> dict[str, An
     if report.uncertainty:
         found["mean_error_interval"] = report.family_interval(index, place)
         found["intervals"] = {name: report.family_interval(index, place, name) for name in family.names}
+        found["interval_method"] = WILSON
     if family.reference:
         found["normalised_by"] = family.reference
     for score in family.scores:
         found[score.key] = score.values[index]
         if report.uncertainty:
             found[f"{score.key}_interval"] = score.intervals[index]
+            found[f"{score.key}_interval_method"] = score.method
         found |= {"published": score.published} if score.published else {}
     return found
 
@@ -425,6 +435,7 @@ def _describe_measure(report: Scoreboard, measure: Measure, index: int) -> dict[
     if report.uncertainty:
         described["mean_interval"] = report.interval(index, measure.key, MEAN)
         described["intervals"] = {name: report.interval(index, measure.key, name) for name in values}
+        described["interval_method"] = report.uncertainty.method(measure)
     return described
 
 

@@ -68,6 +68,11 @@ class UnknownClassesReport:
         return DetectionRates(*(fmean(each) for each in zip(*self.rates.values(), strict=True)))
 
     title = "images of unknown classes"
+    method = (
+        "Intervals of rates are symmetric on the logit scale, with the standard error of "
+        "bootstrap samples of the images; that of the accuracy is Wilson's with the effective "
+        "number of images."
+    )
 
     @property
     def lead(self) -> str:
@@ -116,7 +121,11 @@ class UnknownClassesReport:
         sets = {name: each._asdict() for name, each in self._rows.items()}
         ends = {name: dict(zip(sets[name], each, strict=True)) for name, each in self.intervals.items()}
         own = {"accuracy": self.accuracy, "accuracy_interval": self.accuracy_interval, "images": self.images}
-        return own | {"sets": sets, "intervals": ends or None}
+        return own | {
+            "sets": sets,
+            "intervals": ends or None,
+            "interval_method": self.method if ends else None,
+        }
 
 
 def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:

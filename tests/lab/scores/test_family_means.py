@@ -79,10 +79,10 @@ def test_published_errors_of_a_reference_divide(tmp_path, monkeypatch):
     assert float(row["mean"]) == low and row["normalised_by"] == "AlexNet"
 
 
-def test_common_corruptions_alone_need_no_samples(tmp_path):
+def test_common_corruptions_alone_need_no_intervals(tmp_path):
     put_c(tmp_path / "net")
     models = [read_scores(open_predictions(tmp_path / "net"), "net")]
-    assert compute_family_means(models, resample=pytest.fail) == []
+    assert compute_family_means(models, get_uncertainty=pytest.fail) == []
 
 
 # --- families by themselves ----------------------------------------------------------------------

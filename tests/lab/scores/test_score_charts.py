@@ -140,7 +140,7 @@ def test_curves_have_intervals_and_equal_ones_stand_apart(drawn):
     assert (low, high) == pytest.approx([100 * end for end in report.interval(0, "", "clean")])
     folders = [f"{name}/3" for name in IMAGENET_C.categories["noise"]]
     (low, high) = noise.containers[1].lines[2][0].get_segments()[3][:, 1]
-    assert (low, high) == pytest.approx([100 * end for end in report.resampling.mean_interval(1, folders)])
+    assert (low, high) == pytest.approx([100 * end for end in report.uncertainty.mean_interval(1, folders)])
     assert low < lines[1].get_ydata()[3] < high
 
 
