@@ -20,6 +20,12 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+__all__ = [
+    "ArgumentError", "ArgumentTypeError", "ConfigError", "DecodingWarning", "ImageError",
+    "MissingDependencyError", "OutputError", "RobustgenError", "SourceError", "UnfinishedError",
+    "UnknownNameError", "WriteError",
+]  # fmt: skip
+
 _MOST_QUOTED: Final = 200
 
 
@@ -53,7 +59,9 @@ class UnknownNameError(ArgumentError):
     """
 
     def __init__(self, noun: str, name: str, known: Iterable[str]) -> None:
-        self.noun, self.name, self.known = noun, name, tuple(known)
+        self.noun: str = noun
+        self.name: str = name
+        self.known: tuple[str, ...] = tuple(known)
         by_lower = {each.lower(): each for each in self.known}
         near = get_close_matches(str(name)[:_MOST_QUOTED].lower(), by_lower, n=1)
         hint = f"did you mean {by_lower[near[0]]!r}?" if near else f"known: {', '.join(self.known) or 'none'}"
@@ -103,7 +111,8 @@ class ImageError(RobustgenError, ValueError):
     exit_code = 1
 
     def __init__(self, reason: str, key: str = "") -> None:
-        self.reason, self.key = reason, key
+        self.reason: str = reason
+        self.key: str = key
         super().__init__(f"{key!r}: {reason}" if key else reason)
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

@@ -43,9 +43,9 @@ def read_examples(heading, page=GUIDES):
 
 
 def insert(path, table, row):
-    """Put a row before all others of a table, which is a dict or a tuple."""
+    """Put a row before all others of a table, which is a dict, a tuple or a list."""
     before, name, after = path.read_text(encoding="utf-8").partition(f"\n{table}")
-    head, opened, rows = re.split(r"(\{\n|= \(\n)(?=    )", after, maxsplit=1)
+    head, opened, rows = re.split(r"(\{\n|= [(\[]\n)(?=    )", after, maxsplit=1)
     assert name
     path.write_text(f"{before}{name}{head}{opened}{row}{rows}", encoding="utf-8")
 
@@ -107,6 +107,7 @@ def add_metric(copy):
     before, end, after = (metrics / "corruption_errors.py").read_text().partition(')\n"""All scores')
     (metrics / "corruption_errors.py").write_text(f"{before}{row}{end}{after}", encoding="utf-8")
     append(metrics / "__init__.py", line)
+    insert(metrics / "__init__.py", "__all__", f'    "{name}",\n')
     append(copy / "docs" / "api" / "robustgen.metrics.md", f"::: robustgen.metrics.{name}\n")
     append(copy / "tests" / "metrics" / "test_metrics.py", test)
 

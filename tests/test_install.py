@@ -1,9 +1,11 @@
 """An install with only what one needs: files that other packages carry, libraries that are extras."""
 
 import hashlib
+import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -253,40 +255,82 @@ def test_a_wheel_with_compiled_loops_compiles_nothing(compiled, tmp_path):
 TYPED = """\
 import numpy as np
 import robustgen
-from robustgen.sets.dataset import open_set
+from robustgen import load_accuracy_table, open_set, write_predictions
+from robustgen.errors import ImageError
+from robustgen.metrics import mean_corruption_error
+from robustgen.torch import StreamDataset
 
 image = np.zeros((224, 224, 3), np.uint8)
 robustgen.corrupt(image, "fog", 3, rng=0).shape
 open_set("out/demo-c").variants[0].folder.upper()
-robustgen.corrupt(image, 5, 3)
-robustgen.corrupt(image, "fog", 3).shap
-robustgen.corupt(image)
+write_predictions("preds", "fog/3", ["a"], [0], np.zeros((1, 10))).upper()
+load_accuracy_table("table.npz").keys(), ImageError("dark").reason.upper()
 robustgen.make_c("cifar-10", source="a", severities=[1, 3]).output.upper()
 robustgen.evaluate(lambda pixels: pixels, "cifar-10", seed=1, mean=0).mce + 1
-robustgen.make_p("cifar-10", seed="one")
-robustgen.evaluate("a.onnx", severites=3)
+robustgen.corrupt(image, 5, 3)  # wrong
+robustgen.corrupt(image, "fog", 3).shap  # wrong
+robustgen.corupt(image)  # wrong
+robustgen.make_p("cifar-10", seed="one")  # wrong
+robustgen.evaluate("a.onnx", severites=3)  # wrong
 """
+WRONG = {number for number, line in enumerate(TYPED.splitlines(), 1) if line.endswith("# wrong")}
+PLUGIN = Path(__file__).parent / "plugin"
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    """A folder with an environment, a script of a user, and the plug-in."""
+    root = tmp_path_factory.mktemp("typed")
+    venv.create(root / "environment", symlinks=True)
+    (packages,) = (root / "environment").glob("lib/python*/site-packages")
+    package = Path(robustgen.__file__).parent
+    shutil.copytree(package, packages / "robustgen", ignore=shutil.ignore_patterns("__pycache__"))
+    (packages / "dependencies.pth").write_text(str(Path(np.__file__).parent.parent))
+    (root / "script.py").write_text(TYPED)
+    for path in PLUGIN.glob("*.py"):
+        shutil.copy(path, root)
+    return root
+
+
+def check_types(root, *words):
+    """Run a type checker in a folder, with its environment; return what it prints."""
+    path = f"{root / 'environment' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=root,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
 
 
 @pytest.mark.slow("runs mypy")
-def test_installed_types_serve_a_script_of_a_user(tmp_path):
-    venv.create(tmp_path / "environment", symlinks=True)
-    (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")
-    (packages / "robustgen").symlink_to(Path(robustgen.__file__).parent)
-    (packages / "dependencies.pth").write_text(str(Path(np.__file__).parent.parent))
-    (tmp_path / "script.py").write_text(TYPED)
-    python = tmp_path / "environment" / "bin" / "python"
-    words = ("--strict", "--python-executable", python, "--cache-dir", tmp_path / "cache", "script.py")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *words], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    errors = [
-        re.fullmatch(r"script.py:(\d+): error: .*  \[(.*)\]", line) for line in done.stdout.splitlines()
-    ]
-    assert [each.groups() for each in errors if each] == [
-        ("8", "arg-type"),
-        ("9", "attr-defined"),
-        ("10", "attr-defined"),
-        ("13", "arg-type"),
-        ("14", "call-arg"),
-    ]
+def test_mypy_accepts_a_script_of_a_user_and_a_plugin(typed):
+    python = typed / "environment" / "bin" / "python"
+    words = ("--strict", "--no-pretty", "--python-executable", python, "--cache-dir", typed / "cache", ".")
+    found = re.findall(r"^(\S+\.py):(\d+): error: ", check_types(typed, "mypy", *words), re.MULTILINE)
+    assert {(file, int(line)) for file, line in found} == {("script.py", line) for line in WRONG}
+
+
+@pytest.mark.slow("runs pyright")
+def test_pyright_accepts_a_script_of_a_user_and_a_plugin(typed):
+    pytest.importorskip("pyright", reason="pyright is in the extra dev alone, for its size")
+    printed = json.loads(check_types(typed, "pyright", "--outputjson"))
+    found = {
+        (Path(each["file"]).name, each["range"]["start"]["line"] + 1)
+        for each in printed["generalDiagnostics"]
+        if each["severity"] == "error"
+    }
+    assert found == {("script.py", line) for line in WRONG}
+
+
+@pytest.mark.slow("runs pyright")
+def test_every_public_name_has_a_type(typed):
+    pytest.importorskip("pyright", reason="pyright is in the extra dev alone, for its size")
+    words = ("--verifytypes", "robustgen", "--ignoreexternal", "--outputjson")
+    symbols = json.loads(check_types(typed, "pyright", *words))["typeCompleteness"]["symbols"]
+    rooms = "api|commands|compat|errors|metrics|plugins|torch"
+    public = [each for each in symbols if re.match(rf"robustgen\.(({rooms})\b|\w+$)", each["name"])]
+    assert len(public) > 500
+    assert [each["name"] for each in public if each["isExported"] and not each["isTypeKnown"]] == []

@@ -48,7 +48,9 @@ class Registry(Mapping[str, AnyRow]):
         built_in: Mapping[str, str],
         reserved: tuple[str, ...] = (),
     ) -> None:
-        self.noun, self.group, self.row_type = noun, group, row_type
+        self.noun: str = noun
+        self.group: str = group
+        self.row_type: Any = row_type
         self._built_in, self._reserved = built_in, reserved
         self._rows: dict[str, AnyRow] = {}
 

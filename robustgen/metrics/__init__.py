@@ -40,99 +40,114 @@ calibration         RMS calibration error, Brier score, ImageNet-A, ImageNet-O, 
 bootstrap           intervals of means over images
 """
 
-from robustgen.metrics.bootstrap import bootstrap_means as bootstrap_means
-from robustgen.metrics.bootstrap import draw_weights as draw_weights
-from robustgen.metrics.bootstrap import images_needed as images_needed
-from robustgen.metrics.bootstrap import percentile_interval as percentile_interval
-from robustgen.metrics.calibration import CALIBRATION_BIN as CALIBRATION_BIN
-from robustgen.metrics.calibration import DetectionRates as DetectionRates
-from robustgen.metrics.calibration import RunningMean as RunningMean
-from robustgen.metrics.calibration import anomaly_scores as anomaly_scores
-from robustgen.metrics.calibration import aupr as aupr
-from robustgen.metrics.calibration import brier_score as brier_score
-from robustgen.metrics.calibration import brier_scores as brier_scores
-from robustgen.metrics.calibration import detection_rates as detection_rates
-from robustgen.metrics.calibration import imagenet_a_accuracy as imagenet_a_accuracy
-from robustgen.metrics.calibration import imagenet_o_aupr as imagenet_o_aupr
-from robustgen.metrics.calibration import rms_calibration_error as rms_calibration_error
-from robustgen.metrics.classification import COMMON_CORRUPTIONS as COMMON_CORRUPTIONS
-from robustgen.metrics.classification import COMMON_PERTURBATIONS as COMMON_PERTURBATIONS
-from robustgen.metrics.classification import EXTRA_CORRUPTIONS as EXTRA_CORRUPTIONS
-from robustgen.metrics.classification import EXTRA_PERTURBATIONS as EXTRA_PERTURBATIONS
-from robustgen.metrics.classification import NOISE_PERTURBATIONS as NOISE_PERTURBATIONS
-from robustgen.metrics.classification import SEVERITIES as SEVERITIES
-from robustgen.metrics.classification import confidences as confidences
-from robustgen.metrics.classification import count_pixels as count_pixels
-from robustgen.metrics.classification import intersections_over_union as intersections_over_union
-from robustgen.metrics.classification import jensen_shannon as jensen_shannon
-from robustgen.metrics.classification import mean_intersection_over_union as mean_intersection_over_union
-from robustgen.metrics.classification import softmax as softmax
-from robustgen.metrics.classification import top1_error as top1_error
-from robustgen.metrics.classification import top1_mistakes as top1_mistakes
-from robustgen.metrics.classification import top_classes as top_classes
-from robustgen.metrics.clips import mean_performance_under_corruption as mean_performance_under_corruption
-from robustgen.metrics.clips import published_performance as published_performance
+from robustgen.metrics.bootstrap import bootstrap_means, draw_weights, images_needed, percentile_interval
+from robustgen.metrics.calibration import (
+    CALIBRATION_BIN,
+    DetectionRates,
+    RunningMean,
+    anomaly_scores,
+    aupr,
+    brier_score,
+    brier_scores,
+    detection_rates,
+    imagenet_a_accuracy,
+    imagenet_o_aupr,
+    rms_calibration_error,
+)
+from robustgen.metrics.classification import (
+    COMMON_CORRUPTIONS,
+    COMMON_PERTURBATIONS,
+    EXTRA_CORRUPTIONS,
+    EXTRA_PERTURBATIONS,
+    NOISE_PERTURBATIONS,
+    SEVERITIES,
+    confidences,
+    count_pixels,
+    intersections_over_union,
+    jensen_shannon,
+    mean_intersection_over_union,
+    softmax,
+    top1_error,
+    top1_mistakes,
+    top_classes,
+)
 from robustgen.metrics.clips import (
-    relative_performance_under_corruption as relative_performance_under_corruption,
-)
-from robustgen.metrics.corruption_errors import ALEXNET_CLEAN_ERROR as ALEXNET_CLEAN_ERROR
-from robustgen.metrics.corruption_errors import ALEXNET_ERROR as ALEXNET_ERROR
-from robustgen.metrics.corruption_errors import ALEXNET_FLIP_PROBABILITY as ALEXNET_FLIP_PROBABILITY
-from robustgen.metrics.corruption_errors import ALEXNET_TOP5_DISTANCE as ALEXNET_TOP5_DISTANCE
-from robustgen.metrics.corruption_errors import alexnet_balanced_errors as alexnet_balanced_errors
-from robustgen.metrics.corruption_errors import area_under_distortion_error as area_under_distortion_error
-from robustgen.metrics.corruption_errors import areas_under_distortion_error as areas_under_distortion_error
-from robustgen.metrics.corruption_errors import balanced_corruption_error as balanced_corruption_error
-from robustgen.metrics.corruption_errors import balanced_error as balanced_error
-from robustgen.metrics.corruption_errors import corruption_error as corruption_error
-from robustgen.metrics.corruption_errors import corruption_errors as corruption_errors
-from robustgen.metrics.corruption_errors import depth_corruption_error as depth_corruption_error
-from robustgen.metrics.corruption_errors import depth_estimation_error as depth_estimation_error
-from robustgen.metrics.corruption_errors import list_superclasses as list_superclasses
-from robustgen.metrics.corruption_errors import (
-    mean_area_under_distortion_error as mean_area_under_distortion_error,
+    mean_performance_under_corruption,
+    published_performance,
+    relative_performance_under_corruption,
 )
 from robustgen.metrics.corruption_errors import (
-    mean_balanced_corruption_error as mean_balanced_corruption_error,
+    ALEXNET_CLEAN_ERROR,
+    ALEXNET_ERROR,
+    ALEXNET_FLIP_PROBABILITY,
+    ALEXNET_TOP5_DISTANCE,
+    alexnet_balanced_errors,
+    area_under_distortion_error,
+    areas_under_distortion_error,
+    balanced_corruption_error,
+    balanced_error,
+    corruption_error,
+    corruption_errors,
+    depth_corruption_error,
+    depth_estimation_error,
+    list_superclasses,
+    mean_area_under_distortion_error,
+    mean_balanced_corruption_error,
+    mean_corruption_error,
+    mean_relative_balanced_corruption_error,
+    multi_label_balanced_error,
+    published_accuracies,
+    relative_balanced_corruption_error,
+    relative_corruption_error,
+    relative_corruption_errors,
+    relative_mean_corruption_error,
+    resilience_rate,
+    superclass_accuracy,
+    superclass_labels,
+    superclass_predictions,
+    superclass_probabilities,
+    unnormalised_corruption_error,
+    unnormalised_corruption_errors,
+    unnormalised_mean_corruption_error,
 )
-from robustgen.metrics.corruption_errors import mean_corruption_error as mean_corruption_error
-from robustgen.metrics.corruption_errors import (
-    mean_relative_balanced_corruption_error as mean_relative_balanced_corruption_error,
+from robustgen.metrics.flips import (
+    LARGEST_TOP5_DISTANCE,
+    flip_probability,
+    flip_rate,
+    mean_flip_probability,
+    mean_flip_rate,
+    mean_top5_distance,
+    sequence_flips,
+    sequence_top5_distances,
+    sequence_zipf_distances,
+    standardised_top5_distance,
+    top5_distance,
+    unnormalised_mean_top5_distance,
+    unnormalised_top5_distance,
+    unnormalised_zipf_distance,
+    zipf_distance,
 )
-from robustgen.metrics.corruption_errors import multi_label_balanced_error as multi_label_balanced_error
-from robustgen.metrics.corruption_errors import published_accuracies as published_accuracies
-from robustgen.metrics.corruption_errors import (
-    relative_balanced_corruption_error as relative_balanced_corruption_error,
-)
-from robustgen.metrics.corruption_errors import relative_corruption_error as relative_corruption_error
-from robustgen.metrics.corruption_errors import relative_corruption_errors as relative_corruption_errors
-from robustgen.metrics.corruption_errors import (
-    relative_mean_corruption_error as relative_mean_corruption_error,
-)
-from robustgen.metrics.corruption_errors import resilience_rate as resilience_rate
-from robustgen.metrics.corruption_errors import superclass_accuracy as superclass_accuracy
-from robustgen.metrics.corruption_errors import superclass_labels as superclass_labels
-from robustgen.metrics.corruption_errors import superclass_predictions as superclass_predictions
-from robustgen.metrics.corruption_errors import superclass_probabilities as superclass_probabilities
-from robustgen.metrics.corruption_errors import unnormalised_corruption_error as unnormalised_corruption_error
-from robustgen.metrics.corruption_errors import (
-    unnormalised_corruption_errors as unnormalised_corruption_errors,
-)
-from robustgen.metrics.corruption_errors import (
-    unnormalised_mean_corruption_error as unnormalised_mean_corruption_error,
-)
-from robustgen.metrics.flips import LARGEST_TOP5_DISTANCE as LARGEST_TOP5_DISTANCE
-from robustgen.metrics.flips import flip_probability as flip_probability
-from robustgen.metrics.flips import flip_rate as flip_rate
-from robustgen.metrics.flips import mean_flip_probability as mean_flip_probability
-from robustgen.metrics.flips import mean_flip_rate as mean_flip_rate
-from robustgen.metrics.flips import mean_top5_distance as mean_top5_distance
-from robustgen.metrics.flips import sequence_flips as sequence_flips
-from robustgen.metrics.flips import sequence_top5_distances as sequence_top5_distances
-from robustgen.metrics.flips import sequence_zipf_distances as sequence_zipf_distances
-from robustgen.metrics.flips import standardised_top5_distance as standardised_top5_distance
-from robustgen.metrics.flips import top5_distance as top5_distance
-from robustgen.metrics.flips import unnormalised_mean_top5_distance as unnormalised_mean_top5_distance
-from robustgen.metrics.flips import unnormalised_top5_distance as unnormalised_top5_distance
-from robustgen.metrics.flips import unnormalised_zipf_distance as unnormalised_zipf_distance
-from robustgen.metrics.flips import zipf_distance as zipf_distance
+
+__all__ = [
+    "ALEXNET_CLEAN_ERROR", "ALEXNET_ERROR", "ALEXNET_FLIP_PROBABILITY", "ALEXNET_TOP5_DISTANCE",
+    "CALIBRATION_BIN", "COMMON_CORRUPTIONS", "COMMON_PERTURBATIONS", "EXTRA_CORRUPTIONS",
+    "EXTRA_PERTURBATIONS", "LARGEST_TOP5_DISTANCE", "NOISE_PERTURBATIONS", "SEVERITIES", "DetectionRates",
+    "RunningMean", "alexnet_balanced_errors", "anomaly_scores", "area_under_distortion_error",
+    "areas_under_distortion_error", "aupr", "balanced_corruption_error", "balanced_error", "bootstrap_means",
+    "brier_score", "brier_scores", "confidences", "corruption_error", "corruption_errors", "count_pixels",
+    "depth_corruption_error", "depth_estimation_error", "detection_rates", "draw_weights",
+    "flip_probability", "flip_rate", "imagenet_a_accuracy", "imagenet_o_aupr", "images_needed",
+    "intersections_over_union", "jensen_shannon", "list_superclasses", "mean_area_under_distortion_error",
+    "mean_balanced_corruption_error", "mean_corruption_error", "mean_flip_probability", "mean_flip_rate",
+    "mean_intersection_over_union", "mean_performance_under_corruption",
+    "mean_relative_balanced_corruption_error", "mean_top5_distance", "multi_label_balanced_error",
+    "percentile_interval", "published_accuracies", "published_performance",
+    "relative_balanced_corruption_error", "relative_corruption_error", "relative_corruption_errors",
+    "relative_mean_corruption_error", "relative_performance_under_corruption", "resilience_rate",
+    "rms_calibration_error", "sequence_flips", "sequence_top5_distances", "sequence_zipf_distances",
+    "softmax", "standardised_top5_distance", "superclass_accuracy", "superclass_labels",
+    "superclass_predictions", "superclass_probabilities", "top1_error", "top1_mistakes", "top5_distance",
+    "top_classes", "unnormalised_corruption_error", "unnormalised_corruption_errors",
+    "unnormalised_mean_corruption_error", "unnormalised_mean_top5_distance", "unnormalised_top5_distance",
+    "unnormalised_zipf_distance", "zipf_distance",
+]  # fmt: skip

@@ -75,7 +75,7 @@ class _CleaningRecipe:
         return self.cleaning.versions()
 
 
-class ImageRecipe(_CleaningRecipe, Recipe[Rgb]):
+class ImageRecipe(_CleaningRecipe, Recipe[Rgb]):  # type: ignore[override]  # its title is computed
     """Cleaning of an image, which has one file."""
 
     def prepare(self, loaded: Decoded) -> Rgb:
@@ -87,7 +87,7 @@ class ImageRecipe(_CleaningRecipe, Recipe[Rgb]):
         return self.cleaning.apply(prepared)
 
 
-class VariantsRecipe(_CleaningRecipe, Recipe[VariantReader]):
+class VariantsRecipe(_CleaningRecipe, Recipe[VariantReader]):  # type: ignore[override]  # as above
     """Cleaning of each variant of an image."""
 
     def make(

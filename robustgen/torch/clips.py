@@ -8,6 +8,7 @@ import numpy as np
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError
 from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.benchmarks.registry import Temporal
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import parse_rate, sample_frames
@@ -99,10 +100,14 @@ class ClipDataset:
             raise ArgumentError("frames must be at least 1")
         options = SourceOptions(labels=labels, rate=None if fps is None else parse_rate(fps))
         self.source: Items[Any] = open_source(source, "clips", options)
-        self.recipe = ClipRecipe(get_edition(edition).name, check_natural("seed", seed), temporal=temporal)
-        self.variant = find_variant(self.recipe, corruption, severity)
-        self.keys, self.classes = self.source.keys(), self.source.classes
-        self.frames, self.transform = frames, transform
+        self.recipe: ClipRecipe = ClipRecipe(
+            get_edition(edition).name, check_natural("seed", seed), temporal=temporal
+        )
+        self.variant: Variant = find_variant(self.recipe, corruption, severity)
+        self.keys: tuple[str, ...] = self.source.keys()
+        self.classes: tuple[str, ...] = self.source.classes
+        self.frames: int | None = frames
+        self.transform: Callable[[Any], Any] | None = transform
 
     def __len__(self) -> int:
         return len(self.keys)

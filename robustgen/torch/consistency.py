@@ -69,7 +69,7 @@ class AugMixDataset(EpochDataset):
     ) -> None:
         super().__init__(dataset, seed)
         self.preprocess = preprocess
-        self.parameters = AugMix(severity, width, depth, alpha, operations)
+        self.parameters: AugMix = AugMix(severity, width, depth, alpha, operations)
 
     def __getitem__(self, index: int) -> tuple[Views, Any]:
         position = range(len(self))[operator.index(index)]

@@ -119,7 +119,7 @@ class SourceDataset:
             libjpeg=check_libjpeg(libjpeg),
             levels=levels,
         )
-        self.source = source if isinstance(source, Source) else open_source(source, options=options)
+        self.source: Source = source if isinstance(source, Source) else open_source(source, options=options)
         if classes:
             check_classes(self.source, "give classes=False")
             splits, _ = self.source.find_splits() if isinstance(self.source, ImageFolder) else ((), "")
@@ -128,7 +128,9 @@ class SourceDataset:
                 raise SourceError(
                     f"{self.source.location}: {named}: name one of these folders (else give classes=False)"
                 )
-        self.keys, self.classes, self.convert = self.source.keys(), self.source.classes, convert
+        self.keys: tuple[str, ...] = self.source.keys()
+        self.classes: tuple[str, ...] = self.source.classes
+        self.convert: bool = convert
         for remark in self.source.remarks():
             print_note(remark)
         self._has_warned = False
@@ -266,7 +268,8 @@ class _MadeDataset:
     """Map-style data set of variants of each item of `base`, item by item: ``(image, label)``."""
 
     def __init__(self, base: MapStyle, key: Key, maker: Maker, variants: tuple[Variant, ...]) -> None:
-        self.base, self.key = base, resolve_keys(base, key)
+        self.base: MapStyle = base
+        self.key: Callable[[int], str] = resolve_keys(base, key)
         self._maker, self._variants = maker, variants
 
     def __len__(self) -> int:
@@ -343,7 +346,7 @@ class CorruptedDataset(_MadeDataset):
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
         corrupter = open_corrupter(edition, seed, jpeg, transform)
-        self.variant = find_variant(corrupter.recipe, corruption, severity)
+        self.variant: Variant = find_variant(corrupter.recipe, corruption, severity)
         super().__init__(base, key, corrupter, (self.variant,))
 
 
@@ -451,7 +454,7 @@ class PerturbedDataset(_MadeDataset):
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
         perturber = open_perturber(edition, seed, video, transform)
-        self.variant = find_variant(perturber.recipe, perturbation, difficulty)
+        self.variant: Variant = find_variant(perturber.recipe, perturbation, difficulty)
         super().__init__(base, key, perturber, (self.variant,))
 
 
@@ -508,7 +511,7 @@ class VariantsDataset(_MadeDataset):
         video: VideoChoice = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.variants = tuple(variants)
+        self.variants: tuple[Variant, ...] = tuple(variants)
         if not self.variants:
             raise ArgumentError("variants must contain at least one")
         is_p = all(each == IMAGENET_P.variant(each.name, each.level) for each in self.variants)

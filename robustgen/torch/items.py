@@ -224,7 +224,8 @@ class EpochDataset:
     """A map-style data set of the same length as another, whose draws depend on seed, epoch and index."""
 
     def __init__(self, dataset: MapStyle, seed: int) -> None:
-        self.dataset, self.seed = dataset, check_natural("seed", seed)
+        self.dataset: MapStyle = dataset
+        self.seed: int = check_natural("seed", seed)
         self._epoch = Epoch()
 
     @property

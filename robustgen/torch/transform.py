@@ -4,7 +4,7 @@ Importing this module imports torchvision; `robustgen.torch` does so on the firs
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -20,8 +20,13 @@ try:
     from torchvision import tv_tensors
     from torchvision.transforms import v2
     from torchvision.transforms.v2.functional import is_pure_tensor
-except ImportError as error:
-    raise MissingDependencyError("Corrupt needs torchvision: pip install 'robustgen[torch]'") from error
+except ImportError as _error:
+    raise MissingDependencyError("Corrupt needs torchvision: pip install 'robustgen[torch]'") from _error
+
+if TYPE_CHECKING:
+    from torch.nn import Module as _Transform  # torchvision has no types
+else:
+    _Transform = v2.Transform
 
 _PLACED = tuple(
     getattr(tv_tensors, name)
@@ -33,7 +38,7 @@ _PLACED = tuple(
 _WRAPPED = (tv_tensors.Image, tv_tensors.Video)
 
 
-class Corrupt(v2.Transform):  # type: ignore[misc]
+class Corrupt(_Transform):  # type: ignore[misc]
     """Corrupt an image by one of several corruptions, drawn on each call; do not change boxes and masks.
 
     All draws come from PyTorch's generator, as in the transforms of torchvision. For images that depend only
@@ -96,9 +101,13 @@ class Corrupt(v2.Transform):  # type: ignore[misc]
             known = ("corruptions", "severities", "p", "scale", "move")
             raise ArgumentTypeError(f"Corrupt: {UnknownNameError('argument', name, known)}")
         named = (corruptions,) if isinstance(corruptions, str) else tuple(corruptions)
-        self.corruptions = expand_groups(named, scale)
-        self.severities = tuple(severities) if isinstance(severities, Iterable) else (severities,)
-        self.p, self.scale, self.move = p, scale, move
+        self.corruptions: tuple[str, ...] = expand_groups(named, scale)
+        self.severities: tuple[float, ...] = (
+            tuple(severities) if isinstance(severities, Iterable) else (severities,)
+        )
+        self.p: float = p
+        self.scale: int | None = scale
+        self.move: bool = move
         self._check()
 
     def _check(self) -> None:

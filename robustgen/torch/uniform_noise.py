@@ -4,7 +4,7 @@ Hendrycks and Dietterich (ICLR 2019), appendix F. Importing this module imports 
 does so on the first use of `UniformNoise`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -17,11 +17,16 @@ try:
     from torchvision import tv_tensors
     from torchvision.transforms import v2
     from torchvision.transforms.v2.functional import is_pure_tensor
-except ImportError as error:
-    raise MissingDependencyError("UniformNoise needs torchvision: pip install 'robustgen[torch]'") from error
+except ImportError as _error:
+    raise MissingDependencyError("UniformNoise needs torchvision: pip install 'robustgen[torch]'") from _error
+
+if TYPE_CHECKING:
+    from torch.nn import Module as _Transform  # torchvision has no types
+else:
+    _Transform = v2.Transform
 
 
-class UniformNoise(v2.Transform):  # type: ignore[misc]
+class UniformNoise(_Transform):  # type: ignore[misc]
     """Add noise to each value of an image, drawn uniformly from -`bound` to `bound`, and clip the result.
 
     Values are from 0 to 1: in uint8 images 255 stands for 1, and results are rounded. All draws come from

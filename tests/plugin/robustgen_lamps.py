@@ -1,14 +1,25 @@
 """A corruption that needs a map of the light on each image: an ingredient in a plug-in."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustgen.errors import ConfigError
-from robustgen.plugins import Family, Ingredient, OpenedIngredient, corruption
+from robustgen.plugins import (
+    Family,
+    Ingredient,
+    IngredientSpec,
+    OpenedIngredient,
+    PreparationStep,
+    Rgb,
+    Rng,
+    corruption,
+)
 
 LAMPS = Family("lamps", "Lamps", "A. Lamp: On Light. Journal of Night, 2032.")
 
@@ -21,9 +32,9 @@ class Lamps(Ingredient):
     settings: ClassVar = {"gain": float}
     fits_image = True
 
-    def open(self, spec):
+    def open(self, spec: IngredientSpec) -> "LampMaps":
         """Open the folder."""
-        return LampMaps(Path(spec.place), spec.settings.get("gain", 1.0))
+        return LampMaps(Path(str(spec.place)), spec.settings.get("gain", 1.0))
 
 
 @dataclass(frozen=True)
@@ -34,17 +45,17 @@ class LampMaps(OpenedIngredient):
     gain: float
     licence = "The maps of light are free."
 
-    def check(self, keys):
+    def check(self, keys: Sequence[str]) -> None:
         """Find the map of each image."""
         if missing := [key for key in keys if not (self.folder / f"{key}.npy").is_file()]:
             raise ConfigError(f"lamps: no map of {missing[0]} in {self.folder}")
 
-    def describe(self, parameters):
+    def describe(self, parameters: object) -> str:
         """Return digest and gain of the maps."""
         content = b"".join(path.read_bytes() for path in sorted(self.folder.rglob("*.npy")))
         return f"{hashlib.sha256(content).hexdigest()[:16]}, gain {self.gain:g}"
 
-    def provide(self, key, preparation):
+    def provide(self, key: str, preparation: PreparationStep) -> NDArray[np.float32]:
         """Return the light on the image `key`, after its preparation."""
         return preparation.follow(np.load(self.folder / f"{key}.npy")) * np.float32(self.gain)
 
@@ -57,6 +68,7 @@ class Night:
 
 
 @corruption("weather", Night, {224: (0.4, 0.3, 0.2, 0.1, 0)}, family=LAMPS, random=False, needs=Lamps())
-def night(image, parameters, rng, lamps):
+def night(image: Rgb, parameters: Night, rng: Rng, lamps: NDArray[np.float32]) -> Rgb:
     """Leave the light of the lamps."""
-    return (image * np.clip(parameters.light + lamps, 0, 1)[..., None]).astype(np.uint8)
+    lit: Rgb = (image * np.clip(parameters.light + lamps, 0, 1)[..., None]).astype(np.uint8)
+    return lit

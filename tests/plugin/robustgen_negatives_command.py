@@ -1,7 +1,7 @@
 """Negatives of photographs: the settings, the recipe, the plan and the command."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,7 @@ from robustgen.plugins import (
     Flag,
     Group,
     OriginalEncoder,
+    Plan,
     PlannedSet,
     Recipe,
     Rgb,
@@ -44,21 +45,21 @@ class Negatives(Recipe[Rgb]):
 
     title = "Negatives"
 
-    def prepare(self, loaded):
+    def prepare(self, loaded: Rgb) -> Rgb:
         """Return the pixels of the image."""
         return as_rgb(loaded)
 
-    def make(self, variant, key, prepared, shared=None):
+    def make(self, variant: Variant, key: str, prepared: Rgb, shared: dict[str, Any] | None = None) -> Rgb:
         """Mix the image with its negative."""
         mixed = (1 - self.share) * prepared + self.share * (255 - prepared)
         return np.round(mixed).astype(np.uint8)
 
-    def settings(self, variants):
+    def settings(self, variants: tuple[Variant, ...]) -> dict[str, Any]:
         """Return everything that decides the pixels."""
         return {"parameters": {variant.folder: {"share": self.share} for variant in variants}}
 
 
-def plan_negatives(choices):
+def plan_negatives(choices: NegativeChoices) -> Plan:
     """Return the plan of a set of negatives, whose files have the names of the images."""
     source = open_chosen_source(choices)
     variants, writer = (Variant("negative", 0, ""),), TreeWriter(OriginalEncoder(95))

@@ -369,10 +369,10 @@ class TemporaryFolder:
         for left in parent.iterdir():
             if is_left_over(left.name):
                 shutil.rmtree(left, ignore_errors=True)
-        self.path = parent / name_temporary()
+        self.path: Path = parent / name_temporary()
         self.path.mkdir()
         # Callable now; otherwise runs at process exit.
-        self.remove = weakref.finalize(self, _remove_folder, self.path, os.getpid())
+        self.remove: Callable[[], object] = weakref.finalize(self, _remove_folder, self.path, os.getpid())
 
 
 def _remove_folder(path: Path, process: int) -> None:

@@ -90,14 +90,15 @@ class Scores:
         folder: TemporaryFolder | None = None,
         printed: Sequence[str] = (),
     ) -> None:
-        self._report, self._dataset, self.run = report, dataset, run
+        self._report, self._dataset = report, dataset
+        self.run: EvaluateResult | None = run
         self._printed = printed
         # Removes temporary predictions together with these scores.
         self._folder = folder
-        self.models = tuple(each.model for each in report.models)
-        self.predictions = tuple(map(str, predictions))
-        self.baseline = report.baseline.name if report.baseline else None
-        self.images = report.models[0].count
+        self.models: tuple[str, ...] = tuple(each.model for each in report.models)
+        self.predictions: tuple[str, ...] = tuple(map(str, predictions))
+        self.baseline: str | None = report.baseline.name if report.baseline else None
+        self.images: int = report.models[0].count
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

@@ -176,7 +176,8 @@ class TileBank:
     """
 
     def __init__(self, tiles: Mapping[int, Rgb], left_out: int | None = None) -> None:
-        self._tiles, self.left_out = dict(tiles), left_out
+        self._tiles = dict(tiles)
+        self.left_out: int | None = left_out
         self._trees: dict[int, Any] = {}
 
     def __repr__(self) -> str:

@@ -51,7 +51,7 @@ class DomainPlayer:
         # For millions of rows: a few numbers each, which processes share.
         self._places, self._numbers = array("q"), array("q")
         self._visits, self._resets = array("q"), array("b")
-        self.variants = self._read(rows, name)
+        self.variants: tuple[Variant, ...] = self._read(rows, name)
 
     def _read(self, rows: Iterable[StreamRow], name: str) -> tuple[Variant, ...]:
         """Store the rows, and return their variants."""
@@ -223,11 +223,12 @@ class CccDataset:
         jpeg: Quality = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base, self.transform = base, transform
-        self.jpeg = resolve_quality(jpeg, "imagenet")
-        self.run = CccRun(table, len(base), baseline, speed, seed, images)
+        self.base: MapStyle = base
+        self.transform: Callable[[Any], Any] | None = transform
+        self.jpeg: int | None = resolve_quality(jpeg, "imagenet")
+        self.run: CccRun = CccRun(table, len(base), baseline, speed, seed, images)
         # Checks now, not after a million images, that the table has all pairs.
-        self.cells = self.run.cells
+        self.cells: tuple[StreamCell, ...] = self.run.cells
 
     def cell(self, index: int) -> StreamCell:
         """Return the two corruptions of an item, with their severities."""
@@ -310,9 +311,10 @@ class StreamDataset:
         jpeg: Quality = "published",
         transform: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.base, self.key = base, resolve_keys(base, key)
+        self.base: MapStyle = base
+        self.key: Callable[[int], str] = resolve_keys(base, key)
         self._player = self._open(stream, edition, seed, jpeg, transform)
-        self.variants = self._player.variants
+        self.variants: tuple[Variant, ...] = self._player.variants
 
     def _open(
         self,

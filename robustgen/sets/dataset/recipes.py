@@ -85,6 +85,8 @@ class Recipe(ABC, Generic[Loaded]):
 
     Attributes
     ----------
+    title : str
+        Title of the set in ``dataset.json``.
     noun : str
         Name of one output: image or sequence.
     images_at_once : int
@@ -107,13 +109,9 @@ class Recipe(ABC, Generic[Loaded]):
     255
     """
 
+    title: ClassVar[str]
     noun: ClassVar[str] = "image"
     images_at_once: ClassVar[int] = 4
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """Return the title of the set in ``dataset.json``."""
 
     @property
     def keeps_size(self) -> bool:
@@ -201,11 +199,6 @@ class BenchmarkRecipe(Recipe[Rgb], Generic[AnyBound]):
         return self.__dict__ | {"_bound": {}}
 
     @property
-    @abstractmethod
-    def title(self) -> str:
-        """Return the title of the set in ``dataset.json``."""
-
-    @property
     def keeps_size(self) -> bool:
         """Return whether the edition keeps the size of images."""
         return get_edition(self.edition).keeps_size
@@ -275,8 +268,8 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
     ingredients: Mapping[str, OpenedIngredient] = field(default_factory=dict)
 
     benchmark = IMAGENET_C
-    title = IMAGENET_C.title
-    noun = IMAGENET_C.noun
+    title: ClassVar[str] = IMAGENET_C.title
+    noun: ClassVar[str] = IMAGENET_C.noun
 
     def make_ready(self) -> None:
         """Store what the ingredients need where worker processes find it."""
@@ -352,8 +345,8 @@ class ClipRecipe(CorruptionRecipe):
     temporal: Temporal = "clip"
 
     benchmark = CLIPS_C
-    title = CLIPS_C.title
-    noun = CLIPS_C.noun
+    title: ClassVar[str] = CLIPS_C.title
+    noun: ClassVar[str] = CLIPS_C.noun
     images_at_once = 1
 
     def prepare(self, loaded: Clip) -> Clip:  # type: ignore[override]
@@ -407,8 +400,8 @@ class PerturbationRecipe(BenchmarkRecipe[BoundPerturbation]):
     """Recipe of ImageNet-P: a sequence of frames for each perturbation, from the raw image."""
 
     benchmark = IMAGENET_P
-    title = IMAGENET_P.title
-    noun = IMAGENET_P.noun
+    title: ClassVar[str] = IMAGENET_P.title
+    noun: ClassVar[str] = IMAGENET_P.noun
     # The frames of one sequence already share what is in the processor's cache.
     images_at_once = 1
 
@@ -455,7 +448,7 @@ class MixedRecipe(Recipe[Rgb]):
     whole: CorruptionRecipe
     drawn: tuple[Variant, ...]
 
-    title = "ImageNet-C, mixed"
+    title: ClassVar[str] = "ImageNet-C, mixed"
 
     @property
     def keeps_size(self) -> bool:

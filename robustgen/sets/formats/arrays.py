@@ -25,6 +25,7 @@ from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import (
     Encoded,
     Encoder,
+    FilePer,
     Labels,
     SetContent,
     SetListing,
@@ -88,7 +89,7 @@ class ArrayWriter(Writer):
     """Writer of one `.npy` per corruption (severity-major) or per perturbation, each a work unit."""
 
     suffix: ClassVar[str] = ".npy"
-    file_per = "operation"
+    file_per: ClassVar[FilePer] = "operation"
 
     def __init__(self, encoder: Encoder, variants: Sequence[Variant]) -> None:
         super().__init__(encoder)

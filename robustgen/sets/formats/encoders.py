@@ -138,7 +138,8 @@ class LosslessEncoder(Encoder):
     """
 
     def __init__(self, suffix: str, grey: bool = False) -> None:
-        self.suffix, self.grey = suffix, grey
+        self.suffix: str = suffix
+        self.grey: bool = grey
 
     def settings(self) -> dict[str, Any]:
         """Return the format, and whether the files are grey."""

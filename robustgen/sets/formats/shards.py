@@ -22,6 +22,7 @@ from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import (
     Encoded,
     Encoder,
+    FilePer,
     SetContent,
     SetListing,
     WorkUnit,
@@ -54,7 +55,7 @@ AddSample = Callable[[str, int, Encoded], None]
 class SampleWriter(Writer):
     """Writer of files that contain the samples of many images; one work unit writes each of them once."""
 
-    file_per = "shard"
+    file_per: ClassVar[FilePer] = "shard"
 
     @abstractmethod
     def shard_number(self, index: int, key: str) -> int:

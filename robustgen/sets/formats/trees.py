@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from robustgen.errors import SourceError
 from robustgen.files.set_files import WrittenFile
@@ -15,7 +15,7 @@ from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import name_image_in_errors
-from robustgen.sets.formats.base import Encoded, Encoder, SetContent, WorkUnit, Writer, WrittenSet
+from robustgen.sets.formats.base import Encoded, Encoder, FilePer, SetContent, WorkUnit, Writer, WrittenSet
 from robustgen.sets.sources.base import Items, Loaded, Source, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.classes import KEYS
 from robustgen.sets.sources.clips import ClipFolder
@@ -46,7 +46,7 @@ class TreeWriter(Writer):
     ('image', 'cat/a.png')
     """
 
-    file_per = "image"
+    file_per: ClassVar[FilePer] = "image"
 
     def __init__(self, encoder: Encoder, source: Items[Any] | None = None) -> None:
         super().__init__(encoder)

@@ -24,7 +24,7 @@ from robustgen.files.containers.array_files import StoredArray
 from robustgen.files.storage import Store
 from robustgen.files.text_files import parse_object, split_names
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Location, as_rgb, name_image_in_errors, scale_levels
+from robustgen.pixels.imaging.decode import Levels, Location, as_rgb, name_image_in_errors, scale_levels
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import (
     DEFAULTS,
@@ -475,7 +475,8 @@ class ArraySource(UnpackedSource):
 
     def __init__(self, path: Location | Place, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(path, options)
-        self._asked, self.levels = options.split, options.levels
+        self._asked = options.split
+        self.levels: Levels | None = options.levels
         self._labels_file = None if options.labels is None else find_place(options.labels)
         self._column, self._are_classes = options.label_column, options.labels_are_classes
 

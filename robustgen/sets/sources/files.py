@@ -25,6 +25,7 @@ from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.decode import (
     PILLOW_FORMATS,
+    Levels,
     Location,
     decode,
     decode_to_pillow,
@@ -177,7 +178,9 @@ class Index(Reusable, ABC):
     """Suffixes of the files in a folder that belong to the source."""
 
     def __init__(self, location: str, cache: Cache = None, split: str | None = None) -> None:
-        self.location, self.cache, self.split = location, cache, split
+        self.location: str = location
+        self.cache: Cache = cache
+        self.split: str | None = split
         self._copies = Copies()
 
     @cached_property
@@ -449,8 +452,10 @@ class IndexedSource(Index, EncodedSource):
         self, files: Location | Place, options: SourceOptions = DEFAULTS, kind: Kind | None = None
     ) -> None:
         super().__init__(find_place(files).location, options.cache, options.split)
-        self.kind, self.libjpeg, self.levels = kind, options.libjpeg, options.levels
-        self.label_column = options.label_column
+        self.kind = kind
+        self.libjpeg: Libjpeg = options.libjpeg
+        self.levels: Levels | None = options.levels
+        self.label_column: str | None = options.label_column
 
     def _fingerprint(self) -> list[Any]:
         return [*super()._fingerprint(), self.label_column]

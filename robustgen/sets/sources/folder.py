@@ -15,7 +15,8 @@ from robustgen.errors import ImageError, SourceError
 from robustgen.files.lazy import cached_property
 from robustgen.files.text_files import MOST_BYTES, parse_object
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Location, name_image_in_errors, read_dimensions
+from robustgen.pixels.imaging.decode import Levels, Location, name_image_in_errors, read_dimensions
+from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.sets.sources import SourceKind
 from robustgen.sets.sources.base import (
     DEFAULTS,
@@ -79,7 +80,8 @@ class TreeItems(ListedItems[Loaded]):
 
     def __init__(self, root: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> None:
         self._tree = open_tree(root, options, self.finder)
-        self.libjpeg, self.levels = options.libjpeg, options.levels
+        self.libjpeg: Libjpeg = options.libjpeg
+        self.levels: Levels | None = options.levels
         super().__init__(self._tree.location)
         folder = self._find_folder()
         self._prefix = f"{folder}/" if folder else ""

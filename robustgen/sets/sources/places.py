@@ -67,8 +67,10 @@ class Place:
     """
 
     def __init__(self, location: Location) -> None:
+        self.store: Store
+        self.name: str
         self.store, self.name = locate(location)
-        self.location = f"{self.store.location}/{self.name}" if self.name else self.store.location
+        self.location: str = f"{self.store.location}/{self.name}" if self.name else self.store.location
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: vars(self)[name] for name in ("location", "store", "name")}

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
@@ -185,7 +185,8 @@ class FolderTree(Reusable):
     """
 
     def __init__(self, place: Place, options: SourceOptions = DEFAULTS, find: Finder = find_by_name) -> None:
-        self.location, self._store, self._find = place.location, place.folder, find
+        self.location: str = place.location
+        self._store, self._find = place.folder, find
         self._follow = tuple(map(Path, options.follow))
 
     @cached_property
@@ -249,7 +250,7 @@ class FolderTree(Reusable):
 class ArchiveTree(Index):
     """Files in an archive, with the interface of `FolderTree`."""
 
-    suffixes = ARCHIVES
+    suffixes: ClassVar[tuple[str, ...]] = ARCHIVES
 
     def __init__(self, location: str, cache: Cache = None, find: Finder = find_by_name) -> None:
         super().__init__(location, cache)
