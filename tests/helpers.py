@@ -202,11 +202,25 @@ def tree(root):
     return {name: data for name, data in whole(root).items() if not name.startswith(DESCRIPTIONS)}
 
 
+def latest(*flags):
+    """The flags, each once: a later value replaces an earlier one, but for `--set` and `--with`."""
+    found = {}
+    for place, each in enumerate(map(str, flags)):
+        if each.startswith("--"):
+            value = (
+                []
+                if flags[place + 1 : place + 2] == () or str(flags[place + 1])[:2] == "--"
+                else [flags[place + 1]]
+            )
+            found[place if each in ("--set", "--with") else each] = (each, *value)
+    return [word for words in found.values() for word in words]
+
+
 def maker(*usual, command="make-c"):
-    """A function that runs `command` from a source into an output with these flags, and others after them."""
+    """A function that runs `command` from a source into an output with these flags, and others instead."""
 
     def make(source, output, *flags, status=0):
-        return cli(command, "--source", source, "--output", output, *usual, *flags, status=status)
+        return cli(command, "--source", source, "--output", output, *latest(*usual, *flags), status=status)
 
     return make
 

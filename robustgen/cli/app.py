@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -229,6 +230,22 @@ class Command(click.Command):
         with formatter.section("Examples"):
             for line in self.examples.splitlines():
                 formatter.write(f"  {line}\n")
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return a parser that refuses a second value of an option with one value, instead of taking it."""
+        parser = super().make_parser(ctx)
+        parse = parser.parse_args
+
+        def parse_once(args: list[str]) -> Any:
+            parsed = parse(args)
+            for each, times in Counter(parsed[2]).items():
+                single = isinstance(each, click.Option) and not each.multiple and not each.is_eager
+                if times > 1 and single and not ctx.resilient_parsing:
+                    raise ConfigError(f"{max(each.opts, key=len)} is given twice; give it once")
+            return parsed
+
+        parser.parse_args = parse_once  # type: ignore[method-assign]
+        return parser
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; suggest the intended ones in place of wrong ones."""

@@ -8,6 +8,7 @@ from robustgen.cli.flags import takes
 from robustgen.display.text import format_path
 from robustgen.errors import ConfigError
 from robustgen.settings.config import Config
+from robustgen.settings.fields import Part
 from robustgen.settings.inspecting import Calibrating
 
 
@@ -15,7 +16,8 @@ from robustgen.settings.inspecting import Calibrating
 @takes(
     "c",
     demo=True,
-    hide=("limit", "sample", "subset", "output", "quality", "format", "clean", "one_per_image"),
+    parts=(Part.SOURCE, Part.EDITION, Part.OPERATIONS, Part.JOBS),
+    also=("seed", "libjpeg"),
     config=Config,
     options=Calibrating,
 )

@@ -10,7 +10,7 @@ from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_time
 from robustgen.errors import ConfigError, SourceError
 from robustgen.settings.config import Config
-from robustgen.settings.fields import spell
+from robustgen.settings.fields import Part, spell
 from robustgen.settings.models import Evaluating, ModelInput, Predicting, Runtime
 from robustgen.settings.scoring import DetectionScoring
 
@@ -32,10 +32,8 @@ _OF_CLASSIFIERS = frozenset(
     config=Config,
     taken=ModelInput,
     runtime=Runtime,
-    hide=(
-        *("split", "quality", "format", "libjpeg", "clean", "one_per_image", "output", "video.preset"),
-        *("labels_are_classes", "temporal"),
-    ),
+    parts=(Part.SELECTION, Part.EDITION, Part.OPERATIONS, Part.JOBS),
+    also=("dataset", "config", "source", "labels"),
     says={
         "perturbations": "score ImageNet-P on these (robustgen list perturbations); default none",
         "difficulty": "score ImageNet-P at these difficulties of the noise sequences, 1 to 3; default none",

@@ -14,19 +14,19 @@ from pydantic.fields import FieldInfo
 
 from robustgen.cli.completion import Complete, complete_words
 from robustgen.settings.config import Choices, find_published_edition
-from robustgen.settings.fields import Flag, Group, Options, keys_of, list_flags, spell
+from robustgen.settings.fields import Flag, Group, Options, Part, keys_of, list_flags, spell
 from robustgen.settings.loading import load, load_config
 from robustgen.settings.yaml_files import dataset_names
 
 _FROM_FILES: Final = (
     (
         "dataset",
-        Flag(Group.SOURCE, "NAME", usual=True, complete=dataset_names),
-        "built-in config (robustgen list)",
+        Flag(Group.SOURCE, "NAME", Part.SOURCE, usual=True, complete=dataset_names),
+        "Built-in config (robustgen list).",
     ),
-    ("config", Flag(Group.SOURCE, "FILE", usual=True), "YAML config of your own"),
-    ("set", Flag(Group.RUNNING, "KEY=VALUE"), "set any key of the config (robustgen config); repeatable"),
+    ("config", Flag(Group.SOURCE, "FILE", Part.SOURCE, usual=True), "YAML config of your own."),
 )
+_SET: Final = Flag(Group.RUNNING, "KEY=VALUE")
 
 
 class FieldOption(click.Option):
@@ -62,7 +62,8 @@ class FieldArgument(click.Argument):
 def takes(
     kinds: str = "cp",
     *,
-    hide: Iterable[str] = (),
+    parts: Iterable[Part] = (),
+    also: Iterable[str] = (),
     demo: bool = False,
     instead: str = "",
     says: Mapping[str, str] = MappingProxyType({}),
@@ -74,8 +75,10 @@ def takes(
     ----------
     kinds : str
         Benchmarks whose sets the command writes or reads: ``c``, ``p`` or ``cp``.
-    hide : iterable of str
-        Keys of configs without a flag in this command.
+    parts : iterable of Part
+        Parts of a config whose flags the command has; `Part` itself for all.
+    also : iterable of str
+        Keys of other parts whose flags the command has too.
     demo : bool
         Whether the built-in config `demo` is used if no config and no source is given.
     instead : str
@@ -111,13 +114,14 @@ def takes(
                 **{name: _load(model, name, given, replaced, demo=demo) for name, model in models.items()}
             )
 
-        made = [
-            each
-            for name, model in models.items()
-            for each in _declare(model, name, kinds, {*hide} if issubclass(model, Choices) else set(), says)
-        ]
+        made = [each for name, model in models.items() for each in _declare(model, name, kinds, opted, says)]
         run.__click_params__ = made[::-1]  # type: ignore[attr-defined]
         return run
+
+    chosen, named = frozenset(parts), frozenset(also)
+
+    def opted(key: str, flag: Flag) -> bool:
+        return flag.part in chosen or key in named
 
     return decorate
 
@@ -142,23 +146,24 @@ def _load(
 
 
 def _declare(
-    model: type[Options], name: str, kinds: str, hidden: set[str], says: Mapping[str, str]
+    model: type[Options],
+    name: str,
+    kinds: str,
+    opted: Callable[[str, Flag], bool],
+    says: Mapping[str, str],
 ) -> Iterator[click.Parameter]:
-    if issubclass(model, Choices):
-        others = {key for key, _, own in list_flags(model) if not {*own.kinds} & {*kinds}}
+    if of_config := issubclass(model, Choices):
         for key, flag, text in _FROM_FILES:
-            if key not in hidden:
-                yield FieldOption(
-                    [f"{name}___{key}", f"--{key}"],
-                    flag,
-                    f"{text[0].upper()}{text[1:]}.",
-                    keys=keys_of(model).keys() - others if key == "set" else (),
-                    metavar=flag.metavar,
-                    multiple=key == "set",
-                    shell_complete=_complete(flag.complete),
-                )
+            if opted(key, flag):
+                complete = _complete(flag.complete)
+                names = [f"{name}___{key}", f"--{key}"]
+                yield FieldOption(names, flag, text, metavar=flag.metavar, shell_complete=complete)
+        others = {key for key, _, own in list_flags(model) if not {*own.kinds} & {*kinds}}
+        keys = keys_of(model).keys() - others
+        names, text = [f"{name}___set", "--set"], "Set any key of the config (robustgen config); repeatable."
+        yield FieldOption(names, _SET, text, keys=keys, metavar=_SET.metavar, multiple=True)
     for key, field, own in list_flags(model):
-        if key not in hidden and {*own.kinds} & {*kinds}:
+        if {*own.kinds} & {*kinds} and (not of_config or opted(key, own)):
             declare = _declare_argument if own.argument else _declare_option
             yield declare(name, key, field, own, says.get(key, field.description or ""))
 
@@ -189,19 +194,23 @@ def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag, sentence:
         spelled += f"/--no-{spelled}" * both
         return FieldOption([dest, f"--{spelled}"], flag, text, sentence, is_flag=True, default=None)
     words = _list_words(field.annotation)
-    # A list with a validator of its own reads commas; any other list is a repeated flag.
+    # A list with a validator of its own reads commas, so that its values are joined.
     reads_commas = any(isinstance(each, BeforeValidator) for each in field.metadata)
-    container = get_origin(field.annotation)
-    several = container is dict or (container is tuple and not reads_commas)
+    is_list = get_args(field.annotation)[1:] == (...,)
     return FieldOption(
         [dest, f"--{spelled}"],
         flag,
         text,
         sentence,
         metavar=flag.metavar or "|".join(words),
-        multiple=several,
+        multiple=is_list or get_origin(field.annotation) is dict,
+        callback=_join if is_list and reads_commas else None,
         shell_complete=_complete(flag.complete or ((lambda: words) if words else None)),
     )
+
+
+def _join(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
+    return ",".join(values) or None
 
 
 def _describe(field: FieldInfo, sentence: str) -> str:

@@ -12,6 +12,7 @@ from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
 from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
+from robustgen.settings.fields import Part
 from robustgen.settings.inspecting import Listing, ShowingConfig
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _describe(each: dict[str, Any]) -> str:
 
 
 @command("config")
-@takes(config=Config, options=ShowingConfig)
+@takes(parts=Part, config=Config, options=ShowingConfig)
 def config(config: Config, options: ShowingConfig) -> None:
     """Show every key of a config, its value and its origin.
 

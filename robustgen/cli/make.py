@@ -6,6 +6,7 @@ from robustgen.cli.app import command, echo
 from robustgen.cli.execution import PlannedSet
 from robustgen.cli.flags import takes
 from robustgen.settings.config import Config
+from robustgen.settings.fields import Part
 from robustgen.settings.running import PlanRun, Running
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ _OUTPUT = "output folder or URL; default out/{{dataset}}-{}, named after --datas
 
 
 @command("make-c")
-@takes("c", says={"output": _OUTPUT.format("c")}, config=Config, running=Running)
+@takes("c", parts=Part, says={"output": _OUTPUT.format("c")}, config=Config, running=Running)
 def make_c(config: Config, running: Running) -> PlannedSet:
     """Write ImageNet-C: corrupted copies of every image.
 
@@ -29,7 +30,7 @@ def make_c(config: Config, running: Running) -> PlannedSet:
 
 
 @command("make-p")
-@takes("p", says={"output": _OUTPUT.format("p")}, config=Config, running=Running)
+@takes("p", parts=Part, says={"output": _OUTPUT.format("p")}, config=Config, running=Running)
 def make_p(config: Config, running: Running) -> PlannedSet:
     """Write ImageNet-P: perturbation sequences of every image.
 

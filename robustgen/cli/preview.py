@@ -10,7 +10,7 @@ from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
 from robustgen.settings.config import Config
-from robustgen.settings.fields import PAGE_SUFFIXES, spell
+from robustgen.settings.fields import PAGE_SUFFIXES, Part, spell
 from robustgen.settings.inspecting import Previewing
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ _OF_SHEETS = frozenset({"grid", "frames", "cell"})
 @takes(
     demo=True,
     instead="options__image",
-    hide=(
-        *("limit", "sample", "subset", "output", "quality", "format", "clean", "one_per_image", "jobs"),
-        "video.preset",
-    ),
+    parts=(Part.SOURCE, Part.EDITION, Part.OPERATIONS, Part.CLIPS),
+    also=("seed", "libjpeg"),
     says={
         "edition": "preparation and constants (robustgen list); imagenet@384 for another size; default "
         "folder with --source, else imagenet",

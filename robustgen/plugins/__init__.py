@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from robustgen.sets.sources.folder import FileSource
     from robustgen.sets.sources.places import Place
     from robustgen.settings.config import Choices
-    from robustgen.settings.fields import Flag, Group, Options
+    from robustgen.settings.fields import Flag, Group, Options, Part
     from robustgen.settings.running import Running
 
 __all__ = [
     "ArrayRows", "Choices", "CommandRow", "Encoded", "Encoder", "EncoderChoices", "Executor", "Family",
     "FileSource", "Flag", "Format", "Group", "IndexedSource", "Ingredient", "IngredientSpec", "Job",
     "JpegEncoder", "Launcher", "LosslessEncoder", "NumberedSource", "OpenedIngredient", "Options",
-    "OriginalEncoder", "Place", "Plan", "PlannedSet", "PreparationStep", "Recipe", "Reporter", "Result",
-    "Rgb", "Rng", "Running", "Section", "SetContent", "SetRow", "Source", "SourceKind", "SourceOptions",
-    "TileBank", "TreeWriter", "Variant", "Wing", "WorkersLostError", "Writer", "WrittenSet", "as_rgb",
-    "assemble_plan", "command", "conformance", "corruption", "decode_to_pillow", "echo", "integers",
+    "OriginalEncoder", "Part", "Place", "Plan", "PlannedSet", "PreparationStep", "Recipe", "Reporter",
+    "Result", "Rgb", "Rng", "Running", "Section", "SetContent", "SetRow", "Source", "SourceKind",
+    "SourceOptions", "TileBank", "TreeWriter", "Variant", "Wing", "WorkersLostError", "Writer", "WrittenSet",
+    "as_rgb", "assemble_plan", "command", "conformance", "corruption", "decode_to_pillow", "echo", "integers",
     "item_rng", "open_chosen_source", "open_store", "run_job", "select_keys", "takes",
 ]  # fmt: skip
 
@@ -89,7 +89,7 @@ if not TYPE_CHECKING:  # else every misspelled name would have a type
             "robustgen.sets.sources.folder": "FileSource",
             "robustgen.sets.sources.places": "Place",
             "robustgen.settings.config": "Choices",
-            "robustgen.settings.fields": "Flag Group Options",
+            "robustgen.settings.fields": "Flag Group Options Part",
             "robustgen.settings.running": "Running",
         },
     )

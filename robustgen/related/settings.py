@@ -17,6 +17,7 @@ from robustgen.settings.fields import (
     Flag,
     Group,
     Options,
+    Part,
     Probability,
     SetName,
     Whole,
@@ -42,23 +43,29 @@ def _check_depth(depth: int) -> int:
 class AugMixChoices(Choices):
     """Choices of make-augmix."""
 
-    edition: Annotated[EditionName, Flag(CONTENT, "NAME", complete=edition_names)] = "folder"
+    edition: Annotated[EditionName, Flag(CONTENT, "NAME", Part.EDITION, complete=edition_names)] = "folder"
     """preparation of the images"""
-    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 85
+    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N", Part.ENCODING)] = 85
     """quality of JPEG files"""
-    copies: Annotated[Count, Field(le=MOST_COPIES), Flag(CONTENT, "N", usual=True)] = 2
+    copies: Annotated[Count, Field(le=MOST_COPIES), Flag(CONTENT, "N", Part.OPERATIONS, usual=True)] = 2
     """augmented copies of every image"""
     severity: Annotated[
-        float, Field(ge=LEVELS[0], le=LEVELS[1], allow_inf_nan=False), Flag(CONTENT, "X", usual=True)
+        float,
+        Field(ge=LEVELS[0], le=LEVELS[1], allow_inf_nan=False),
+        Flag(CONTENT, "X", Part.OPERATIONS, usual=True),
     ] = 3.0
     """strength of the operations, 0.1 to 10"""
-    width: Annotated[Count, Field(le=MOST_STEPS), Flag(CONTENT, "N")] = 3
+    width: Annotated[Count, Field(le=MOST_STEPS), Flag(CONTENT, "N", Part.OPERATIONS)] = 3
     """number of chains"""
-    depth: Annotated[Whole, AfterValidator(_check_depth), Flag(CONTENT, "N")] = -1
+    depth: Annotated[Whole, AfterValidator(_check_depth), Flag(CONTENT, "N", Part.OPERATIONS)] = -1
     """operations per chain; -1: 1 to 3 at random"""
-    alpha: Annotated[float, Field(ge=ALPHAS[0], le=ALPHAS[1], allow_inf_nan=False), Flag(CONTENT, "X")] = 1.0
+    alpha: Annotated[
+        float, Field(ge=ALPHAS[0], le=ALPHAS[1], allow_inf_nan=False), Flag(CONTENT, "X", Part.OPERATIONS)
+    ] = 1.0
     """parameter of the distributions of the weights"""
-    operations: Annotated[Literal["augmix", "all"], Flag(CONTENT, usual=True)] = "augmix"
+    operations: Annotated[Literal["augmix", "all"], Flag(CONTENT, usual=True, part=Part.OPERATIONS)] = (
+        "augmix"
+    )
     """operations to draw from; all adds those close to ImageNet-C"""
 
 
@@ -68,7 +75,7 @@ class AugMixChoices(Choices):
 class CleaningChoices(Choices):
     """Choices of all commands of preprocess."""
 
-    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N")] = 95
+    quality: Annotated[Count, Field(le=95), Flag(OUTPUT, "N", Part.ENCODING)] = 95
     """quality of JPEG files"""
     edition: str | None = None
     """edition of the source, as its manifest says"""
@@ -165,32 +172,38 @@ class IconChoices(Choices):
 
     dataset: SetName | None = "icons"
     """name of the data set"""
-    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", usual=True)] = "out/icons"
+    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", Part.OUTPUT, usual=True)] = "out/icons"
     """output folder or URL"""
     style: Annotated[
         dict[str, ExpandedLocation],
         _pairs("NAME=DIR"),
         AfterValidator(_check_style_names),
-        Flag(SOURCE, "NAME=DIR", usual=True),
+        Flag(SOURCE, "NAME=DIR", Part.OPERATIONS, usual=True),
     ]
     """pictures of a style; repeatable"""
-    licence: Annotated[dict[str, str], _pairs("NAME=TEXT"), Flag(SOURCE, "NAME=TEXT")] = Field({})
+    licence: Annotated[dict[str, str], _pairs("NAME=TEXT"), Flag(SOURCE, "NAME=TEXT", Part.OPERATIONS)] = (
+        Field({})
+    )
     """licence of a style's pictures; repeatable"""
-    size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", usual=True)] = 64
+    size: Annotated[Whole, Field(ge=16, le=1024), Flag(CONTENT, "PIXELS", Part.OPERATIONS, usual=True)] = 64
     """width and height in pixels"""
-    background: Annotated[str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR")] = "#ffffff"
+    background: Annotated[
+        str, AfterValidator(_normalise_colour), Flag(CONTENT, "COLOUR", Part.OPERATIONS)
+    ] = "#ffffff"
     """white, black or #rrggbb"""
     classes: Annotated[
         ExpandedLocation | None,
         AfterValidator(lambda path: path and make_absolute(path)),
-        Flag(CONTENT, "FILE", name="code-points"),
+        Flag(CONTENT, "FILE", Part.OPERATIONS, name="code-points"),
     ] = None
     """YAML file of other classes: {class: [code points]}"""
     per_class: Annotated[
-        Count | None, BeforeValidator(lambda value: None if value == "all" else value), Flag(CONTENT, "N|all")
+        Count | None,
+        BeforeValidator(lambda value: None if value == "all" else value),
+        Flag(CONTENT, "N|all", Part.OPERATIONS),
     ] = 40
     """emoji of a class in each style at most"""
-    skin_tones: Annotated[StrictBool, Flag(CONTENT)] = True
+    skin_tones: Annotated[StrictBool, Flag(CONTENT, part=Part.OPERATIONS)] = True
     """include skin tone variants"""
 
 

@@ -29,6 +29,7 @@ from robustgen.settings.fields import (
     Group,
     Jobs,
     Options,
+    Part,
     Seed,
     SetName,
     Words,
@@ -36,6 +37,7 @@ from robustgen.settings.fields import (
     known,
     levels,
     list_few,
+    list_flags,
     make_absolute,
     none_if,
     once,
@@ -140,8 +142,11 @@ def _parse_ingredients(value: Any) -> Any:
         parts = re.fullmatch(r"([\w-]+)=(.+?)((?:,\w+=[^,]*)*)", str(text))
         if not parts:
             raise ArgumentError(f"must be NAME=PLACE[,KEY=VALUE], not {quote(text)}")
-        settings = dict(part.split("=", 1) for part in parts[3].split(",")[1:])
-        found[parts[1]] = {"place": parts[2], **settings}
+        settings = (part.partition("=") for part in parts[3].split(",")[1:])
+        pairs = [("place", parts[2]), *((key, given) for key, _, given in settings)]
+        if parts[1] in found or len(dict(pairs)) < len(pairs):
+            raise ArgumentError(f"{quote(text)}: a name or a key is given twice")
+        found[parts[1]] = dict(pairs)
     return found
 
 
@@ -189,7 +194,7 @@ class Video(Options):
 
     preset: Annotated[
         Annotated[str, known("preset", catalogue.video_presets)] | None,
-        Flag(Group.OUTPUT, "NAME", usual=True, kinds="cp", complete=catalogue.video_presets),
+        Flag(Group.OUTPUT, "NAME", Part.ENCODING, usual=True, complete=catalogue.video_presets),
     ] = None
     """preset of x264, veryslow (default of make-p) to ultrafast; compresses clips, which else are lossless"""
     crf: float | None = Field(None, ge=0, le=51)
@@ -220,15 +225,15 @@ class Choices(Options):
 
     dataset: SetName | None = None
     """name of the data set, for the default output; default that of the source"""
-    source: Annotated[ExpandedLocation | None, Flag(SOURCE, "PATH", usual=True)] = None
+    source: Annotated[ExpandedLocation | None, Flag(SOURCE, "PATH", Part.SOURCE, usual=True)] = None
     """folder, archive, shards or URL of the source images"""
     source_kind: Annotated[str, known("kind of source", catalogue.source_kinds)] = "auto"
     """layout of the source; auto recognises it"""
-    split: Annotated[str | None, Flag(SOURCE, "NAME")] = None
+    split: Annotated[str | None, Flag(SOURCE, "NAME", Part.SOURCE)] = None
     """split of the source, such as train; default the published one, or all"""
-    labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE")] = None
+    labels: Annotated[ExpandedLocation | None, Flag(SOURCE, "FILE", Part.SOURCE)] = None
     """table of labels for images without class folders (CSV, JSON, ...), or ImageNet's devkit"""
-    labels_are_classes: Annotated[StrictBool, Flag(SOURCE)] = False
+    labels_are_classes: Annotated[StrictBool, Flag(SOURCE, part=Part.SOURCE)] = False
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
     label_column: str | None = None
     """column of labels in a table; default one with a usual name, such as label or class"""
@@ -240,20 +245,28 @@ class Choices(Options):
     """folders outside the source to which its links may lead"""
     fps: Rate | None = None
     """frames per second of clips that are folders of frames; default that of seqinfo.ini (MOT), else 25"""
-    levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH")] = None
+    levels: Annotated[Ends | None, Flag(SOURCE, "LOW,HIGH", Part.EDITION)] = None
     """values of 16-bit, 32-bit and float images that become 0 and 255; default the high byte of 16 bits"""
-    limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
+    limit: Annotated[Count | None, Flag(SOURCE, "N", Part.SELECTION, usual=True)] = None
     """use only the first N images"""
-    sample: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
+    sample: Annotated[Count | None, Flag(SOURCE, "N", Part.SELECTION, usual=True)] = None
     """use a class-balanced random sample of N images (see --seed)"""
-    subset: Annotated[str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE")] = None
+    subset: Annotated[
+        str | None, BeforeValidator(_expand_list), Flag(SOURCE, "PATTERN|@FILE", Part.SELECTION)
+    ] = None
     """use only images whose keys match, such as 'val/*', or that the file lists"""
-    seed: Annotated[Seed, Flag(CONTENT, "N", usual=True)] = 0
+    seed: Annotated[Seed, Flag(CONTENT, "N", Part.SELECTION, usual=True)] = 0
     """seed, a non-negative whole number"""
-    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", usual=True)] = "out/{dataset}-{kind}"
+    output: Annotated[ExpandedLocation, Flag(OUTPUT, "DIR", Part.OUTPUT, usual=True)] = "out/{dataset}-{kind}"
     """output folder or URL; {kind} is c or p"""
-    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", usual=True)] = None
+    jobs: Annotated[Jobs, Flag(RUNNING, "N|all", Part.JOBS, usual=True)] = None
     """worker processes; default all: one per core"""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        super().__pydantic_init_subclass__()
+        if lacking := [key for key, _, flag in list_flags(cls) if flag.part is None]:
+            raise TypeError(f"{cls.__name__}.{lacking[0]}: its Flag needs a part, by which commands take it")
 
     def require_source(self) -> None:
         """Raise a ConfigError if no source is named."""
@@ -278,39 +291,44 @@ class Config(Choices):
     """Choices of a run of make-c or make-p."""
 
     edition: Annotated[
-        EditionName, Flag(CONTENT, "NAME[@SIZE]", usual=True, complete=catalogue.edition_names)
+        EditionName, Flag(CONTENT, "NAME[@SIZE]", Part.EDITION, usual=True, complete=catalogue.edition_names)
     ] = "folder"
     """preparation and constants (robustgen list); imagenet@384 for another size"""
     corruptions: Annotated[
-        Corruptions, Flag(CONTENT, "NAMES", usual=True, kinds="c", complete=catalogue.corruption_words)
+        Corruptions,
+        Flag(CONTENT, "NAMES", Part.OPERATIONS, usual=True, kinds="c", complete=catalogue.corruption_words),
     ] = Field("common", validate_default=True)
     """names (a,b), a family, or common, extra, all, noise, blur, weather, digital (robustgen list)"""
-    severities: Annotated[Severities, Flag(CONTENT, "N,N", usual=True, kinds="c")] = Field(
+    severities: Annotated[Severities, Flag(CONTENT, "N,N", Part.OPERATIONS, usual=True, kinds="c")] = Field(
         "1-5", validate_default=True
     )
     """1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5"""
-    temporal: Annotated[Literal["clip", "frame"], Flag(CONTENT, kinds="c")] = "clip"
+    temporal: Annotated[Literal["clip", "frame"], Flag(CONTENT, kinds="c", part=Part.CLIPS)] = "clip"
     """of clips: draw fog, frost, drops and angles once per clip, or everything afresh in each frame"""
-    one_per_image: Annotated[StrictBool, Flag(CONTENT, kinds="c")] = False
+    one_per_image: Annotated[StrictBool, Flag(CONTENT, kinds="c", part=Part.OUTPUT)] = False
     """write one corrupted copy of each image; --seed draws its corruption and severity"""
     perturbations: Annotated[
-        Perturbations, Flag(CONTENT, "NAMES", usual=True, kinds="p", complete=catalogue.perturbation_words)
+        Perturbations,
+        Flag(CONTENT, "NAMES", Part.OPERATIONS, usual=True, kinds="p", complete=catalogue.perturbation_words),
     ] = Field("common", validate_default=True)
     """names (a,b), or common, extra, all, noise, blur, weather, digital (robustgen list)"""
-    difficulty: Annotated[Difficulties, Flag(CONTENT, "N,N", usual=True, kinds="p")] = Field(
+    difficulty: Annotated[Difficulties, Flag(CONTENT, "N,N", Part.OPERATIONS, usual=True, kinds="p")] = Field(
         "1", validate_default=True
     )
     """difficulties of the noise sequences, 1 to 3, such as 1,3 or all"""
-    quality: Annotated[Count, AfterValidator(_check_quality), Flag(OUTPUT, "N", kinds="c")] = 85
+    quality: Annotated[Count, AfterValidator(_check_quality), Flag(OUTPUT, "N", Part.ENCODING, kinds="c")] = (
+        85
+    )
     """quality of the JPEG files, at most 95; for edition laion-c 100"""
-    libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT)] = "turbo"
+    libjpeg: Annotated[Literal["turbo", "ijg"], Flag(CONTENT, part=Part.ENCODING)] = "turbo"
     """decoder and encoder of JPEG; ijg: libjpeg 9c, as in the published files"""
     require_classes: StrictBool = True
     """require class folders or labels for ImageNet, and refuse a folder of splits with the same classes"""
-    clean: Annotated[StrictBool, Flag(OUTPUT, usual=True, kinds="c")] = True
+    clean: Annotated[StrictBool, Flag(OUTPUT, usual=True, kinds="c", part=Part.OUTPUT)] = True
     """write the clean images too"""
     format: Annotated[
-        FormatName | None, Flag(OUTPUT, "NAME[:ENCODING]", usual=True, complete=catalogue.formats)
+        FormatName | None,
+        Flag(OUTPUT, "NAME[:ENCODING]", Part.ENCODING, usual=True, complete=catalogue.formats),
     ] = Field(
         None,
         description="output format (robustgen list formats): of images jpeg, png, webp, original, npy, npz, "
@@ -335,9 +353,9 @@ class Config(Choices):
     )
     motion_blur: Literal["exact", "imagemagick"] = "exact"
     """robustgen's own implementation, or the library"""
-    ingredients: Annotated[Ingredients, Flag(CONTENT, "NAME=PLACE[,KEY=VALUE]", kinds="cp", name="with")] = (
-        Field({}, alias="with")
-    )
+    ingredients: Annotated[
+        Ingredients, Flag(CONTENT, "NAME=PLACE[,KEY=VALUE]", Part.OPERATIONS, name="with")
+    ] = Field({}, alias="with")
     """frost, ink, tiles or depth that corruptions need beside the images; repeatable"""
     parameters: Annotated[dict[str, dict[Any, Any]], AfterValidator(_check_overrides)] = Field({})
     """your own constants, {corruption: {severity: {parameter: value}}}; default as published"""

@@ -54,6 +54,26 @@ class Group(Enum):
     RUNNING = "Running"
 
 
+class Part(Enum):
+    """Parts of a config, which commands name to take their flags; files and ``--set`` accept every key.
+
+    Examples
+    --------
+    >>> from robustgen.plugins import Part
+    >>> [part.name for part in Part][:2]
+    ['SOURCE', 'SELECTION']
+    """
+
+    SOURCE = "images, their labels, and the files with keys"
+    SELECTION = "which images, and the seed"
+    EDITION = "preparation of the images"
+    OPERATIONS = "operations on the images, and what these need"
+    CLIPS = "treatment of clips"
+    ENCODING = "formats and encoders of files"
+    OUTPUT = "place and content of the output"
+    JOBS = "processes"
+
+
 @dataclass(frozen=True)
 class Flag:
     """The flag or argument of a field on the command line.
@@ -63,6 +83,8 @@ class Flag:
     group : Group
     metavar : str
         Placeholder of the value, for instance ``N``; empty for the choices of the type.
+    part : Part, optional
+        Part of the config; every flag of a model that derives from `Choices` needs one.
     usual : bool
         Whether ``--help`` shows the flag; ``--help-all`` shows every flag.
     kinds : str
@@ -88,6 +110,7 @@ class Flag:
 
     group: Group
     metavar: str = ""
+    part: Part | None = None
     usual: bool = False
     kinds: str = "cp"
     name: str | None = None

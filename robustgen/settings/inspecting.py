@@ -103,7 +103,7 @@ class Reporting(ChartWidth):
 
 def _read_margins(texts: Any) -> dict[str, float]:
     margins = dict[str, float]()
-    for text in texts:
+    for count, text in enumerate(texts, 1):
         name, sign, value = text.partition("=")
         try:
             margins[name] = float(value)
@@ -111,6 +111,8 @@ def _read_margins(texts: Any) -> dict[str, float]:
             margins[name] = 0
         if not sign or not 0 < margins[name] < float("inf"):
             raise ArgumentError(f"must be METRIC=X with a number above 0, not {quote(text)}")
+        if len(margins) != count:
+            raise ArgumentError(f"{quote(name)} is given twice")
     return margins
 
 

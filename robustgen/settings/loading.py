@@ -58,6 +58,8 @@ def load(
         key, sign, text = setting.partition("=")
         if not sign:
             raise ConfigError(f"--set: must be KEY=VALUE, not {quote(setting)}")
+        if origins.get(key) == f"--set {key}":
+            raise ConfigError(f"--set {key}: {key} is given twice")
         _put(model, content, key, text)
         origins[key] = f"--set {key}"
         origins.setdefault(key.partition(".")[0], origins[key])

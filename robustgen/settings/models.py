@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_v
 
 from robustgen.errors import ArgumentError, quote
 from robustgen.settings.class_lists import read_classes
-from robustgen.settings.fields import Count, ExpandedLocation, Flag, Group, Options, SetName, split_list
+from robustgen.settings.fields import Count, ExpandedLocation, Flag, Group, Options, Part, SetName, split_list
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -69,27 +69,27 @@ OddSide = Annotated[Count, Field(ge=3, le=31), AfterValidator(_check_odd)]
 class ClaheKeys(Options):
     """Parameters of CLAHE; higher limits clip nothing, and more tiles have few pixels."""
 
-    clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X")] = 2.0
+    clip_limit: Annotated[ClipLimit, Flag(CONTENT, "X", Part.OPERATIONS)] = 2.0
     """limit of the contrast"""
-    tiles: Annotated[TileCount, Flag(CONTENT, "N")] = 8
+    tiles: Annotated[TileCount, Flag(CONTENT, "N", Part.OPERATIONS)] = 8
     """tiles along each side"""
 
 
 class DenoiseKeys(Options):
     """Parameters of non-local means."""
 
-    patch: Annotated[OddSide, Flag(CONTENT, "N")] = 5
+    patch: Annotated[OddSide, Flag(CONTENT, "N", Part.OPERATIONS)] = 5
     """side of the patches that are compared, odd"""
-    distance: Annotated[Count, Field(le=31), Flag(CONTENT, "N")] = 6
+    distance: Annotated[Count, Field(le=31), Flag(CONTENT, "N", Part.OPERATIONS)] = 6
     """largest distance of patches along each axis"""
-    strength: Annotated[Positive, Field(le=10), Flag(CONTENT, "X")] = 0.6
+    strength: Annotated[Positive, Field(le=10), Flag(CONTENT, "X", Part.OPERATIONS)] = 0.6
     """cut-off distance, as a multiple of the estimated noise"""
 
 
 class MedianKeys(Options):
     """Parameters of the median filter."""
 
-    size: Annotated[OddSide, Flag(CONTENT, "N")] = 3
+    size: Annotated[OddSide, Flag(CONTENT, "N", Part.OPERATIONS)] = 3
     """side of the square in pixels, odd"""
 
 

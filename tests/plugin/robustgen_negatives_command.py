@@ -11,6 +11,7 @@ from robustgen.plugins import (
     Flag,
     Group,
     OriginalEncoder,
+    Part,
     Plan,
     PlannedSet,
     Recipe,
@@ -33,7 +34,7 @@ OUTPUT = "output folder or URL; default out/{dataset}-negatives"
 class NegativeChoices(Choices):
     """Choices of make-negatives."""
 
-    share: Annotated[float, Field(ge=0, le=1), Flag(Group.CONTENT, "X", usual=True)] = 1.0
+    share: Annotated[float, Field(ge=0, le=1), Flag(Group.CONTENT, "X", Part.OPERATIONS, usual=True)] = 1.0
     """share of the negative, 0 to 1; the rest is the image"""
 
 
@@ -70,7 +71,7 @@ def plan_negatives(choices: NegativeChoices) -> Plan:
 
 
 @command("make-negatives")
-@takes(says={"output": OUTPUT}, choices=NegativeChoices, running=Running)
+@takes(parts=Part, says={"output": OUTPUT}, choices=NegativeChoices, running=Running)
 def make_negatives(choices: NegativeChoices, running: Running) -> PlannedSet:
     """Write the negatives of images.
 

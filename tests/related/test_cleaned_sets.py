@@ -17,6 +17,7 @@ from tests.helpers import (
     cli_error,
     errors_of,
     kept,
+    latest,
     make_c,
     maker,
     photo,
@@ -69,7 +70,7 @@ def test_a_set_is_cleaned_as_predict_does_it(set_c, model, cleaning, tmp_path):
 
 
 def preprocess(source, output, *flags, name="clahe", status=0):
-    return cli("preprocess", name, source, output, "--jobs", "1", *flags, status=status)
+    return cli("preprocess", name, source, output, *latest("--jobs", "1", *flags), status=status)
 
 
 def test_a_c_set_keeps_layout_names_and_kind_and_is_scored_beside_the_original(set_c, model, tmp_path):

@@ -15,7 +15,7 @@ from tests.helpers import cli, cli_error, errors_of, make_c, photo, tree
 F32 = np.float32
 KEYS = {"cat/a": (60, 90), "cat/b": (80, 50), "dog/c": (64, 64)}
 THREE = ("--corruptions", "3dcc:fog_3d,3dcc:near_focus,3dcc:far_focus", "--severities", "1,4")
-FEW = (*THREE, "--edition", "imagenet@48", "--format", "png", "--jobs", "1")
+FEW = (*THREE, "--edition", "imagenet@48", "--format", "png")
 
 
 def with_depth(maps, scale=None):

@@ -410,7 +410,8 @@ PLAIN = "corruptions: contrast\nseverities: 1-2\nclean: false\njobs: 1\n"
 
 
 def make(*flags, text=PLAIN):
-    cli("make-c", "--config", write(text), "--source", "src", "--output", "out", *flags)
+    output = () if "--output" in flags else ("--output", "out")
+    cli("make-c", "--config", write(text), "--source", "src", *output, *flags)
     return {name: Path("out", name).read_bytes() for name in pictures("out")}
 
 

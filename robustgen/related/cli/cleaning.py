@@ -13,9 +13,8 @@ from robustgen.related.settings import (
     DenoiseChoices,
     MedianChoices,
 )
+from robustgen.settings.fields import Part
 from robustgen.settings.running import Running
-
-_HIDDEN = ("_", "source", "split", "labels", "levels", "sample", "subset", "seed", "output")
 
 
 @group("preprocess")
@@ -30,7 +29,9 @@ def preprocess() -> None:
 
 
 def _takes(choices: type[CleaningChoices]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    return takes(places=CleaningCommand, choices=choices, running=Running, hide=_HIDDEN)
+    parts = (Part.OPERATIONS, Part.ENCODING, Part.JOBS)
+    also = ("config", "limit")
+    return takes(parts=parts, also=also, places=CleaningCommand, choices=choices, running=Running)
 
 
 def _plan(places: CleaningCommand, choices: CleaningChoices, running: Running) -> PlannedSet:

@@ -9,6 +9,7 @@ from robustgen.cli.execution import PlannedSet
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_size, format_time
 from robustgen.related.settings import IconChoices
+from robustgen.settings.fields import Part
 from robustgen.settings.running import Running
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @command("make-icons")
 @takes(
-    hide=("dataset", "config", "source", "split", "labels", "levels", "limit", "sample", "subset", "seed"),
+    parts=(Part.OPERATIONS, Part.OUTPUT, Part.JOBS),
     choices=IconChoices,
     running=Running,
 )

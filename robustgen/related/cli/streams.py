@@ -12,7 +12,7 @@ from robustgen.display.text import format_count, format_path, format_size
 from robustgen.errors import ArgumentError, ConfigError
 from robustgen.related.streams.settings import AccuracyMeasuring, CccPlaying, Drawing, Streaming
 from robustgen.settings.config import Choices, Config
-from robustgen.settings.fields import spell
+from robustgen.settings.fields import Part, spell
 from robustgen.settings.models import Runtime
 
 if TYPE_CHECKING:
@@ -25,15 +25,13 @@ _CHAIN = frozenset(
 # The first of the three published seeds of CCC, and the images of an accuracy table.
 _SEED, _SAMPLE = 43, 256
 _MOST_NAMED = 10
-_OF_SETS = (
-    *("output", "quality", "format", "clean", "one_per_image", "perturbations", "difficulty", "libjpeg"),
-)
 
 
 @group("stream", invoke_without_command=True)
 @takes(
     "c",
-    hide=(*_OF_SETS, "levels", "jobs"),
+    parts=(Part.SOURCE, Part.SELECTION),
+    also=("edition", "corruptions", "severities"),
     says={
         "corruptions": "as for make-c, and clean for clean images; default common",
         "severities": "1 to 5, such as 3, 1-5, 1,3,5 or all; also fractional ones such as 2.5; default 5, of "
@@ -117,7 +115,7 @@ def _tell_of_others(source: "Source") -> None:
 
 
 @stream.command(cls=Command)
-@takes(hide=("output",), choices=Choices, playing=CccPlaying)
+@takes(parts=(Part.SOURCE, Part.SELECTION, Part.EDITION, Part.JOBS), choices=Choices, playing=CccPlaying)
 def ccc(choices: Choices, playing: CccPlaying) -> None:
     """Draw a run of CCC: images whose accuracy stays at a target while corruptions change.
 
@@ -170,8 +168,8 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
 
 @stream.command(cls=Command)
 @takes(
-    "c",
-    hide=(*_OF_SETS, "severities", "corruptions"),
+    parts=(Part.SOURCE, Part.SELECTION, Part.EDITION, Part.JOBS),
+    also=("with",),
     config=Config,
     measuring=AccuracyMeasuring,
     runtime=Runtime,

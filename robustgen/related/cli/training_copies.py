@@ -4,11 +4,13 @@ from robustgen.cli.app import command
 from robustgen.cli.execution import PlannedSet
 from robustgen.cli.flags import takes
 from robustgen.related.settings import AugMixChoices
+from robustgen.settings.fields import Part
 from robustgen.settings.running import Running
 
 
 @command("make-augmix")
 @takes(
+    parts=Part,
     says={"output": "output folder or URL; default out/{dataset}-augmix, named after the source"},
     choices=AugMixChoices,
     running=Running,

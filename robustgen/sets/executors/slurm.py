@@ -93,6 +93,8 @@ def _parse_options(text: str) -> dict[str, str]:
             raise ConfigError(f"slurm takes options of sbatch, such as partition=cpu, not {part!r}")
         if name in _OURS:
             raise ConfigError(f"slurm: {name} is set by robustgen; leave it out (shards=N sets the jobs)")
+        if name in options:
+            raise ConfigError(f"slurm: {name} is given twice")
         options[name] = value
     return options
 

@@ -163,7 +163,7 @@ def with_parameters(path, text):
 def test_other_constants_are_found_where_they_are(make, source, tmp_path):
     config = with_parameters(tmp_path / "my.yaml", "{gaussian_noise: {3: {sigma: 0.13}}}")
     other = tmp_path / "other"
-    cli("make-c", "--config", config, "--source", source, *FEW, "--seed", 5, "--jobs", 1, "--output", other)
+    cli("make-c", "--config", config, "--source", source, *FEW, "--seed", 5, "--output", other)
     found = compare(make(*FEW), other)
     assert verdicts(found) == {
         "clean": "identical",

@@ -17,7 +17,7 @@ from robustgen.files import ledger
 from robustgen.related.streams import accuracy_files, ccc, measuring, shards
 from robustgen.torch import CccDataset, SourceDataset, StreamDataset
 from tests.digits import PLAIN, expected_logits, pictures, put_model
-from tests.helpers import cli, cli_error, put_photo, tree
+from tests.helpers import cli, cli_error, latest, put_photo, tree
 
 RUN = ("ccc", "--baseline", "0", "--speed", "2", "--jobs", "1")
 FOLDER = "baseline_0_transition+speed_2_seed_43"
@@ -162,7 +162,8 @@ def small_shards(monkeypatch):
 
 def write(table, source, output, *flags, status=0, length=24):
     own = ("--accuracy-table", table, "--source", source, "--length", length, "--output", output)
-    return cli("stream", *RUN, *own, "--format", "webdataset", *flags, status=status)
+    flags = latest(*RUN[1:], *own, "--format", "webdataset", *flags)
+    return cli("stream", "ccc", *flags, status=status)
 
 
 def samples(path):
@@ -305,8 +306,8 @@ def measure(digits, output, *flags, status=0):
     source, model = digits
     flags = flags if "--limit" in flags else ("--limit", "4", *flags)
     own = ("--source", source, "--model", model, *PLAIN, "--input-size", "32", "--output", output)
-    fixed = ("measure", "--baseline", "0", "--grid", "0,5", "--jobs", "1")
-    return cli("stream", *fixed, *own, *flags, status=status)
+    fixed = ("--baseline", "0", "--grid", "0,5", "--jobs", "1")
+    return cli("stream", "measure", *latest(*fixed, *own, *flags), status=status)
 
 
 @pytest.fixture(scope="module")

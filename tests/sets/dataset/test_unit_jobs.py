@@ -202,7 +202,7 @@ from robustgen.sets.dataset.state import SetLedger
 SetLedger.release = lambda self, name: os.kill(os.getpid(), 9)
 main()
 """
-    command = ("make-c", "--source", photos, "--output", tmp_path / "out", *FEW, "--jobs", "1")
+    command = ("make-c", "--source", photos, "--output", tmp_path / "out", *FEW)
     subprocess.run([sys.executable, "-c", code, *map(str, command)], check=False, capture_output=True)
     assert [*claims(tmp_path / "out").iterdir()]
     cli(*command)

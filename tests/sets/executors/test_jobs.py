@@ -28,7 +28,17 @@ from robustgen.sets.executors.jobs import ThisProcess, submit_jobs
 from robustgen.sets.executors.processes import Processes
 from robustgen.sets.executors.progress import NOBODY
 from robustgen.sets.executors.workers import end_idle_workers
-from tests.helpers import cli, free_port, maker, spawn, tree, until_open, wait_until, without_beginning
+from tests.helpers import (
+    cli,
+    free_port,
+    latest,
+    maker,
+    spawn,
+    tree,
+    until_open,
+    wait_until,
+    without_beginning,
+)
 from tests.sets.sources.test_clips import names_of, put_frames, put_video
 
 
@@ -268,7 +278,7 @@ def test_workers_may_die_as_often_as_they_like_while_jobs_are_finished(finished,
 @needs_proc
 def test_nothing_is_printed_about_killed_processes_but_one_line(many, tmp_path, undisturbed):
     """All child processes are killed."""
-    process = spawn("make-c", "--source", many, "--output", tmp_path / "out", *FEW, "--jobs", "2")
+    process = spawn("make-c", "--source", many, "--output", tmp_path / "out", *latest(*FEW, "--jobs", "2"))
     wait_until(lambda: files_in(tmp_path / "out"), process)
     for pid in list_children(process.pid):
         os.kill(pid, signal.SIGKILL)
