@@ -5,7 +5,6 @@ unit: mistakes on the same image are not independent.
 """
 
 import math
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -20,9 +19,6 @@ _Ends = tuple[Floats, Floats]
 _EQUAL: Final = 1e-9
 # Differing images up to which all signs are tried; from then on, Student's test is as good.
 _FEW_DIFFERENCES: Final = 12
-_SIGNS: Final = {
-    count: np.array([*product((1, -1), repeat=count)], np.float64) for count in range(1, _FEW_DIFFERENCES + 1)
-}
 
 
 def student_quantile(images: int) -> float:
@@ -126,6 +122,23 @@ def stratified_interval(
     )
 
 
+def ratio_interval(values: ArrayLike, influences: ArrayLike) -> _Ends:
+    """Return Student's intervals of the logarithms of positive ratios of means over the same images.
+
+    They cover better than those of the ratios, whose distribution is skewed; Katz et al. 1978.
+
+    Parameters
+    ----------
+    values : array_like, (columns,), float
+        Above 0.
+    influences : array_like, (images, columns), float
+        First-order share of each image in the deviation of the ratio from its true value; their mean is 0.
+    """
+    centre, rows = np.asarray(values, np.float64), np.asarray(influences, np.float64)
+    half = student_quantile(len(rows)) * rows.std(axis=0, ddof=1) / math.sqrt(len(rows)) / centre
+    return centre * np.exp(-half), centre * np.exp(half)
+
+
 def studentised_interval(values: ArrayLike, influences: ArrayLike, replicates: int, seed: int = 0) -> _Ends:
     """Return the bootstrap-t intervals of scores that are no means, such as ratios; Efron 1981.
 
@@ -181,7 +194,9 @@ def difference_interval(
 ) -> tuple[float, float]:
     """Return the interval of the second mean minus the first, on the same images.
 
-    Proportions have Newcombe's interval, means Student's, cut at the largest possible difference.
+    Proportions have Newcombe's interval, means Student's, cut at the largest possible difference. Where all
+    images differ by the same amount, as those of equal models do, as many others may differ as Wilson's
+    interval allows when none of so many does.
 
     Parameters
     ----------
@@ -194,11 +209,11 @@ def difference_interval(
         low, high = newcombe_interval(*((each - least) / width > 0.5 for each in (one, other)))
         return low * width, high * width
     change = other - one
-    if np.ptp(change) < _EQUAL:
-        low, high = (float(each[0]) for each in mean_interval(change[:, None], -width, width))
-        return low, high
-    half = student_quantile(len(change)) * float(change.std(ddof=1)) / math.sqrt(len(change))
     mean = float(change.mean())
+    if np.ptp(change) < _EQUAL:
+        others = border_width(len(change))
+        return mean - others * (width + mean), mean + others * (width - mean)
+    half = student_quantile(len(change)) * float(change.std(ddof=1)) / math.sqrt(len(change))
     return max(-width, mean - half), min(width, mean + half)
 
 
@@ -240,14 +255,17 @@ def _flip_signs(changes: Floats, are_alike: bool) -> float:
     if are_alike:
         fewer = int(min((changes > 0).sum(), (changes < 0).sum()))
         return min(1.0, 2 * float(special.bdtr(fewer, count, 0.5)))
-    sums = abs(_SIGNS[count] @ changes)
-    return float(np.mean(sums >= abs(changes.sum()) * (1 - _EQUAL)))
+    sums = np.zeros(1)
+    for change in changes:
+        sums = np.concatenate([sums + change, sums - change])
+    return float(np.mean(abs(sums) >= abs(changes.sum()) * (1 - _EQUAL)))
 
 
 def margin_chance(first: ArrayLike, second: ArrayLike, margin: float, least: float, most: float) -> float:
     """Return the two-sided probability by chance that the second mean is no longer `margin` above the first.
 
-    Proportions have Tango's score test; Tango 1998. The differences of others are shifted by the margin.
+    Proportions have Tango's score test; Tango 1998. The differences of others are shifted by the margin. No
+    difference is more certain with a margin than without one, where the test is exact.
 
     Parameters
     ----------
@@ -258,15 +276,16 @@ def margin_chance(first: ArrayLike, second: ArrayLike, margin: float, least: flo
         The smallest and the largest possible value of an image.
     """
     one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if not margin or not _are_shares(one, other, least, most):
-        return float(paired_chances((other - margin)[:, None], one)[0])
+    exact = float(paired_chances(other[:, None], one)[0])
+    if not _are_shares(one, other, least, most):
+        return max(exact, float(paired_chances((other - margin)[:, None], one)[0]))
     count, delta = len(one), margin / (most - least)
     more, less = int((other - one > _EQUAL).sum()), int((one - other > _EQUAL).sum())
     half = -more - less + (2 * count - more + less) * delta
     root = math.sqrt(max(0.0, half * half + 8 * count * less * delta * (1 - delta)))
     spread = (root - half) / 2 + count * delta * (1 - delta)
     scaled = (more - less - count * delta) / math.sqrt(spread) if spread > 0 else 0.0
-    return math.erfc(abs(scaled) / math.sqrt(2))
+    return max(exact, math.erfc(abs(scaled) / math.sqrt(2)))
 
 
 def logit_interval(values: ArrayLike, samples: ArrayLike, images: int, border: ArrayLike) -> _Ends:

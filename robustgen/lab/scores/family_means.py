@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustgen import metrics
-from robustgen.lab.scores.intervals import BOOTSTRAP_T, STRATIFIED, WILSON, Interval, Uncertainty
+from robustgen.lab.scores.intervals import RATIO, STRATIFIED, WILSON, Interval, Uncertainty
 from robustgen.lab.scores.results import ModelScores
 from robustgen.metrics.corruption_errors import balance_mistakes
-from robustgen.metrics.intervals import mean_interval, stratified_interval, studentised_interval
+from robustgen.metrics.intervals import mean_interval, ratio_interval, stratified_interval
 from robustgen.pixels.benchmarks.kinds import CLEAN, IMAGENET_C
 from robustgen.pixels.benchmarks.registry import (
     BALANCED_ERRORS,
@@ -219,8 +219,7 @@ def _evaluate(
         if truth is not None:
             ends: Sequence[float] = stratified_interval(images, truth, min(corners), max(corners))
         elif is_ratio and np.ptp(images) > 0:
-            both = studentised_interval([value], (images - value)[:, None], uncertainty.replicates)
-            ends = [max(0.0, float(both[0][0])), float(both[1][0])]
+            ends = [float(end[0]) for end in ratio_interval([value], (images - value)[:, None])]
         else:
             ends = [float(end[0]) for end in mean_interval(images[:, None], min(corners), max(corners))]
         found.append(Interval(*ends))
@@ -353,7 +352,7 @@ def _score_performance(
             1,
             f"{head} in %, among published ones",
             on_demand=True,
-            method=BOOTSTRAP_T if key == "rpc" else WILSON,
+            method=RATIO if key == "rpc" else WILSON,
         )
         for key, head, score in (("mpc", "mPC", mpc), ("rpc", "rPC", rpc))
     ], []

@@ -23,6 +23,7 @@ from robustgen.metrics.intervals import (
     margin_chance,
     mean_interval,
     paired_chances,
+    ratio_interval,
     studentised_interval,
 )
 from robustgen.pixels.benchmarks.kinds import CLEAN
@@ -34,7 +35,8 @@ FEW_IMAGES: Final = 20
 SIGNIFICANT: Final = 0.05
 """Probability by chance below which a difference is significant."""
 WILSON: Final = "Wilson's; of means, with the effective number of images"
-BOOTSTRAP_T: Final = "bootstrap-t of the ratio"
+RATIO: Final = "Student's of the logarithm of the paired ratio"
+BOOTSTRAP_T: Final = "bootstrap-t of the paired ratio"
 STRATIFIED: Final = "normal, with pseudo-counts in each class (Agresti and Caffo)"
 """Names of the methods of intervals, for exports."""
 _CONSTANT: Final = 1e-9
@@ -151,10 +153,11 @@ class Uncertainty:
             return rows.mean(axis=0), rows.mean(axis=0)
         if differ.any():
             values = rows[:, differ].mean(axis=0)
-            ends = studentised_interval(values, rows[:, differ] - values, self.replicates)
-            low[differ], high[differ] = ends
-            if measure.formula.clean is None:
-                low = np.maximum(low, 0)
+            influences = rows[:, differ] - values
+            if measure.formula.clean:
+                low[differ], high[differ] = studentised_interval(values, influences, self.replicates)
+            else:
+                low[differ], high[differ] = ratio_interval(values, influences)
         return low, high
 
     def _values(self, index: int, column: Column) -> _Values:
@@ -184,7 +187,7 @@ class Uncertainty:
 
     def method(self, measure: Measure) -> str:
         """Return the name of the method of a measure's intervals."""
-        return BOOTSTRAP_T if measure.is_ratio else WILSON
+        return WILSON if not measure.is_ratio else BOOTSTRAP_T if measure.formula.clean else RATIO
 
     def has(self, index: int, column: Column) -> bool:
         """Return whether the model with index `index` has a value."""
