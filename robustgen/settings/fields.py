@@ -169,7 +169,8 @@ def list_flags(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Flag]]:
     for key, field in keys_of(model).items():
         if flag := next((each for each in field.metadata if isinstance(each, Flag)), None):
             yield key, field, flag
-        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+        # For Python 3.10, list[str] is a type, but not of this one.
+        elif isinstance(field.annotation, type(BaseModel)):
             for inner, part, own in list_flags(field.annotation):
                 yield f"{key}.{inner}", part, own
 

