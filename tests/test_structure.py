@@ -421,7 +421,7 @@ def test_an_opencv_that_cannot_load_is_named_with_the_remedy(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("MissingDependencyError OpenCV cannot be imported (")
-    assert "pip install --force-reinstall --no-deps opencv-python-headless" in done.stdout
+    assert "pip install --force-reinstall --no-deps 'opencv-python-headless>=4.10.0.84'" in done.stdout
 
 
 OPERATIONS = [*CORRUPTIONS.values(), *PERTURBATIONS.values()]
