@@ -18,6 +18,7 @@ from robustgen.settings.scoring import (
 )
 
 if TYPE_CHECKING:
+    from robustgen.lab.scores.gates import Evidence
     from robustgen.lab.scores.table_page import TableReport
 
 
@@ -35,7 +36,7 @@ def score(options: Scoring) -> None:
     robustgen score preds/resnet50 preds/vgg19 --output scores.html --compare-with published
     """
     from robustgen.lab.scores import scoring, text_forms
-    from robustgen.lab.scores.gates import find_failures
+    from robustgen.lab.scores.gates import collect_evidence
 
     if options.columns and options.format not in ("table", "markdown", "latex"):
         raise ConfigError(f"--columns: the content of {options.format} is fixed")
@@ -68,29 +69,31 @@ def score(options: Scoring) -> None:
         score_charts.choose_chart(report, options)
     folders = [each.folder for each in options.fail_if if isinstance(each, Drop)]
     others = {folder: scoring.read_other(folder, report) for folder in folders}
-    failures = find_failures(report, options.fail_if, others)
+    evidence = collect_evidence(report, options.fail_if, others)
     if options.plan:
         text = "\n".join(text_forms.describe_plan(report, options.plan))
     else:
         width = 0 if options.verbose else table_width()
         text = text_forms.format_report(
-            report, options.format, width, verbose=options.verbose, columns=options.columns
+            report,
+            options.format,
+            width,
+            verbose=options.verbose,
+            columns=options.columns,
+            evidence=evidence.as_dict(),
         )
-    if failures and options.format == "markdown":
-        text += "\n" + "".join(f"\n- {each}" for each in failures)
+    text += _list_failures(evidence, options.format)
     echo_report(text, [*report.inputs, *report.all_notes])
     for path in options.output:
         from robustgen.lab.scores import score_charts, score_page
 
         if path.suffix.lower() in PAGE_SUFFIXES:
-            size = score_page.write_page(report, path, report.folders, opened)
+            size = score_page.write_page(report, path, report.folders, opened, evidence)
             echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
         else:
             for sentence in score_charts.plot(report, path, options):
                 echo(sentence, err=True)
-    for failure in failures:
-        echo(failure, err=True)
-    sys.exit(1 if failures or report.unfinished else 0)
+    _finish(evidence, is_incomplete=bool(report.unfinished))
 
 
 @command("score-ood")
@@ -164,17 +167,26 @@ def _check_page(options: Gated) -> None:
 
 def _tell(report: "TableReport", options: Gated, layout: str) -> None:
     """Print a report of one model, write its page, and end with status 1 if a condition holds."""
-    from robustgen.lab.scores.gates import find_beyond
+    from robustgen.lab.scores.gates import Evidence, judge
     from robustgen.lab.scores.table_page import render_report, write_table_page
 
-    failures = find_beyond(report.model, report.list_scores(), options.fail_if)
-    text = render_report(report, layout, table_width())
-    if failures and layout == "markdown":
-        text += "\n" + "".join(f"\n- {each}" for each in failures)
-    echo_report(text, report.notes)
+    evidence = Evidence(judge(report.model, report.list_scores(), options.fail_if), report.recorded)
+    text = render_report(report, evidence, layout, table_width())
+    echo_report(text + _list_failures(evidence, layout), report.notes)
     if path := options.output:
-        size = write_table_page(report, path)
+        size = write_table_page(report, evidence, path)
         echo(f"{format_path(path.absolute())}, {format_size(size)}", err=True)
-    for failure in failures:
+    _finish(evidence)
+
+
+def _list_failures(evidence: "Evidence", layout: str) -> str:
+    """Return the conditions that failed as a list below Markdown."""
+    failures = evidence.failures if layout == "markdown" else []
+    return "\n" * bool(failures) + "".join(f"\n- {each}" for each in failures)
+
+
+def _finish(evidence: "Evidence", is_incomplete: bool = False) -> None:
+    """Print the conditions that failed, and end with status 1 if there are any."""
+    for failure in evidence.failures:
         echo(failure, err=True)
-    sys.exit(1 if failures else 0)
+    sys.exit(1 if evidence.failures or is_incomplete else 0)

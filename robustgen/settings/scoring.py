@@ -36,6 +36,9 @@ class Threshold:
     sign: str
     limit: float
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.sign} {self.limit:g}"
+
     def holds(self, value: float) -> bool:
         """Return whether the condition holds for a value of the score."""
         return bool(_COMPARISONS[self.sign](value, self.limit))

@@ -508,10 +508,7 @@ def open_predictions(root: str | Path) -> Predictions:
         check_folder(store)
     except SourceError as error:
         raise SourceError(f"{error} of predictions") from None
-    try:
-        settings = read_described(store, ABOUT) if store.exists(ABOUT) else {}
-    except OutputError as error:
-        raise SourceError(str(error)) from error
+    settings = read_settings(store)
     folders = [path.removesuffix(".npz") for path in list_files(store)]
     if {*folders} <= {CLEAN} and (is_unfinished(store) or (settings and not folders)):
         raise UnfinishedError(f"{store.location}: the run is unfinished; the same command resumes it")
@@ -526,6 +523,20 @@ def open_predictions(root: str | Path) -> Predictions:
         _check_axes(file, kind)
     _check_alike([*files.values()])
     return Predictions(store, kind, files, settings)
+
+
+def read_settings(store: Store) -> dict[str, Any]:
+    """Return the content of `predictions.json`; empty without this file.
+
+    Raises
+    ------
+    SourceError
+        It is malformed, or another version wrote it.
+    """
+    try:
+        return read_described(store, ABOUT) if store.exists(ABOUT) else {}
+    except OutputError as error:
+        raise SourceError(str(error)) from error
 
 
 def _kind(root: str, folders: list[str]) -> Kind:

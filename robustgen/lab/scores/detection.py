@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 from robustgen.display import text
 from robustgen.display.text import format_count
 from robustgen.errors import SourceError
-from robustgen.lab.evaluation.detection.reading import Annotations, keep_best, read_annotations, read_results
+from robustgen.lab.evaluation.detection.reading import (
+    Annotations,
+    keep_best,
+    read_annotations,
+    read_described,
+    read_results,
+)
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.lab.models.masks import import_pycocotools
 from robustgen.lab.scores.intervals import Interval, warn_of_few
@@ -299,6 +305,8 @@ class DetectionReport:
     notes : list of str
     published : dict, optional
         A table of published values to compare with.
+    recorded : dict of str to dict
+        Content of the `detections.json` of the results, by the name of the detector.
     """
 
     model: str
@@ -306,6 +314,7 @@ class DetectionReport:
     scores: list[DetectionScores]
     notes: list[str]
     published: Mapping[str, Any] | None = None
+    recorded: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     title = "detection"
     method = (
@@ -450,7 +459,8 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
     published = read_published("mmdetection") if options.compare_with else None
     if published:
         notes.append("{title}: {images}. {source}. {terms}.".format(**published))
-    return DetectionReport(options.name, len(truth.sizes), scores, notes, published)
+    recorded = {options.name: read_described(next(iter(cells.values())))}
+    return DetectionReport(options.name, len(truth.sizes), scores, notes, published, recorded)
 
 
 @dataclass(frozen=True)

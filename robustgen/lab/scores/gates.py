@@ -1,11 +1,13 @@
-"""Conditions of `--fail-if`: a score beyond a limit, or significantly worse than another model's."""
+"""Conditions of `--fail-if`: limits, significant drops from another model, and the evidence of both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
+from robustgen import __version__
+from robustgen.display.text import Cell, Table
 from robustgen.errors import ConfigError, UnknownNameError
-from robustgen.lab.scores.intervals import MEAN, SIGNIFICANT, Column, Uncertainty
+from robustgen.lab.scores.intervals import MEAN, SIGNIFICANT, Column, Interval, Uncertainty
 from robustgen.lab.scores.results import ModelScores
 from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
 from robustgen.metrics.bootstrap import correct_holm
@@ -15,23 +17,130 @@ from robustgen.settings.scoring import Drop, Threshold
 
 # Images above which no condition is looked for that could fail.
 _MOST_IMAGES = 100_000
+_UNKNOWN = "not recorded"
 
 
-def find_beyond(model: str, scores: Mapping[str, float], conditions: Sequence[Threshold]) -> list[str]:
-    """Return a line for each of the `conditions` that holds for the scores of a model, by their names.
+@dataclass(frozen=True)
+class Judgement:
+    """A condition, and its verdict on a model; numbers are in the unit of the tables.
+
+    Attributes
+    ----------
+    model, condition, score : str
+    value : float
+        The model's score.
+    limit : float
+        The limit of the condition: a number, or the score of the other model and the margin.
+    failed : bool
+    difference : float or None
+        The score minus that of the other model, with its interval and the probability by chance, corrected
+        for the number of tests; None for a number.
+    interval : Interval or None
+    p : float or None
+    """
+
+    model: str
+    condition: str
+    score: str
+    value: float
+    limit: float
+    failed: bool
+    difference: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+
+    def __str__(self) -> str:
+        told = f"{self.score} is {self.value:.2f}"
+        if self.difference is not None and self.interval:
+            low, high = self.interval
+            told += (
+                f", {self.difference:+.2f} [{low:+.2f}, {high:+.2f}] from {self.value - self.difference:.2f}"
+            )
+        return f"failed: {self.model}: {told} ({self.condition})"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Judgements, and what identifies the models, the sets and the software behind them.
+
+    Attributes
+    ----------
+    judgements : list of Judgement
+    recorded : dict of str to mapping
+        Model, or OOD set, to the `predictions.json` or `detections.json` beside its results.
+    """
+
+    judgements: Sequence[Judgement] = ()
+    recorded: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> list[str]:
+        """Return a line for each condition that failed."""
+        return [str(each) for each in self.judgements if each.failed]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the part of the JSON on the conditions; empty without any."""
+        if not self.judgements:
+            return {}
+        conditions = []
+        for each in self.judgements:
+            own = {key: value for key, value in vars(each).items() if value is not None and key != "failed"}
+            conditions.append(own | {"verdict": "failed" if each.failed else "passed"})
+        models = [{"name": name, **_identify(held)} for name, held in self.recorded.items()]
+        return {"evidence": {"version": __version__, "conditions": conditions, "models": models}}
+
+    def list_tables(self) -> list[Table]:
+        """Return the tables of the pages: the conditions, and what the folders of predictions record."""
+        if not self.judgements:
+            return []
+        rows = [
+            [
+                each.condition,
+                each.model,
+                *(Cell(number, form=".2f", factor=1) for number in (each.value, each.limit)),
+            ]
+            + ["failed" if each.failed else "passed"]
+            for each in self.judgements
+        ]
+        found = [
+            [name, *(str(held[key] or _UNKNOWN) for key in ("sha256", "digest", "source_digest"))]
+            for name, held in ((name, _identify(held)) for name, held in self.recorded.items())
+        ]
+        return [
+            Table("Conditions", ["Condition", "Model", "Value", "Limit", "Verdict"], rows, names=2),
+            Table(
+                f"SHA-256 of models and sets; scored by robustgen {__version__}",
+                ["Predictions", "File of the model", "Set", "Source of the set"],
+                found,
+                names=4,
+            ),
+        ]
+
+
+def _identify(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the identity of a model and its images, as recorded; None for what is not."""
+    parts = [held.get(key) for key in ("model", "detector", "images")]
+    model, detector, images = (each if isinstance(each, dict) else {} for each in parts)
+    return {
+        "model": model.get("file") or detector.get("model"),
+        "sha256": model.get("sha256") or detector.get("sha256"),
+        **{key: held.get(key) for key in ("title", "dataset", "edition", "digest", "keys", "annotations")},
+        "source_digest": held.get("source_digest") or images.get("source"),
+    }
+
+
+def judge(model: str, scores: Mapping[str, float], conditions: Sequence[Threshold]) -> list[Judgement]:
+    """Apply the `conditions` to the scores of a model, by their names.
 
     Raises
     ------
     ConfigError
         No score has the name.
     """
-    found = []
-    for each in conditions:
-        value = _find(model, scores, each.name)
-        if each.holds(value):
-            condition = f"{each.name} {each.sign} {each.limit:g}"
-            found.append(f"failed: {model}: {each.name} is {value:.2f} ({condition})")
-    return found
+    values = [(each, _find(model, scores, each.name)) for each in conditions]
+    return [
+        Judgement(model, str(each), each.name, value, each.limit, each.holds(value)) for each, value in values
+    ]
 
 
 def _find(model: str, scores: Mapping[str, float], name: str) -> float:
@@ -56,12 +165,12 @@ class _Score(NamedTuple):
     column: Column | None
 
 
-def find_failures(
+def collect_evidence(
     report: Scoreboard,
     conditions: Sequence[Threshold | Drop],
     others: Mapping[str, ModelScores] | None = None,
-) -> list[str]:
-    """Return a line for each of the `conditions` that holds for a model.
+) -> Evidence:
+    """Apply the `conditions` to all models.
 
     `others` are the scores of the predictions that conditions name.
 
@@ -73,19 +182,23 @@ def find_failures(
     limits = [each for each in conditions if isinstance(each, Threshold)]
     drops = [each for each in conditions if isinstance(each, Drop)]
     _check_normalised(report, conditions)
-    found = list[str]()
+    found = list[Judgement]()
     for index, model in enumerate(report.models if limits else ()):
         scores = {name: each.value for name, each in _list_scores(report, index).items()}
-        found += find_beyond(model.model, scores, limits)
-    return found + (_find_drops(report, drops, others or {}) if drops else [])
+        found += judge(model.model, scores, limits)
+    found += _judge_drops(report, drops, others or {}) if drops else []
+    return Evidence(found, {each.model: each.settings for each in (*report.models, *(others or {}).values())})
 
 
-def _find_drops(report: Scoreboard, drops: Sequence[Drop], others: Mapping[str, ModelScores]) -> list[str]:
-    """Return lines on the significant drops; all tests are corrected together."""
-    lines, chances = [], []
+def _judge_drops(
+    report: Scoreboard, drops: Sequence[Drop], others: Mapping[str, ModelScores]
+) -> list[Judgement]:
+    """Return the judgements of drops, which fail if significant; all tests are corrected together."""
+    found, chances = [], []
     tests = len(drops) * len(report.models)
     for drop in drops:
-        paired = replace(report, models=[*report.models, others[drop.folder]])
+        other = others[drop.folder]
+        paired = replace(report, models=[*report.models, other])
         last = len(report.models)
         if not (uncertainty := paired.uncertainty):
             raise ConfigError(f"--fail-if '{drop}': needs intervals, so --replicates above 0")
@@ -98,13 +211,16 @@ def _find_drops(report: Scoreboard, drops: Sequence[Drop], others: Mapping[str, 
             assert column is not None  # checked by `_find`
             least = drop.least / factor
             _check_possible(uncertainty, index, column, least, tests, str(drop))
-            low, high = (f"{factor * end:+.2f}" for end in uncertainty.difference(index, last, column))
-            told = f"{drop.name} is {value:.2f}, {value - old:+.2f} [{low}, {high}] from {old:.2f} of"
-            lines.append(f"failed: {model.model}: {told} {drop.folder} ({drop})")
-            is_above = value - old > drop.least
+            ends = Interval(*(factor * end for end in uncertainty.difference(index, last, column)))
+            # The path of the other model is that of this machine.
+            condition, change = str(replace(drop, folder=other.model)), value - old
+            found.append(
+                Judgement(model.model, condition, drop.name, value, old + drop.least, False, change, ends)
+            )
+            is_above = change > drop.least
             chances.append(uncertainty.margin(index, last, column, least) if is_above else 1.0)
-    pairs = zip(lines, correct_holm(chances), strict=True)
-    return [line for line, chance in pairs if chance < SIGNIFICANT]
+    pairs = zip(found, correct_holm(chances), strict=True)
+    return [replace(each, failed=chance < SIGNIFICANT, p=chance) for each, chance in pairs]
 
 
 def _check_possible(

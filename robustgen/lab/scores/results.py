@@ -42,6 +42,8 @@ class ModelScores:
     superclass_mistakes : dict
         For families with a superclass accuracy, folder of a variant to whether each image of a superclass is
         mistaken for another one.
+    settings : dict
+        Content of the `predictions.json` beside them; empty without this file.
     """
 
     model: str
@@ -54,6 +56,7 @@ class ModelScores:
     distances: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     labels: NDArray[Any] | None = field(default=None, repr=False)
     superclass_mistakes: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def means(self) -> "ModelScores":
@@ -136,7 +139,7 @@ def read_scores(predictions: Predictions, model: str, difficulty: int = 1) -> Mo
         Predictions are not numbers or classes; the message names the file.
     """
     read = _read_corruptions if predictions.kind == "c" else _read_perturbations
-    return read(predictions, model, difficulty)
+    return replace(read(predictions, model, difficulty), settings=predictions.settings)
 
 
 def _read_corruptions(predictions: Predictions, model: str, _: int) -> ModelScores:

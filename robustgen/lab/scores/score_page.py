@@ -14,6 +14,7 @@ from robustgen.display.sheets import fit_picture
 from robustgen.display.text import format_count
 from robustgen.files.storage import is_url, open_store, save
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, open_predictions, prefix_errors
+from robustgen.lab.scores.gates import Evidence
 from robustgen.lab.scores.intervals import MEAN
 from robustgen.lab.scores.measures import Measure, PublishedModel, describe_differences, read_models
 from robustgen.lab.scores.results import FILES_AHEAD, ModelScores, flip_curves
@@ -230,7 +231,11 @@ _FEWEST_FOR_LINE: Final = 4
 
 
 def write_page(
-    report: Scoreboard, path: Path, folders: Sequence[str | Path], dataset: PictureSet | None = None
+    report: Scoreboard,
+    path: Path,
+    folders: Sequence[str | Path],
+    dataset: PictureSet | None = None,
+    evidence: Evidence | None = None,
 ) -> int:
     """Write the page about a report.
 
@@ -242,6 +247,8 @@ def write_page(
         The predictions of its models, in the same order, for calibration and flip curves.
     dataset : PictureSet, optional
         The set, for the gallery.
+    evidence : Evidence, optional
+        The conditions, with their verdicts.
 
     Returns
     -------
@@ -254,7 +261,8 @@ def write_page(
         The page cannot be written, or predictions cannot be read again.
     """
     check_page_path(path, *([dataset.root] if dataset and not is_url(dataset.root) else []))
-    data = collect_data(report)
+    evidence = evidence or Evidence()
+    data = collect_data(report) | evidence.as_dict()
     for folder, model, entry in zip(folders, report.models, data["models"], strict=False):
         opened = open_predictions(folder)
         if report.kind == "c":
@@ -280,6 +288,7 @@ def write_page(
         "dashes": [" ".join(f"{2 * length:g}" for length in dashes) for dashes in DASHES],
         "families": [*list_family_tables(report)],
         "intervals": report.uncertainty,
+        "conditions": evidence.list_tables(),
     }
     page = render_page("scores.html", data=data, gallery=gallery, **context)
     save(path, page, f"--output {path}")

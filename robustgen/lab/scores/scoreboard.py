@@ -1,7 +1,7 @@
 """Comparison of models: all values of the tables of the papers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,6 @@ class Scoreboard:
         Published models to compare with.
     origin : str
         Creator of the images, for these.
-    settings : mapping
-        Content of `predictions.json` of the first model; empty without this file.
     folders : sequence of path or URL
         The predictions of the models.
     unfinished : sequence of path or URL
@@ -60,7 +58,6 @@ class Scoreboard:
     partial: bool = False
     published: Sequence[PublishedModel] = ()
     origin: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
     folders: Sequence[str | Path] = ()
     unfinished: Sequence[str | Path] = ()
     inputs: Sequence[str] = ()
@@ -70,6 +67,11 @@ class Scoreboard:
     def kind(self) -> Kind:
         """Return the letter of the benchmark."""
         return self.models[0].kind
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Return the content of `predictions.json` of the first model; empty without this file."""
+        return self.models[0].settings
 
     @property
     def all_notes(self) -> list[str]:

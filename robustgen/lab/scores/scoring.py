@@ -144,7 +144,6 @@ def score(
         partial,
         published,
         _describe_origin(opened[0]),
-        opened[0].settings,
         folders,
         unfinished,
         _describe_inputs(names, opened),
@@ -334,7 +333,8 @@ def read_other(folder: str, report: Scoreboard) -> ModelScores:
     if not opened:
         raise ConfigError(f"{folder}: no such folder of predictions")
     _check_mixture([open_predictions(report.folders[0]), opened])
-    return replace(read_scores(opened, folder, report.difficulty), levels=report.models[0].levels)
+    own = read_scores(opened, opened.root.rpartition("/")[2], report.difficulty)
+    return replace(own, levels=report.models[0].levels)
 
 
 def check_baseline(text: str | None) -> None:

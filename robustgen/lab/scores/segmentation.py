@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,6 +237,7 @@ class SegmentationReport:
 
     title = "segmentation"
     method = "Intervals are Student's with the standard error of the jackknife over images."
+    recorded: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @property
     def lead(self) -> str:

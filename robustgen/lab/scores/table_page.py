@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from robustgen.display.html import render_page
 from robustgen.display.text import Cell, Table, format_as
 from robustgen.files.storage import save
+from robustgen.lab.scores.gates import Evidence
 
 
 class TableReport(Protocol):
@@ -29,6 +30,10 @@ class TableReport(Protocol):
         """Return what was scored, in one line."""
 
     @property
+    def recorded(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return what is recorded beside the results of the model, and of each set, by their names."""
+
+    @property
     def notes(self) -> Sequence[str]:
         """Return notes for readers."""
 
@@ -45,12 +50,18 @@ class TableReport(Protocol):
         """Return the scores that conditions can name, in the unit of the tables."""
 
 
-def render_report(report: TableReport, layout: str, width: int = 0) -> str:
+def render_report(report: TableReport, evidence: Evidence, layout: str, width: int = 0) -> str:
     """Return a report in a layout; text fits a terminal of that width, 0 for any."""
-    return format_as(layout, report.list_tables, report.list_records, report.as_dict, width)
+    return format_as(
+        layout,
+        report.list_tables,
+        report.list_records,
+        lambda: report.as_dict() | evidence.as_dict(),
+        width,
+    )
 
 
-def write_table_page(report: TableReport, path: Path) -> int:
+def write_table_page(report: TableReport, evidence: Evidence, path: Path) -> int:
     """Write the page about a report, and return its size in bytes.
 
     Raises
@@ -58,14 +69,14 @@ def write_table_page(report: TableReport, path: Path) -> int:
     OutputError
         The page cannot be written.
     """
-    tables = report.list_tables()
+    tables = [*report.list_tables(), *evidence.list_tables()]
     cells = (cell for table in tables for row in table.rows for cell in row)
     page = render_page(
         "tables.html",
         report=report,
         tables=tables,
         intervals=any(isinstance(cell, Cell) and cell.interval for cell in cells),
-        data=report.as_dict(),
+        data=report.as_dict() | evidence.as_dict(),
     )
     save(path, page, f"--output {path}")
     return len(page)

@@ -36,7 +36,13 @@ def head_of(operation: str) -> str:
 
 
 def format_report(
-    report: Scoreboard, layout: str, width: int = 0, *, verbose: bool = False, columns: Sequence[str] = ()
+    report: Scoreboard,
+    layout: str,
+    width: int = 0,
+    *,
+    verbose: bool = False,
+    columns: Sequence[str] = (),
+    evidence: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a report in a layout.
 
@@ -51,6 +57,8 @@ def format_report(
     columns : sequence of str
         ``"means"``, ``"extra"`` and categories: the columns of the only table; default those that suit the
         layout.
+    evidence : mapping, optional
+        What JSON contains in addition.
     """
     if layout == "model-index":
         return format_model_index(report)
@@ -61,7 +69,7 @@ def format_report(
         layout,
         lambda: [*list_tables(report, summary, columns)],
         lambda: [*_list_records(report)],
-        lambda: _describe_report(report),
+        lambda: _describe_report(report) | (evidence or {}),
         width,
     )
 

@@ -12,8 +12,8 @@ from scipy import special
 
 from robustgen.display.text import Cell, Table
 from robustgen.errors import ArgumentError, SourceError
-from robustgen.files.storage import locate
-from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors
+from robustgen.files.storage import locate, open_store
+from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors, read_settings
 from robustgen.lab.scores.intervals import Interval, warn_of_few
 from robustgen.metrics import DetectionRates, detection_rates, top1_mistakes
 from robustgen.metrics.bootstrap import draw_weights
@@ -52,6 +52,8 @@ class UnknownClassesReport:
     intervals : dict of str to list of Interval
         Intervals of the rates of each OOD set and of their mean; empty if none are wanted.
     notes : list of str
+    recorded : dict of str to dict
+        Content of `predictions.json` beside each file, by the model and the OOD sets.
     """
 
     model: str
@@ -61,6 +63,7 @@ class UnknownClassesReport:
     accuracy_interval: Interval | None
     intervals: dict[str, list[Interval]]
     notes: list[str]
+    recorded: Mapping[str, Mapping[str, Any]]
 
     @property
     def mean(self) -> DetectionRates:
@@ -161,7 +164,9 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
         ends = _find_intervals(rates, samples, len(keys), {name: len(each) for name, each in found.items()})
     model = options.known[0].absolute().parent.name
     notes = warn_of_few(options.replicates)
-    return UnknownClassesReport(model, accuracy, len(values), rates, accuracy_interval, ends, notes)
+    folders = {model: options.known[0], **dict(zip(others, options.unknown, strict=True))}
+    recorded = {name: _read_recorded(path.absolute()) for name, path in folders.items()}
+    return UnknownClassesReport(model, accuracy, len(values), rates, accuracy_interval, ends, notes, recorded)
 
 
 def _find_accuracy_interval(accuracy: float, right: NDArray[np.bool_], places: NDArray[np.intp]) -> Interval:
@@ -214,6 +219,11 @@ def _open(path: Path) -> PredictionFile:
     if len(file.outputs) != 1:
         raise SourceError(f"{path}: contains sequences, not images")
     return file
+
+
+def _read_recorded(path: Path) -> dict[str, Any]:
+    """Return the `predictions.json` of a file for the clean images, or in the folder of a corruption."""
+    return next(filter(None, (read_settings(open_store(each)) for each in path.parents[:2])), {})
 
 
 def _confidence(file: PredictionFile, name: str) -> Floats:

@@ -1,10 +1,12 @@
 """Conditions that end a score with status 1: limits, and significant drops from another model."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
+import robustgen
 from robustgen.settings.scoring import Drop, Scoring
 from tests.helpers import cli, cli_error
 from tests.lab.scores import test_detection, test_segmentation
@@ -104,3 +106,73 @@ def test_detectors_and_segmentation_models_have_gates(tmp_path):
     result = cli(*command, "--fail-if", "mean < 99", "--fail-if", "fog < 99", status=1)
     assert result.stdout.count("- failed: model: ") == 2
     assert "mCE" in cli_error(*command, "--fail-if", "mCE worse than x")
+
+
+def find_evidence(content):
+    """Return the conditions by their text, and the models by their names."""
+    found = content["evidence"]
+    assert found["version"] == robustgen.__version__
+    return {each["condition"]: each for each in found["conditions"]}, {
+        each["name"]: each for each in found["models"]
+    }
+
+
+def describe(root, sha256):
+    """Write a `predictions.json` such as `predict` writes."""
+    about = {"schema": 1, "title": "ImageNet-C", "digest": "d" * 64, "source_digest": "e" * 64}
+    about |= {"model": {"file": "net.onnx", "sha256": sha256}, "keys": "f" * 64}
+    (root / "predictions.json").write_text(json.dumps(about))
+
+
+def test_the_evidence_of_all_conditions_stands_in_json_and_on_the_page(models, tmp_path):
+    for name, letter in (("main", "a"), ("far", "b")):
+        shutil.copytree(models / name, tmp_path / name)
+        describe(tmp_path / name, letter * 64)
+    drop, page = f"error.mean worse than {tmp_path / 'main'}", tmp_path / "page.html"
+    gates = ("--fail-if", drop, "--fail-if", "error.mean > 90", "--output", page)
+    command = ("score", tmp_path / "far", "--partial", "--format", "json")
+    result = cli(*command, *gates, status=1)
+    report = json.loads(result.stdout)
+    conditions, found = find_evidence(report)
+    mean = 100 * report["models"][0]["measures"]["error"]["mean"]
+    passed, failed = conditions["error.mean > 90"], conditions["error.mean worse than main"]
+    assert (passed["verdict"], passed["limit"], "p" in passed) == ("passed", 90, False)
+    assert failed["verdict"] == "failed" and failed["model"] == "far" and failed["p"] < 0.05
+    assert passed["value"] == failed["value"] == pytest.approx(mean)
+    assert failed["limit"] == pytest.approx(mean - failed["difference"])
+    assert failed["interval"][0] < failed["difference"] < failed["interval"][1]
+    assert {name: each["sha256"] for name, each in found.items()} == {"far": "b" * 64, "main": "a" * 64}
+    assert all((each["digest"], each["source_digest"]) == ("d" * 64, "e" * 64) for each in found.values())
+    text = page.read_text("utf-8")
+    assert "error.mean worse than main" in text and "b" * 64 in text and "d" * 64 in text
+    # The paths are those of this machine, and another run writes the same bytes.
+    assert str(tmp_path) not in text
+    cli(*command, *gates[:-1], tmp_path / "again.html", status=1)
+    assert (tmp_path / "again.html").read_text("utf-8") == text
+    assert "evidence" not in json.loads(cli(*command).stdout)
+
+
+def test_other_scores_have_evidence_too(tmp_path):
+    test_detection.put_run(tmp_path / "d", names=("fog",), levels=(1,), images=6)
+    detector = {"model": "mine:build", "sha256": "a" * 64}
+    about = {"images": {"source": "e" * 64}, "detector": detector, "annotations": "c" * 64}
+    (tmp_path / "d" / "detections.json").write_text(json.dumps(about))
+    page, form = tmp_path / "page.html", ("--format", "json", "--output", tmp_path / "page.html")
+    command = (*test_detection.flags(tmp_path / "d"), "--partial", *form)
+    conditions, found = find_evidence(json.loads(cli(*command, "--fail-if", "mPC < 0.1").stdout))
+    assert conditions["mPC < 0.1"]["verdict"] == "passed"
+    known = {key: found["model"][key] for key in ("sha256", "source_digest", "annotations")}
+    assert known == {"sha256": "a" * 64, "source_digest": "e" * 64, "annotations": "c" * 64}
+    assert "mPC &lt; 0.1" in page.read_text("utf-8") and "a" * 64 in page.read_text("utf-8")
+    test_segmentation.put_run(tmp_path / "s", names=("fog",), levels=(1,))
+    command = (*test_segmentation.flags(tmp_path / "s"), "--partial", *form)
+    conditions, _ = find_evidence(json.loads(cli(*command, "--fail-if", "mean > 0.1", status=1).stdout))
+    assert conditions["mean > 0.1"]["verdict"] == "failed"
+    random_set(tmp_path / "known", 0.3)
+    random_set(tmp_path / "unknown", 0.3, seed=1)
+    describe(tmp_path / "known", "b" * 64)
+    files = ("--id", tmp_path / "known/fog/1.npz", "--ood", tmp_path / "unknown/clean.npz")
+    command = ("score-ood", *files, "--replicates", 10, *form)
+    _, found = find_evidence(json.loads(cli(*command, "--fail-if", "AUROC > 99").stdout))
+    (model, other) = found.values()
+    assert (model["sha256"], model["digest"], other["sha256"]) == ("b" * 64, "d" * 64, None)

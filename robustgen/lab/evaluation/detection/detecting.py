@@ -19,7 +19,7 @@ from robustgen.files.ledger import Differences, Ledger, Record
 from robustgen.files.set_files import STATE, AnotherSetError
 from robustgen.files.storage import Store, locate
 from robustgen.lab.evaluation.detection.images import CorruptedImages, open_images
-from robustgen.lab.evaluation.detection.reading import Annotations, read_annotations
+from robustgen.lab.evaluation.detection.reading import ABOUT, Annotations, read_annotations
 from robustgen.lab.evaluation.store import name_folders
 from robustgen.lab.models.detectors import Detection, Detector, check_detections, open_detector
 from robustgen.lab.models.masks import import_pycocotools
@@ -30,8 +30,6 @@ from robustgen.sets.dataset.outputs import file_digest, open_output
 from robustgen.settings.config import Config
 from robustgen.settings.models import Runtime
 
-ABOUT: Final = "detections.json"
-"""File next to the results that describes them."""
 RESTRICTED: Final = "annotations.json"
 """The annotations of the chosen images, if these are not all."""
 _PARTS: Final = f"{STATE}/parts"

@@ -12,6 +12,8 @@ from robustgen.errors import SourceError, quote
 from robustgen.files.storage.host import open_regular
 from robustgen.pixels.imaging.geometry import MOST_PIXELS
 
+ABOUT: Final = "detections.json"
+"""File next to the results of a detector that describes them."""
 MOST_DETECTIONS: Final = 100
 """Number of detections per image and category that COCO's evaluation uses."""
 # Twice the size of a result file for COCO's 5000 images with a hundred masks each.
@@ -51,6 +53,15 @@ def _read_json(path: Path) -> Any:
         return json.loads(data)
     except (OSError, ValueError, RecursionError) as error:
         raise SourceError(f"{path}: cannot be read as JSON ({error})") from error
+
+
+def read_described(path: Path) -> dict[str, Any]:
+    """Return the content of the `detections.json` above a result file; empty without this file."""
+    about = path.absolute().parents[1] / ABOUT
+    content = _read_json(about) if about.is_file() else {}
+    if not isinstance(content, dict):
+        raise SourceError(f"{about}: is not an object of JSON")
+    return content
 
 
 def read_annotations(path: Path, masks: bool = False) -> Annotations:
