@@ -80,7 +80,7 @@ def score(options: Scoring) -> None:
             width,
             verbose=options.verbose,
             columns=options.columns,
-            evidence=evidence.as_dict(),
+            evidence=evidence,
         )
     text += _list_failures(evidence, options.format)
     echo_report(text, [*report.inputs, *report.all_notes])
@@ -171,7 +171,7 @@ def _tell(report: "TableReport", options: Gated, layout: str) -> None:
     from robustgen.lab.scores.table_page import render_report, write_table_page
 
     evidence = Evidence(judge(report.model, report.list_scores(), options.fail_if), report.recorded)
-    text = render_report(report, evidence, layout, table_width())
+    text = render_report(report, layout, table_width(), evidence)
     echo_report(text + _list_failures(evidence, layout), report.notes)
     if path := options.output:
         size = write_table_page(report, evidence, path)

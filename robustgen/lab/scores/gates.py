@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from robustgen import __version__
 from robustgen.display.text import Cell, Table
@@ -115,6 +115,9 @@ class Evidence:
                 names=4,
             ),
         ]
+
+
+NO_EVIDENCE: Final = Evidence()
 
 
 def _identify(held: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from robustgen.display.sheets import fit_picture
 from robustgen.display.text import format_count
 from robustgen.files.storage import is_url, open_store, save
 from robustgen.lab.evaluation.predictions import PredictionFile, Predictions, open_predictions, prefix_errors
-from robustgen.lab.scores.gates import Evidence
+from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
 from robustgen.lab.scores.intervals import MEAN
 from robustgen.lab.scores.measures import Measure, PublishedModel, describe_differences, read_models
 from robustgen.lab.scores.results import FILES_AHEAD, ModelScores, flip_curves
@@ -235,7 +235,7 @@ def write_page(
     path: Path,
     folders: Sequence[str | Path],
     dataset: PictureSet | None = None,
-    evidence: Evidence | None = None,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> int:
     """Write the page about a report.
 
@@ -261,7 +261,6 @@ def write_page(
         The page cannot be written, or predictions cannot be read again.
     """
     check_page_path(path, *([dataset.root] if dataset and not is_url(dataset.root) else []))
-    evidence = evidence or Evidence()
     data = collect_data(report) | evidence.as_dict()
     for folder, model, entry in zip(folders, report.models, data["models"], strict=False):
         opened = open_predictions(folder)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from robustgen.display.html import render_page
 from robustgen.display.text import Cell, Table, format_as
 from robustgen.files.storage import save
-from robustgen.lab.scores.gates import Evidence
+from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
 
 
 class TableReport(Protocol):
@@ -50,7 +50,7 @@ class TableReport(Protocol):
         """Return the scores that conditions can name, in the unit of the tables."""
 
 
-def render_report(report: TableReport, evidence: Evidence, layout: str, width: int = 0) -> str:
+def render_report(report: TableReport, layout: str, width: int = 0, evidence: Evidence = NO_EVIDENCE) -> str:
     """Return a report in a layout; text fits a terminal of that width, 0 for any."""
     return format_as(
         layout,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from robustgen.display.text import Cell, Table, format_as, format_count, format_name
 from robustgen.errors import ArgumentError, ConfigError
+from robustgen.lab.scores.gates import NO_EVIDENCE, Evidence
 from robustgen.lab.scores.intervals import MEAN, WILSON, Interval, plan_images
 from robustgen.lab.scores.measures import Measure, PublishedModel
 from robustgen.lab.scores.scoreboard import Scoreboard, name_mean
@@ -42,7 +43,7 @@ def format_report(
     *,
     verbose: bool = False,
     columns: Sequence[str] = (),
-    evidence: Mapping[str, Any] | None = None,
+    evidence: Evidence = NO_EVIDENCE,
 ) -> str:
     """Return a report in a layout.
 
@@ -57,8 +58,8 @@ def format_report(
     columns : sequence of str
         ``"means"``, ``"extra"`` and categories: the columns of the only table; default those that suit the
         layout.
-    evidence : mapping, optional
-        What JSON contains in addition.
+    evidence : Evidence, optional
+        The conditions with their verdicts, for JSON.
     """
     if layout == "model-index":
         return format_model_index(report)
@@ -69,7 +70,7 @@ def format_report(
         layout,
         lambda: [*list_tables(report, summary, columns)],
         lambda: [*_list_records(report)],
-        lambda: _describe_report(report) | (evidence or {}),
+        lambda: _describe_report(report) | evidence.as_dict(),
         width,
     )
 
