@@ -224,7 +224,7 @@ _SUMMARY: Final = ("P", "mPC", "rPC")
 _MANY_BOXES: Final = 1_000_000
 
 Stats = Mapping[str, float | None]
-_Scored = tuple[list[str], list[tuple[Stats, Floats | None]]]
+_Scored = tuple[int, list[tuple[Stats, Floats | None]]]
 
 
 @dataclass(frozen=True)
@@ -435,14 +435,20 @@ def score_detections(options: DetectionScoring) -> DetectionReport:
         _check_has(iou_type, clean, found)
     stats: list[dict[GridCell | None, Stats]] = [{} for _ in chosen]
     samples: list[dict[GridCell | None, Floats]] = [{} for _ in chosen]
-    paths = [clean, *cells.values()]
+    places, paths = [None, *cells], [clean, *cells.values()]
     scored = map_files(scorer, paths, options.jobs or 1)
-    for cell, (told, values) in zip([None, *cells], scored, strict=True):
-        notes += told
+    empty = []
+    for cell, path, (count, values) in zip(places, paths, scored, strict=True):
+        empty += [f"{cell[0]}/{cell[1]}" if cell else CLEAN] * (not count)
+        if count > _MANY_BOXES:
+            number = format_count(count, "detection")
+            notes.append(f"{path}: {number}; the hundred best of each image and category count")
         for index, (own, drawn) in enumerate(values):
             stats[index][cell] = own
             if drawn is not None:
                 samples[index][cell] = drawn
+    if empty:
+        notes.append(f"{format_count(len(empty), 'result')} without detections: {', '.join(empty)}")
     averaged = averaged_cells(cells)
     if not averaged:
         raise SourceError(f"--results {options.results}: the corruptions have no severity in common")
@@ -483,7 +489,7 @@ class _Scorer:
         return [Evaluator(self.annotations, each) for each in self.types]
 
     def __call__(self, path: Path) -> _Scored:
-        """Return notes on a file, and its metrics and bootstrap samples (or None) for each type."""
+        """Return a file's number of detections, and its metrics and samples (or None) for each type."""
         detections = read_results(path, self.annotations)
         found: list[tuple[Stats, Floats | None]] = []
         for evaluator in self._evaluators:
@@ -493,7 +499,7 @@ class _Scorer:
                 weighted_precisions(collect_matches(evaluation), self.weights) if len(self.weights) else None
             )
             found.append((stats_of(evaluation), drawn))
-        return _describe_results(path, detections), found
+        return len(detections), found
 
 
 def _types_of(detections: Sequence[Mapping[str, Any]], path: Path) -> list[IouType]:
@@ -511,12 +517,3 @@ def _check_has(iou_type: IouType, path: Path, detections: Sequence[Mapping[str, 
     name = "bbox" if iou_type == "bbox" else "segmentation"
     if lacking := sum(name not in each for each in detections):
         raise SourceError(f"{path}: {format_count(lacking, 'detection')} without {name}")
-
-
-def _describe_results(path: Path, detections: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not detections:
-        return [f"{path}: has no detections"]
-    if len(detections) > _MANY_BOXES:
-        number = format_count(len(detections), "detection")
-        return [f"{path}: {number}; the hundred best of each image and category count"]
-    return []

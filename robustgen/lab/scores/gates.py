@@ -17,7 +17,7 @@ from robustgen.settings.scoring import Drop, Threshold
 
 # Images above which no condition is looked for that could fail.
 _MOST_IMAGES = 100_000
-_UNKNOWN = "not recorded"
+_DIGESTS = {"sha256": "file of the model", "digest": "set", "source_digest": "source of the set"}
 
 
 @dataclass(frozen=True)
@@ -103,16 +103,17 @@ class Evidence:
             for each in self.judgements
         ]
         found = [
-            [name, *(str(held[key] or _UNKNOWN) for key in ("sha256", "digest", "source_digest"))]
-            for name, held in ((name, _identify(held)) for name, held in self.recorded.items())
+            [name, head, str(_identify(held)[key] or "not recorded")]
+            for name, held in self.recorded.items()
+            for key, head in _DIGESTS.items()
         ]
         return [
             Table("Conditions", ["Condition", "Model", "Value", "Limit", "Verdict"], rows, names=2),
             Table(
                 f"SHA-256 of models and sets; scored by robustgen {__version__}",
-                ["Predictions", "File of the model", "Set", "Source of the set"],
+                ["Predictions", "Of", "SHA-256"],
                 found,
-                names=4,
+                names=3,
             ),
         ]
 

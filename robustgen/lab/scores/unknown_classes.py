@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from robustgen.display.text import Cell, Table
+from robustgen.display.text import Cell, Table, format_count
 from robustgen.errors import ArgumentError, SourceError
 from robustgen.files.storage import locate, open_store
 from robustgen.lab.evaluation.predictions import PredictionFile, prefix_errors, read_settings
@@ -79,9 +79,8 @@ class UnknownClassesReport:
 
     @property
     def lead(self) -> str:
-        """Return the number of ID images and the accuracy on them."""
-        accuracy = Cell(self.accuracy, self.accuracy_interval, ".2f").format("", " ±")
-        return f"accuracy on {self.images:,} ID images {accuracy}"
+        """Return the numbers of ID images and of OOD sets."""
+        return f"{format_count(self.images, 'ID image')}, {format_count(len(self.rates), 'OOD set')}"
 
     @property
     def _rows(self) -> dict[str, DetectionRates]:
@@ -108,7 +107,11 @@ class UnknownClassesReport:
             ]
             for name, each in self._rows.items()
         ]
-        return [Table(f"Images of unknown classes in %; {self.lead}", ("OOD set", *_HEADS), cells)]
+        accuracy = Cell(self.accuracy, self.accuracy_interval, ".2f").format("", " ±")
+        title = (
+            f"Images of unknown classes in %; accuracy on {format_count(self.images, 'ID image')} {accuracy}"
+        )
+        return [Table(title, ("OOD set", *_HEADS), cells)]
 
     def list_records(self) -> list[dict[str, object]]:
         """Return the rows of the CSV: values and the ends of their intervals."""

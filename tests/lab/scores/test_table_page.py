@@ -39,6 +39,7 @@ def test_every_score_has_a_page(commands, task, tmp_path):
     assert page_data(page) == json.loads(cli(*commands[task], "--format", "json").stdout)
     text = page.read_text()
     assert not re.search(r'(src|href)="(?!data:)', text) and "<b>mine" not in text
+    assert text.count("accuracy on") == (task == "ood")
     # Intervals are explained where there are any.
     assert 'class="range"' in text and "Intervals " in text
     plain = tmp_path / "plain.html"
