@@ -13,8 +13,8 @@ from robustgen.pixels.benchmarks.corruptions import find_family
 from robustgen.pixels.benchmarks.editions import check_size, prepare
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, Temporal
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import as_clip
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
+from robustgen.pixels.imaging.frames import as_clip
 from robustgen.pixels.imaging.rng import Rng
 
 __all__ = ["augmix", "corrupt", "corrupt_clip", "perturb", "prepare"]

@@ -37,7 +37,7 @@ def list_cases() -> list[str]:
             for name in FAMILIES
             if name not in _FIXED
             for each in FAMILIES[name].corruptions.values()
-            if not each.takes_clips
+            if each.over_time != "whole"
         ),
     ]
     own = [

@@ -50,7 +50,7 @@ def table(heads: list[str], *rows: list[str]) -> list[str]:
 
 def corrupt(row: Corruption, image: np.ndarray, level: float, edition: str | None) -> np.ndarray:
     """Return the corrupted image; of a corruption of clips the middle frame, as the camera pans."""
-    if not row.takes_clips:
+    if row.over_time != "whole":
         return robustgen.corrupt(image, row.name, level, edition=edition, rng=0)
     cat = data.chelsea()
     clip = np.stack([cat[t : t + SIDE, 2 * t + 40 : 2 * t + 40 + SIDE] for t in range(30)])

@@ -24,7 +24,7 @@ from tests import source_writers
 from tests.emoji import NAMES as ICONS
 from tests.emoji import datasource, fluent
 from tests.helpers import cifar_folder, photo, put_photo
-from tests.sets.sources.test_clips import names_of, put_frames, put_video
+from tests.sets.sources.test_clip_folder import names_of, put_frames, put_video
 
 # Two of the classes of ImageNet, as the models have, and one image of each.
 CLASSES = ("n01440764", "n01443537")

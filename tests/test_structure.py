@@ -510,6 +510,29 @@ def test_every_parameter_that_a_docstring_names_exists(modules):
     assert len(known) > 500 and not [place for place, exists in known.items() if not exists]
 
 
+# Elsewhere a medium is looked up in a table, or required.
+ASKING = {
+    "cli.preview",
+    "lab.evaluation.rendering",
+    "lab.inspection.preview",
+    "lab.inspection.report",
+    "pixels.imaging.frames",
+}
+QUESTION = re.compile(
+    r"(?:\bis|\bnot|[=!]=|\bin) (?:CLIP|IMAGE)\b|isinstance\([^()]*\bClip\b"
+    r"|medium(?:\.\w+)? (?:is|[=!]=)|(?:noun|source_kind) [=!]= .clip"
+)
+
+
+def test_few_modules_ask_what_a_source_contains():
+    found = {
+        str(path.relative_to(PACKAGE).with_suffix("")).replace("/", ".")
+        for path in PACKAGE.rglob("*.py")
+        if QUESTION.search(path.read_text())
+    }
+    assert found == ASKING
+
+
 def test_docstrings_do_not_open_with_a_question(modules):
     opened = {
         f"{name}: {ast.get_docstring(node).splitlines()[0]}"

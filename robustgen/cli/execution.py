@@ -67,7 +67,7 @@ def show_or_run(written: PlannedSet | None) -> None:
         from robustgen.lab import plans
 
         save(running.plan, plans.to_bytes(plan))
-        echo(f"{running.plan}: the plan of {format_count(len(plan.keys), plan.source.noun)}")
+        echo(f"{running.plan}: the plan of {format_count(len(plan.keys), plan.source.medium.name)}")
         return
 
     def announce() -> None:
@@ -130,7 +130,7 @@ def _describe_images(plan: "Plan") -> str:
     """Return the number of images, and of their classes unless these are in repeated files."""
     from robustgen.sets.sources.base import class_of
 
-    images, known = format_count(len(plan.keys), plan.source.noun), len({*plan.source.classes} - {""})
+    images, known = format_count(len(plan.keys), plan.source.medium.name), len({*plan.source.classes} - {""})
     if plan.mirror is not None:
         return images
     # Keys of arrays name no class.
@@ -199,14 +199,14 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"classes  {line}")
     echo(
         f"output   {format_path(plan.store.location)}: {cost.outputs} outputs, "
-        f"{len(plan.variants)} of each {plan.source.noun}"
+        f"{len(plan.variants)} of each {plan.source.medium.name}"
     )
     levels: dict[str, list[str]] = {}
     for variant in plan.variants:
         levels.setdefault(variant.name, []).append(str(variant.level or ""))
     named = [f"{name} {','.join(each)}".rstrip() for name, each in levels.items()]
     echo(f"of each  {'; '.join(named)}")
-    judged = format_count(cost.images, plan.source.noun)
+    judged = format_count(cost.images, plan.source.medium.name)
     for line in _describe_mirror(plan):
         echo(f"mirror   {line.removeprefix('mirror: ')}")
     disk = f"{format_size(cost.disk)} of disk blocks"

@@ -10,7 +10,6 @@ from robustgen.cli.app import command, echo, echo_keys, echo_text
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_constant
 from robustgen.errors import ArgumentError, UnknownNameError
-from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
 from robustgen.settings.fields import Part
 from robustgen.settings.inspecting import Listing, ShowingConfig
@@ -161,7 +160,7 @@ def _read_format(name: str, row: "Format") -> dict[str, Any]:
         "type": "format",
         "name": name,
         "title": row.title,
-        "sets": [{"c": "images", "p": "sequences", CLIP: "clips"}[content] for content in row.encoders],
+        "sets": [{"c": "images", "p": "sequences", "clip": "clips"}[content] for content in row.encoders],
         "contains_images": row.file_per == "shard",
     }
 

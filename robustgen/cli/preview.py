@@ -9,6 +9,7 @@ from robustgen.cli.app import command, echo
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_path, format_size
 from robustgen.errors import ConfigError
+from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.settings.config import Config
 from robustgen.settings.fields import PAGE_SUFFIXES, Part, spell
 from robustgen.settings.inspecting import Previewing
@@ -50,17 +51,21 @@ def preview(config: Config, options: Previewing) -> None:
     robustgen preview photo.jpg --output photo.png
     robustgen preview photo.jpg --output photo.html
     """
-    kind = _find_kind(config, options)
+    of_clips = config.medium is CLIP
+    kind = _find_kind(config, options, of_clips)
     output = options.output or Path("out/preview.png")
     suffix = output.suffix.lower()
     if suffix in PAGE_SUFFIXES:
+        if of_clips:
+            raise ConfigError(
+                f"--output {output}: a page is for images; choose .png, .jpg, .webp, .gif or .mp4"
+            )
         _write_page(config, options, kind, output)
         return
     from robustgen.display import sheets
     from robustgen.files.storage import save
     from robustgen.lab.inspection import preview as previews
 
-    of_clips = config.source_kind == "clips"
     animate = (kind == "p" or of_clips) and suffix in previews.ANIMATED
     if animate and (of_sheets := [key for key in ("frames", "grid") if key in options.flagged]):
         raise ConfigError(f"{spell(of_sheets[0])} is for sheets; {output.name} shows every frame")
@@ -84,11 +89,10 @@ def preview(config: Config, options: Previewing) -> None:
         _show(picture, insist=bool(options.show))
 
 
-def _find_kind(config: Config, options: Previewing) -> "Kind":
+def _find_kind(config: Config, options: Previewing, of_clips: bool) -> "Kind":
     """Return the benchmark that the flags request."""
     # Clips have frames too.
-    shared = {"frames"} if config.source_kind == "clips" else set()
-    given = sorted((config.flagged | options.flagged) - shared)
+    given = sorted((config.flagged | options.flagged) - ({"frames"} if of_clips else set()))
     of_c, of_p = ([key for key in given if key in keys] for keys in (_OF_CORRUPTIONS, _OF_SEQUENCES))
     if of_c and of_p:
         raise ConfigError(
@@ -103,8 +107,6 @@ def _write_page(config: Config, options: Previewing, kind: "Kind", page: Path) -
     from robustgen.display.html import check_page_path
     from robustgen.lab.inspection.preview import write_explorer
 
-    if config.source_kind == "clips":
-        raise ConfigError(f"--output {page}: a page is for images; choose .png, .jpg, .webp, .gif or .mp4")
     if kind == "p" or options.flagged & _OF_SHEETS:
         raise ConfigError(f"--output {page}: a page accepts only --corruptions, --severities and --edition")
     check_page_path(page)

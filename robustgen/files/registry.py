@@ -189,7 +189,7 @@ SOURCE_ROWS: Final[Mapping[str, str]] = MappingProxyType(
         "tiny-imagenet": "imagenet:TINY_IMAGENET",
         "arrays": "arrays:ARRAY_FILES",
         "folder": "folder:FOLDER",
-        "clips": "clips:CLIPS",
+        "clips": "clip_folder:CLIPS",
     }
 )
 """Values of `source_kind`, in the order of recognition; plug-ins come before "arrays" and "folder"."""

@@ -71,11 +71,6 @@ from robustgen.metrics.classification import (
     top1_mistakes,
     top_classes,
 )
-from robustgen.metrics.clips import (
-    mean_performance_under_corruption,
-    published_performance,
-    relative_performance_under_corruption,
-)
 from robustgen.metrics.corruption_errors import (
     ALEXNET_CLEAN_ERROR,
     ALEXNET_ERROR,
@@ -126,6 +121,11 @@ from robustgen.metrics.flips import (
     unnormalised_top5_distance,
     unnormalised_zipf_distance,
     zipf_distance,
+)
+from robustgen.metrics.mean_performance import (
+    mean_performance_under_corruption,
+    published_performance,
+    relative_performance_under_corruption,
 )
 
 __all__ = [

@@ -28,11 +28,11 @@ from robustgen.files.set_files import STATE
 from robustgen.files.storage import Store, open_store
 from robustgen.files.storage.local import TemporaryFolder
 from robustgen.lab.inspection.verify import verify
-from robustgen.pixels.benchmarks.kinds import CLIP, Kind
+from robustgen.pixels.benchmarks.kinds import Kind
 from robustgen.pixels.benchmarks.registry import Family
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import as_grey, as_rgb
+from robustgen.pixels.imaging.frames import as_pixels, take_first
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.planning import plan_benchmark
@@ -53,6 +53,8 @@ WriteSource = Callable[[Path, Sequence[Rgb]], str | Path]
 # Largest mean difference between an image and the same image after lossy compression.
 _LOSS: Final = 32
 _JOBS: Final = 20
+# Frames of a clip.
+_FRAMES: Final = 3
 
 
 def write_folder(folder: Path, images: Sequence[Rgb]) -> Path:
@@ -108,7 +110,7 @@ def check_family(family: Family) -> None:
     """
     (image,) = draw_images(1, (224, 224))
     for each in family.corruptions.values():
-        if each.takes_clips or (each.needs and each.needs.default != "installed"):
+        if each.over_time == "whole" or (each.needs and each.needs.default != "installed"):
             continue
         for scale, severity in product(each.table, each.levels):
             with _forbid_errors(each.name):
@@ -147,16 +149,15 @@ def check_format(name: str, write: WriteSource = write_folder, source_kind: str 
             continue
         folder = TemporaryFolder()
         place, images = folder.path / "source", draw_images(6)
-        if content == CLIP:
-            _FormatCheck(name, "c", _write_clips(place, images), "clips", folder.path).check()
-        else:
-            _FormatCheck(name, content, write(place, images), source_kind, folder.path).check()
+        kind: Kind = "p" if content == "p" else "c"
+        put, source = {"clip": (_write_clips, "clips")}.get(content, (write, source_kind))
+        _FormatCheck(name, kind, put(place, images), source, folder.path).check()
 
 
 def _write_clips(folder: Path, images: Sequence[Rgb]) -> Path:
-    """Write each of the `images` as a clip of three frames, a folder of PNG files, and return `folder`."""
+    """Write each of the `images` as a clip of a few frames, a folder of PNG files, and return `folder`."""
     for number, image in enumerate(images):
-        for frame in range(3):
+        for frame in range(_FRAMES):
             data = encode_lossless(np.roll(image, frame, axis=1), ".png")
             open_store(folder).put(f"{'ab'[number % 2]}/{number}/{frame}.png", data)
     return folder
@@ -222,12 +223,13 @@ class _FormatCheck:
                     self._require(labels[index] == label, f"{where}label is {labels[index]}, not {label}")
                 made = plan.recipe.make(variant, key, plan.recipe.prepare(plan.source.open(key)))
                 # The frames of a clip can be read once.
-                made = Clip(made.stack(), made.rate, names=made.names) if isinstance(made, Clip) else made
+                made, _ = take_first(made, _FRAMES)
                 kept = plan.writer.encoder.as_read(variant, key, made)
                 same = np.array_equal(images.load(name), kept)
                 self._require(same, f"{where}the pixels are not those of `Encoder.as_read`")
-                pixels = made.stack() if isinstance(made, Clip) else made
-                self._require(_differ(pixels, kept) < _LOSS, f"{where}the pixels are not those of the image")
+                self._require(
+                    _differ(as_pixels(made), kept) < _LOSS, f"{where}the pixels are not those of the image"
+                )
 
     def _check_failure(self, plan: Plan, failing: str) -> None:
         """Require that a set lacks the image `failing`, which cannot be read, and no others."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from robustgen.errors import ImageError, SourceError
 from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
-from robustgen.pixels.benchmarks.kinds import CLIP, TITLES, Variant
+from robustgen.pixels.benchmarks.kinds import IMAGE, TITLES, Variant, require
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
@@ -241,8 +241,7 @@ def _is_c_set(images: _SetImages, root: Store, manifest: dict[str, Any], name: s
         if manifest.get("title") in TITLES or next(arrays, None):
             raise
         return False
-    if written.benchmark.noun == CLIP:
-        raise SourceError(f"{root.location}: contains clips, which preprocess does not take")
+    require(written.benchmark.medium, (IMAGE,), "preprocess")
     if written.kind == "p":
         first = written[written.variants[0]]
         if not isinstance(first, SequenceFolder) or not first.has_frames(first.keys()[0]):

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from robustgen.errors import ArgumentError, ConfigError, UnknownNameError, quote
-from robustgen.pixels.benchmarks.kinds import IMAGENET_C, USUAL_SCALE
+from robustgen.pixels.benchmarks.kinds import CLIP, IMAGE, IMAGENET_C, USUAL_SCALE, Medium
 from robustgen.settings import catalogue
 from robustgen.settings.fields import (
     Count,
@@ -157,7 +157,7 @@ Ingredients = Annotated[
 
 
 def _check_rate(fps: Any) -> str:
-    from robustgen.pixels.imaging.clips import parse_rate
+    from robustgen.pixels.imaging.frames import parse_rate
 
     return str(parse_rate(fps))
 
@@ -267,6 +267,11 @@ class Choices(Options):
         super().__pydantic_init_subclass__()
         if lacking := [key for key, _, flag in list_flags(cls) if flag.part is None]:
             raise TypeError(f"{cls.__name__}.{lacking[0]}: its Flag needs a part, by which commands take it")
+
+    @property
+    def medium(self) -> Medium:
+        """Return what the source contains."""
+        return {"clips": CLIP}.get(self.source_kind, IMAGE)
 
     def require_source(self) -> None:
         """Raise a ConfigError if no source is named."""

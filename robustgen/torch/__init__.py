@@ -9,7 +9,7 @@ from robustgen.files.wings import list_public, load_lazily
 
 if TYPE_CHECKING:
     from robustgen.related.streams.torch_datasets import CccDataset, StreamDataset
-    from robustgen.torch.clips import ClipDataset
+    from robustgen.torch.clip_dataset import ClipDataset
     from robustgen.torch.consistency import AugMixDataset, jensen_shannon_loss, stability_loss
     from robustgen.torch.datasets import CorruptedDataset, PerturbedDataset, SourceDataset, VariantsDataset
     from robustgen.torch.items import SeededDataset
@@ -28,7 +28,7 @@ else:
     __getattr__ = load_lazily(
         "robustgen.torch",
         {
-            "robustgen.torch.clips": "ClipDataset",
+            "robustgen.torch.clip_dataset": "ClipDataset",
             "robustgen.torch.consistency": "AugMixDataset jensen_shannon_loss stability_loss",
             "robustgen.torch.datasets": "CorruptedDataset PerturbedDataset SourceDataset VariantsDataset",
             "robustgen.torch.items": "SeededDataset",

@@ -27,7 +27,7 @@ from robustgen.files.set_files import START_OVER
 from robustgen.files.storage import open_store, prefetch
 from robustgen.lab.evaluation.predicting import Predictor, check_single_labels, choose_outputs, choose_saved
 from robustgen.lab.evaluation.predictions import EvaluateResult, digest_of
-from robustgen.lab.evaluation.rendering import FrameSampling, Rendered, render_images
+from robustgen.lab.evaluation.rendering import FrameSampling, Rendered, render_images, sample_clips
 from robustgen.lab.evaluation.store import (
     PredictionStore,
     choose_unit_size,
@@ -39,7 +39,7 @@ from robustgen.lab.models.base import Classifier, Model
 from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import EDITIONS
-from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.pixels.imaging.arrays import check_alike
 from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
@@ -56,7 +56,6 @@ from robustgen.sets.sources.trees import describe_complaints
 from robustgen.settings.config import Config
 from robustgen.settings.models import ModelInput, OnTheFly, Outputs
 
-_VIDEO: Final = ".mp4"
 # Settings that decide pixels, besides those in the settings of any run.
 _CHOICES: Final = ("parameters", "libjpeg", "motion_blur")
 
@@ -69,8 +68,7 @@ def _list_keys(plan: Plan) -> dict[str, str]:
     names = {key: plan.writer.output_name(key) for key in plan.keys}
     if None in names.values():
         return {key: key for key in names}
-    # The keys of sequences lack the suffix.
-    suffix = "" if plan.source.noun == CLIP else _VIDEO
+    suffix = plan.source.medium.suffix
     keys = {key: str(name).removesuffix(suffix) for key, name in names.items()}
     # Trees are listed by name, shards in the order of the plan.
     is_tree = plan.writer.file_per == "image"
@@ -122,10 +120,10 @@ def evaluate(
     unlabelled = find_unlabelled(plan.source, plan.keys, needed=kind == "c")
     labelled = tuple(key for key in plan.keys if key not in unlabelled)
     plan = replace(plan, keys=labelled, refused=plan.refused | unlabelled)
-    sampling, batch = None, options.batch_size
-    if plan.source.noun == CLIP:
-        sampling = FrameSampling(options.frames, config.seed if options.random_offset else None)
-        batch = max(1, batch // options.frames)
+    sampling = sample_clips(
+        plan.source.medium, options.frames, config.seed if options.random_offset else None
+    )
+    batch = options.batch_size if sampling is None else max(1, options.batch_size // options.frames)
     check_single_labels(plan.source.class_labels, plan.source.location)
     edition = str(plan.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"
@@ -174,13 +172,15 @@ def evaluate(
     remarks = (
         *plan.remarks,
         *plan.source.remarks(),
-        *describe_complaints(run.complaints, plan.source.noun),
+        *describe_complaints(run.complaints, plan.source.medium.name),
         *lost,
         *tagged,
         *own,
     )
     seconds = time.monotonic() - started
-    return EvaluateResult(folders, made, kept, plan.recipe.noun, failures, seconds, remarks)
+    return EvaluateResult(
+        folders, made, kept, plan.recipe.noun, plan.source.medium.name, failures, seconds, remarks
+    )
 
 
 def _choose_outputs(own: Preprocessing, source: Items[Any], options: Outputs) -> tuple[int, ...] | None:
@@ -203,14 +203,15 @@ def _render_first(
     plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Classifier], sampling: FrameSampling | None
 ) -> Rendered:
     """Return the first image that can be made, in the first variant."""
-    variant, reason = plan.variants[0], f"there is no {plan.source.noun}"
+    noun, location = plan.source.medium.name, plan.source.location
+    variant, reason = plan.variants[0], f"there is no {noun}"
     for key in keys:
         views = tuple({*map(_view, classifiers)})
         rendered = render_images(plan, [key], (variant,), views, 1, sampling=sampling)[key]
         if rendered.pixels:
             return rendered
         reason = f"{key!r}: {rendered.failures[variant.folder]}"
-    raise SourceError(f"{plan.source.location}: none of the {plan.source.noun}s can be made ({reason})")
+    raise SourceError(f"{location}: none of the {noun}s can be made ({reason})")
 
 
 def _try_out(
@@ -460,7 +461,7 @@ class _EvaluationRun:
         """Write the files of the pending variants, for the images that have failed in no variant."""
         store, location, kept = candidate.store, self._plan.source.location, self._list_kept(candidate)
         if not kept:
-            raise SourceError(f"{location}: none of the {self._plan.source.noun}s can be made")
+            raise SourceError(f"{location}: none of the {self._plan.source.medium.name}s can be made")
         labels = np.array([candidate.labels[key] for key in kept])
 
         def write(folder: str) -> None:

@@ -17,7 +17,7 @@ from robustgen.display.progress import Meter, print_note
 from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import prefetch
 from robustgen.lab.evaluation.predictions import Pieces, Saved, describe_outputs, digest_of, top5_entries
-from robustgen.lab.evaluation.rendering import FrameSampling
+from robustgen.lab.evaluation.rendering import FrameSampling, sample_clips
 from robustgen.lab.evaluation.store import (
     VARIANTS_AT_ONCE,
     PredictionStore,
@@ -32,7 +32,7 @@ from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
 from robustgen.metrics import top_classes
-from robustgen.pixels.benchmarks.kinds import CLIP, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import Kind, Variant
 from robustgen.sets.dataset.opening import CLEANED, open_set
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import WorkUnit, WrittenSet, cut
@@ -287,9 +287,8 @@ def predict(options: Predicting, taken: ModelInput, runtime: Runtime) -> Predict
     """
     started = time.monotonic()
     data = open_set(options.dataset)
-    sampling, batch = None, options.batch_size
-    if data.benchmark.noun == CLIP:
-        sampling, batch = FrameSampling(options.frames), max(1, batch // options.frames)
+    sampling = sample_clips(data.benchmark.medium, options.frames)
+    batch = options.batch_size if sampling is None else max(1, options.batch_size // options.frames)
     check_single_labels(data.class_labels, data.root)
     # Without an edition, the one of published sets with this layout.
     edition = str(data.manifest.get("edition") or _USUAL_EDITIONS.get(data.format, "imagenet"))

@@ -34,7 +34,7 @@ from robustgen.files.set_files import STATE, WrittenFile, check_folder, read_des
 from robustgen.files.storage import Store, measure, open_store
 from robustgen.files.text_files import describe_difference
 from robustgen.metrics import top_classes
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Kind, Variant, parse_variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant, parse_variant
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 
 # Names of files that are no folder of severities.
@@ -598,6 +598,8 @@ class EvaluateResult:
         Images, sequences or clips predicted now, and earlier, by all models.
     noun : str
         Which of these, in the singular.
+    source_noun : str
+        Name of an item of the source: image or clip.
     failures : dict of str to str
         Source image to reason.
     seconds : float
@@ -620,11 +622,7 @@ class EvaluateResult:
     made: int
     kept: int
     noun: str
+    source_noun: str
     failures: dict[str, str]
     seconds: float
     remarks: tuple[str, ...] = ()
-
-    @property
-    def source_noun(self) -> str:
-        """Return the name of an item of the source: image or clip."""
-        return self.noun if self.noun == CLIP else "image"

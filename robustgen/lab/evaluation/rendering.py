@@ -8,10 +8,10 @@ from robustgen.display.progress import Meter
 from robustgen.errors import MissingDependencyError, explain_failure
 from robustgen.files.storage.host import keep_freed_memory
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing
-from robustgen.pixels.benchmarks.kinds import CLIP, Variant
-from robustgen.pixels.imaging.clips import frame_stride, sample_frames
+from robustgen.pixels.benchmarks.kinds import CLIP, Medium, Variant
 from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints, find_loss
 from robustgen.pixels.imaging.file_tags import NO_TAGS
+from robustgen.pixels.imaging.frames import frame_stride, sample_frames
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import Recipe, item_rng
 from robustgen.sets.dataset.unit_jobs import rotate_variants
@@ -40,9 +40,14 @@ class FrameSampling:
         """Return the chosen frames of the clip `key`, uint8 (frames, H, W, 3)."""
         count, offset = len(pixels), 0
         if self.seed is not None and count > self.frames:
-            rng = item_rng(self.seed, "c", CLIP, "first frame", 0, key)
+            rng = item_rng(self.seed, "c", CLIP.name, "first frame", 0, key)
             offset = int(rng.integers(frame_stride(count, self.frames)))
         return pixels[sample_frames(count, self.frames, offset)]
+
+
+def sample_clips(medium: Medium, frames: int, seed: int | None = None) -> FrameSampling | None:
+    """Return the choice of `frames` frames of a clip; None for images."""
+    return FrameSampling(frames, seed) if medium is CLIP else None
 
 
 class Rendered(NamedTuple):

@@ -29,12 +29,12 @@ from robustgen.errors import (
     explain_failure,
 )
 from robustgen.files.storage import is_url, save
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, CLIP, IMAGE, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip, change_rate, parse_rate
 from robustgen.pixels.imaging.decode import warn_of_few_greys
+from robustgen.pixels.imaging.frames import change_rate, parse_rate, spread_frames, stills, take_first
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.similarity import Reference
 from robustgen.sets.dataset.plan import Plan
@@ -42,7 +42,7 @@ from robustgen.sets.dataset.planning import plan_benchmark
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.ingredients import find_fitting
 from robustgen.sets.sources.base import Source, SourceOptions
-from robustgen.sets.sources.clips import OneClip
+from robustgen.sets.sources.clip_folder import OneClip
 from robustgen.sets.sources.folder import OneImage
 from robustgen.sets.sources.places import find_place
 from robustgen.sets.sources.trees import is_video
@@ -69,8 +69,8 @@ class Previewed:
         The image's key, which decides its random streams.
     image : uint8 ndarray of shape (H, W, 3), or Clip
         Prepared by the recipe for corruptions, raw for perturbations.
-    clean : uint8 ndarray of shape (H, W, 3)
-        For corruptions of an image, the one that corrupted ones are compared with.
+    clean : uint8 ndarray of shape (H, W, 3), or Clip
+        What corrupted ones are compared with.
     note : str
         Note at the bottom of a sheet.
     """
@@ -87,12 +87,17 @@ class Previewed:
     @property
     def rate(self) -> Fraction:
         """Return the frames per second of an animation."""
-        return self.image.rate if isinstance(self.image, Clip) else FRAMES_PER_SECOND
+        return FRAMES_PER_SECOND
 
     @property
     def moves(self) -> bool:
         """Return whether the outputs are sequences or clips."""
-        return self.kind == "p" or isinstance(self.image, Clip)
+        return self.kind == "p"
+
+    @property
+    def moving(self) -> tuple[Variant, ...]:
+        """Return the variants to show as frames."""
+        return self.variants
 
     def make(self, variant: Variant, rate: Fraction | None = None) -> Rgb:
         """Return the pixels that make-c or make-p would encode for `variant`: (H, W, 3) or (T, H, W, 3).
@@ -105,21 +110,44 @@ class Previewed:
             The variant of this image failed.
         """
         try:
-            made = self.recipe.make(variant, self.key, self.image, self._shared)
-            if isinstance(made, Clip):
-                made = made.hold()
-                made = np.stack([*change_rate(made, made, rate)]) if rate else made.stack()
-            pixels: Rgb = made
-            return pixels
+            return self._make(variant, rate)
         except MissingDependencyError:
             raise
         except Exception as error:
             raise ImageError(f"{variant.folder}: {explain_failure(error, self.key)}", self.key) from error
 
+    def _make(self, variant: Variant, rate: Fraction | None) -> Rgb:
+        return self.recipe.make(variant, self.key, self.image, self._shared)
+
     def category(self, variant: Variant) -> str:
         """Return the category of the corruption or perturbation of `variant`; "" for the clean one."""
         operations = BENCHMARKS[self.kind].operations
         return operations[variant.name].category if variant.name in operations else ""
+
+
+class PreviewedClip(Previewed):
+    """The shown clip, and its outputs."""
+
+    moves = True
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the frames per second of the clip."""
+        rate: Fraction = self.image.rate
+        return rate
+
+    @property
+    def moving(self) -> tuple[Variant, ...]:
+        """Return the clean variant, and all others."""
+        return CLEAN_VARIANT, *self.variants
+
+    def _make(self, variant: Variant, rate: Fraction | None) -> Rgb:
+        made: Any = super()._make(variant, rate)
+        made = made.hold()
+        return np.stack([*change_rate(made, made, rate)]) if rate else made.stack()
+
+
+_PREVIEWED: Final = {IMAGE: Previewed, CLIP: PreviewedClip}
 
 
 def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Previewed:
@@ -153,7 +181,7 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     with suppress(OSError):
         if path.samefile(output):
             raise OutputError(f"--output {output}: is the image itself")
-    of_clips = config.source_kind == "clips"
+    of_clips = config.medium is CLIP
     if not path.is_file() and not (of_clips and path.is_dir()):
         hint = "is a folder; --source shows an image of it" if path.is_dir() else "not a regular file"
         raise SourceError(f"{path}: {'no such file' if not path.exists() else hint}")
@@ -195,9 +223,8 @@ def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewe
     source, note = plan.source.open(key), f"{key} · {config.edition} · seed {config.seed}"
     warn_of_few_greys(source)
     try:
-        if isinstance(source, Clip):
-            source, count = source.take(_MOST_FRAMES)
-            note += f" · first {_MOST_FRAMES} of {count} frames" if count > _MOST_FRAMES else ""
+        source, count = take_first(source, _MOST_FRAMES)
+        note += f" · first {_MOST_FRAMES} of {count} frames" if count > _MOST_FRAMES else ""
         image = plan.recipe.prepare(source)
     except ImageError as error:
         raise ImageError(str(error), key) from error
@@ -205,10 +232,8 @@ def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewe
     variants = [variant for variant in plan.variants if variant.name != CLEAN]
     variants.sort(key=lambda variant: CATEGORIES.index(known[variant.name].category))
     assert isinstance(plan.recipe, BenchmarkRecipe)
-    clean = image
-    if isinstance(plan.recipe, CorruptionRecipe) and not isinstance(image, Clip):
-        clean = plan.recipe.complete(image)
-    return Previewed(kind, plan.recipe, tuple(variants), key, image, clean, note)
+    clean = plan.recipe.complete(image) if isinstance(plan.recipe, CorruptionRecipe) else image
+    return _PREVIEWED[plan.source.medium](kind, plan.recipe, tuple(variants), key, image, clean, note)
 
 
 # --- sheets ---------------------------------------------------------------------------------------
@@ -254,26 +279,16 @@ def draw_corruptions(previewed: Previewed, cell: int = CELL) -> Rgb:
 def draw_corruption_grid(previewed: Previewed, cell: int = CELL) -> Rgb:
     """Return every corruption at one severity above its name, five in a row, as in the paper's figure 1."""
     pictures = [
-        (format_name(variant.name), fit_picture(_take_middle(previewed.make(variant)), cell))
+        (format_name(variant.name), fit_picture(stills(previewed.make(variant), 1)[0], cell))
         for variant in _follow(previewed)
     ]
     (level,) = {variant.level for variant in previewed.variants}
     return sheets.draw_grid(pictures, cell=cell, note=f"{previewed.note} · severity {level}")
 
 
-def _take_middle(pixels: Rgb) -> Rgb:
-    """Return an image itself, or the middle frame of a clip."""
-    return pixels[len(pixels) // 2] if pixels.ndim == 4 else pixels
-
-
-def _list_moving(previewed: Previewed) -> tuple[Variant, ...]:
-    """Return the variants to show as frames: of a clip also the clean one."""
-    return ((CLEAN_VARIANT,) if isinstance(previewed.image, Clip) else ()) + previewed.variants
-
-
 def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int = CELL) -> Rgb:
     """Return a row for each variant: that many frames, evenly spaced from the first to the last."""
-    variants = _list_moving(previewed)
+    variants = previewed.moving
     followed = track(variants, len(variants), "variants")
     strips = [_strip(previewed.make(variant), frames, cell) for variant in followed]
     # Sequences may have different lengths; deviations from the headings are noted below the pictures.
@@ -292,8 +307,7 @@ def draw_sequences(previewed: Previewed, frames: int = FRAMES_DRAWN, cell: int =
 
 def _strip(sequence: Rgb, count: int, cell: int) -> tuple[tuple[str, ...], list[Rgb]]:
     """Return names and pictures of `count` frames, or of all if there are fewer."""
-    last = len(sequence) - 1
-    numbers = np.linspace(0, last, min(count, last + 1)).round().astype(int).tolist()
+    numbers = spread_frames(len(sequence), count)
     return tuple(f"frame {n}" for n in numbers), [fit_picture(sequence[n], cell) for n in numbers]
 
 
@@ -342,15 +356,14 @@ def draw_animation(previewed: Previewed, cell: int | None = None, rate: Fraction
 
     Shorter sequences wait at their end. Clips are shown at another `rate` if given.
     """
-    rate = (rate or previewed.rate) if isinstance(previewed.image, Clip) else None
+    rate = rate or previewed.rate
     if len(previewed.variants) == 1:
         alone = previewed.make(previewed.variants[0], rate)
         side = round(math.sqrt(alone.shape[1] * alone.shape[2]))
         return np.stack(_shrink_frames(alone, cell or min(max(side, _SMALLEST_ALONE), _LARGEST_ALONE)))
     size = cell or CELL
-    variants = _list_moving(previewed)
-    sequences = [_shrink_frames(previewed.make(variant, rate), size) for variant in variants]
-    names = [format_name(variant.folder) for variant in variants]
+    sequences = [_shrink_frames(previewed.make(variant, rate), size) for variant in previewed.moving]
+    names = [format_name(variant.folder) for variant in previewed.moving]
     longest = max(map(len, sequences))
     moments = zip(*(each + each[-1:] * (longest - len(each)) for each in sequences), strict=True)
     grids = [zip(names, pictures, strict=True) for pictures in moments]

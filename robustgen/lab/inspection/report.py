@@ -26,7 +26,7 @@ from robustgen.lab.inspection.report_pictures import (
     sample_set,
 )
 from robustgen.pixels.benchmarks.corruptions import FAMILIES
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, TITLES, Kind, name_source
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, TITLES, Kind
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.sets.dataset.manifest import read_errors
@@ -69,10 +69,10 @@ def list_facts(dataset: WrittenSet, sample: SetSample) -> Iterator[tuple[str, st
         told = [f"{key.replace('_', ' ')} {value}" for key, value in parameters.items()]
         yield "Preprocessing", ", ".join([CLEANINGS[name].title, *told])
     if scale := settings.get("scale"):
-        nearest = f"the size nearest to each {name_source(dataset.benchmark.title)}'s"
+        nearest = f"the size nearest to each {dataset.benchmark.medium.name}'s"
         which = nearest if scale == "nearest" else f"{scale} pixels"
         yield "Edition", f"{manifest.get('edition')}, constants for {which}"
-    yield "Clips" if dataset.benchmark.noun == CLIP else "Images", _images(manifest)
+    yield f"{dataset.benchmark.medium.name}s".capitalize(), _images(manifest)
     yield "Source", str(get_part(manifest, "source").get("location", "not recorded"))
     yield "Files", _files(get_part(manifest, "counts"))
     yield "Format", _format(get_part(settings, "output"))
@@ -117,7 +117,7 @@ def _format(output: Mapping[str, Any]) -> str:
 def describe_coverage(dataset: WrittenSet) -> Iterator[str]:
     """Yield sentences on which part of the benchmark the set contains."""
     there = {variant.folder for variant in dataset}
-    of_clips, groups = dataset.benchmark.noun == CLIP, _GROUPS[dataset.kind]
+    groups, of_clips = _GROUPS[dataset.kind], dataset.benchmark.medium is CLIP
     if of_clips:
         groups = {"corruptions of video-c at all five severities": FAMILIES["video-c"].names(), **groups}
     for group, names in groups.items():
@@ -199,8 +199,8 @@ class SetSummary:
     title : str
         Title of the set.
     kind : {"c", "p"}
-    noun : str
-        Name of an output: image, sequence or clip.
+    source_noun : str
+        Name of an item of the source: image or clip.
     known : bool
         Whether there is a `dataset.json`.
     complete : bool
@@ -229,7 +229,7 @@ class SetSummary:
     name: str
     title: str
     kind: Kind
-    noun: str
+    source_noun: str
     known: bool
     complete: bool
     facts: list[tuple[str, str]]
@@ -246,11 +246,6 @@ class SetSummary:
     verify: str
     licence: str
     bibtex: str
-
-    @property
-    def source_noun(self) -> str:
-        """Return the name of an item of the source: image or clip."""
-        return self.noun if self.kind == "c" else "image"
 
     @property
     def lead(self) -> str:
@@ -407,7 +402,7 @@ def summarise_set(root: str | Path, images: int = 3) -> SetSummary:
         name=name,
         title=_name_set(dataset.benchmark.title, name, manifest.get("dataset")),
         kind=dataset.kind,
-        noun=dataset.benchmark.noun,
+        source_noun=dataset.benchmark.medium.name,
         known=bool(manifest),
         complete=bool(manifest.get("complete")),
         facts=[*list_facts(dataset, sample)],

@@ -5,7 +5,7 @@ gives the same sample, and 50 000 images take no longer than fifty.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -20,9 +20,10 @@ from robustgen.display.progress import track
 from robustgen.display.sheets import fit_picture
 from robustgen.errors import ImageError
 from robustgen.files.storage import AT_ONCE
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Benchmark, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Content, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging.arrays import Rgb
+from robustgen.pixels.imaging.frames import spread_frames, stills
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.pixels.imaging.similarity import WINDOW, Reference
 from robustgen.sets.formats.base import WrittenSet
@@ -49,8 +50,8 @@ class VariantView(NamedTuple):
 
     Attributes
     ----------
-    strips : list of list
-        For each image shown its pictures: one, or `FRAMES` frames; of a clip, a moving picture, uint8
+    strips : list of sequence
+        For each image shown its pictures: one, or `FRAMES_SHOWN` frames; of a clip, a moving picture, uint8
         (T, H, W, 3), and some frames. None for an unreadable picture.
     frames : list of int
         Numbers of these frames.
@@ -61,7 +62,7 @@ class VariantView(NamedTuple):
         Shapes of the images that were read.
     """
 
-    strips: list[list[Rgb | None]]
+    strips: list[Sequence[Rgb | None]]
     frames: list[int]
     similarities: list[list[float]]
     shapes: set[tuple[int, ...]]
@@ -96,7 +97,7 @@ def sample_set(dataset: WrittenSet, images: int) -> SetSample:
     SourceError
         The list of its images cannot be read, or is empty.
     """
-    look = _Look(dataset, images)
+    look = _LOOKS[dataset.benchmark.content](dataset, images)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = track(pool.map(look.at, dataset), len(dataset), "variants")
         views = dict(zip(dataset, found, strict=True))
@@ -110,18 +111,25 @@ def spread_evenly(count: int, wanted: int) -> list[int]:
     return [(2 * i + 1) * count // (2 * parts) for i in range(parts)]
 
 
-def _frames(count: int, shown: int = FRAMES_SHOWN) -> list[int]:
-    """Return the frames to show of `count`, including the first and the last."""
-    return [*dict.fromkeys(round(i * (count - 1) / (shown - 1)) for i in range(shown))]
-
-
 class _Look:
-    """Samples images and prepares pictures of them."""
+    """Samples images and prepares pictures of them.
+
+    Attributes
+    ----------
+    across : int
+        Pictures of an output.
+    counted : int
+        Pictures of an output that count in the size of the page.
+    smallest_side : int
+        Smallest side of the pictures.
+    """
+
+    across = counted = 1
+    smallest_side = _SIDES[0]
 
     def __init__(self, dataset: WrittenSet, images: int) -> None:
         leading = dataset.variants[0]
         self.dataset, self.keys = dataset, dataset.keys_of(leading)
-        self._of_clips = dataset.benchmark.noun == CLIP
         kind, first = dataset.kind, self._read(dataset[leading], 0)
         affordable = 1 if first is None else min(_MOST_SAMPLED[kind], 3 * _SAMPLED_PIXELS[kind] // first.size)
         wanted = max(images, affordable)
@@ -138,15 +146,11 @@ class _Look:
         self._originals = [
             None
             if image is None or min(image.shape[-3:-1]) < WINDOW
-            else Reference(_cut_middle(self._choose_still(image)))
+            else Reference(_cut_middle(stills(image, 1)[0]))
             for image in originals
         ]
 
     # --- reading
-
-    def _choose_still(self, pixels: Rgb) -> Rgb:
-        """Return an image itself, or the middle frame of a clip."""
-        return pixels[len(pixels) // 2] if self._of_clips else pixels
 
     def _read(self, source: Source, index: int) -> Rgb | None:
         try:
@@ -163,7 +167,7 @@ class _Look:
 
     def at(self, variant: Variant) -> VariantView:
         """Return the pictures and similarities of one variant; of a local set, one image is in memory."""
-        strips: list[list[Rgb | None]] = []
+        strips: list[Sequence[Rgb | None]] = []
         similarities: list[list[float]] = []
         frames: list[int] = []
         shapes: set[tuple[int, ...]] = set()
@@ -172,55 +176,95 @@ class _Look:
             if pixels is not None:
                 shapes.add(pixels.shape)
                 similarities += self._compare(variant, pixels, position)
-                frames = _frames(len(pixels)) if self.dataset.kind == "p" else [0]
-                frames = _frames(len(pixels), _STRIP) if self._of_clips else frames
+                frames = self._number(pixels)
             if position in self.shown:
-                strips.append(self._pictures(pixels))
+                strips.append([None] * self.across if pixels is None else self._show(pixels))
         return VariantView(strips, frames, similarities, shapes)
-
-    def _pictures(self, pixels: Rgb | None) -> list[Rgb | None]:
-        if self._of_clips:
-            return [None] * (1 + _STRIP) if pixels is None else self._show_clip(pixels)
-        if self.dataset.kind == "c":
-            return [None if pixels is None else fit_picture(pixels, self._side)]
-        if pixels is None:
-            return [None] * FRAMES_SHOWN
-        return [fit_picture(pixels[number], self._side) for number in _frames(len(pixels))]
-
-    def _show_clip(self, frames: Rgb) -> list[Rgb | None]:
-        """Return a moving picture, and pictures of some frames."""
-        moving = [fit_picture(frames[number], self._side) for number in _frames(len(frames), _MOVING)]
-        strip = [fit_picture(frames[number], self._side) for number in _frames(len(frames), _STRIP)]
-        return [np.stack(moving), *strip]
 
     @cached_property
     def _side(self) -> int:
         """Return the side of the pictures, which limits the size of the page."""
-        across = 1 if self.dataset.kind == "c" else FRAMES_SHOWN
-        pictures = max(1, len(self.dataset) * across * len(self.shown))
-        smallest = _SMALLEST_MOVING if self._of_clips else _SIDES[0]
-        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), smallest), _SIDES[1])
+        pictures = max(1, len(self.dataset) * self.counted * len(self.shown))
+        return min(max(int((_PAGE_PIXELS / pictures) ** 0.5), self.smallest_side), _SIDES[1])
+
+    def _fit(self, pictures: Iterable[Rgb]) -> list[Rgb]:
+        return [fit_picture(each, self._side) for each in pictures]
+
+    def _number(self, pixels: Rgb) -> list[int]:
+        """Return the numbers of the frames that are shown."""
+        return [0]
+
+    def _show(self, pixels: Rgb) -> Sequence[Rgb]:
+        """Return the pictures of an output."""
+        return self._fit([pixels])
 
     def _compare(self, variant: Variant, pixels: Rgb, position: int) -> Iterator[list[float]]:
         """Yield one list of similarities, or nothing if there is nothing to compare with."""
-        original = self._originals[position]
-        if self._of_clips:
-            # Frames of another rate, or those that are left of a blurred clip, show other moments.
-            original = original if len(pixels) == self._lengths[position] else None
-            pixels = self._choose_still(pixels)
-        if self.dataset.kind == "p":
-            if min(pixels.shape[1:3]) >= WINDOW:
-                yield [
-                    *_steps(
-                        [_cut_middle(frame) for frame in pixels], variant.name in metrics.NOISE_PERTURBATIONS
-                    )
-                ]
-        elif (
-            variant.name != CLEAN
-            and original is not None
-            and _cut_middle(pixels).shape == original.image.shape
-        ):
-            yield [original.similarity(_cut_middle(pixels)).ms_ssim]
+        original, middle = self._originals[position], _cut_middle(pixels)
+        if variant.name != CLEAN and original is not None and middle.shape == original.image.shape:
+            yield [original.similarity(middle).ms_ssim]
+
+    @staticmethod
+    def list_rows(variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
+        """Yield the rows of an operation: its severities."""
+        captions = [str(variant.level) for variant in variants]
+        by_image = zip(*(sample.views[variant].strips for variant in variants), strict=True)
+        strips = [_caption(captions, [image for image, *_ in strips]) for strips in by_image]
+        yield PictureRow(variants[0].name, strips)
+
+
+class _SequenceLook(_Look):
+    """Samples sequences, and shows some frames of each."""
+
+    across = counted = FRAMES_SHOWN
+
+    def _number(self, pixels: Rgb) -> list[int]:
+        return spread_frames(len(pixels), FRAMES_SHOWN)
+
+    def _show(self, pixels: Rgb) -> Sequence[Rgb]:
+        return self._fit(stills(pixels, FRAMES_SHOWN))
+
+    def _compare(self, variant: Variant, pixels: Rgb, position: int) -> Iterator[list[float]]:
+        if min(pixels.shape[1:3]) >= WINDOW:
+            yield [*_steps([*map(_cut_middle, pixels)], variant.name in metrics.NOISE_PERTURBATIONS)]
+
+    @staticmethod
+    def list_rows(variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
+        """Yield the row of a perturbation: its frames."""
+        view = sample.views[variants[0]]
+        # There are no numbers if no such sequence can be read.
+        captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
+        yield PictureRow(variants[0].folder, [_caption(captions, strip) for strip in view.strips])
+
+
+class _ClipLook(_Look):
+    """Samples clips, and shows a moving picture and some frames of each."""
+
+    across, smallest_side = 1 + _STRIP, _SMALLEST_MOVING
+
+    def _number(self, pixels: Rgb) -> list[int]:
+        return spread_frames(len(pixels), _STRIP)
+
+    def _show(self, pixels: Rgb) -> Sequence[Rgb]:
+        return [np.stack(self._fit(stills(pixels, _MOVING))), *self._fit(stills(pixels, _STRIP))]
+
+    def _compare(self, variant: Variant, pixels: Rgb, position: int) -> Iterator[list[float]]:
+        # Frames of another rate, or those that are left of a blurred clip, show other moments.
+        if len(pixels) == self._lengths[position]:
+            yield from super()._compare(variant, stills(pixels, 1)[0], position)
+
+    @staticmethod
+    def list_rows(variants: list[Variant], sample: SetSample) -> Iterator["PictureRow"]:
+        """Yield the severities of a corruption, and its frames at the highest severity."""
+        yield from _Look.list_rows(variants, sample)
+        last = variants[-1]
+        view = sample.views[last]
+        captions = [str(number) for number in view.frames] or [""] * _STRIP
+        strips = [_caption(captions, frames) for _, *frames in view.strips]
+        yield PictureRow(f"{last.name}, frames at severity {last.level}", strips, is_strip=True)
+
+
+_LOOKS: Final[Mapping[Content, type[_Look]]] = {"c": _Look, "p": _SequenceLook, "clip": _ClipLook}
 
 
 def _steps(frames: Sequence[Rgb], noise: bool) -> Iterator[float]:
@@ -300,42 +344,18 @@ class Category:
 
 def draw_categories(dataset: WrittenSet, sample: SetSample) -> Iterator[Category]:
     """Return the categories noise, blur, weather, digital and other, as far as present."""
-    kind = dataset.kind
+    kind, look = dataset.kind, _LOOKS[dataset.benchmark.content]
     rows = group_variants([variant for variant in dataset if variant.name != CLEAN], kind)
     known = {name: operation.category for name, operation in BENCHMARKS[kind].operations.items()}
     for category in (*CATEGORIES, "other"):
         own = [variants for variants in rows if known.get(variants[0].name, "other") == category]
         curves = [curve for variants in own if (curve := _curve(variants, sample, kind))]
         if own:
-            shown = [row for variants in own for row in _list_rows(variants, sample, dataset.benchmark)]
+            shown = [row for variants in own for row in look.list_rows(variants, sample)]
             yield Category(category, shown, curves)
 
 
-def _list_rows(variants: list[Variant], sample: SetSample, benchmark: Benchmark) -> Iterator[PictureRow]:
-    """Yield the row of an operation, and for clips a row of frames at the highest severity."""
-    yield _row(variants, sample, benchmark.kind)
-    if benchmark.noun == CLIP:
-        last = variants[-1]
-        view = sample.views[last]
-        captions = [str(number) for number in view.frames] or [""] * _STRIP
-        strips = [_caption(captions, frames) for _, *frames in view.strips]
-        yield PictureRow(f"{last.name}, frames at severity {last.level}", strips, is_strip=True)
-
-
-def _row(variants: list[Variant], sample: SetSample, kind: Kind) -> PictureRow:
-    if kind == "p":
-        view = sample.views[variants[0]]
-        # There are no numbers if no such sequence can be read.
-        captions = [str(number) for number in view.frames] or [""] * FRAMES_SHOWN
-        return PictureRow(variants[0].folder, [_caption(captions, strip) for strip in view.strips])
-    captions = [str(variant.level) for variant in variants]
-    by_image = zip(*(sample.views[variant].strips for variant in variants), strict=True)
-    return PictureRow(
-        variants[0].name, [_caption(captions, [image for image, *_ in strips]) for strips in by_image]
-    )
-
-
-def _caption(captions: list[str], images: list[Rgb | None]) -> list[Picture]:
+def _caption(captions: list[str], images: Sequence[Rgb | None]) -> list[Picture]:
     return [Picture(caption, image) for caption, image in zip(captions, images, strict=False)]
 
 

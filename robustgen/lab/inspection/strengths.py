@@ -17,7 +17,7 @@ from robustgen.display import progress
 from robustgen.errors import DecodingWarning, ImageError, MissingDependencyError, SourceError, name_error
 from robustgen.files.storage import prefetch
 from robustgen.pixels.benchmarks.corruptions import ALL_CORRUPTIONS
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.kinds import IMAGE, Variant, require
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Loss, as_rgb, find_loss
 from robustgen.pixels.imaging.similarity import Reference
@@ -147,7 +147,8 @@ def plan_calibration(config: Config) -> Plan:
         "require_classes": needs_classes,
     }
     plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
-    return plan.require_images("calibrate")
+    require(plan.source.medium, (IMAGE,), "calibrate")
+    return plan
 
 
 def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:

@@ -40,7 +40,7 @@ from robustgen.pixels.benchmarks.kinds import (
     IMAGENET_C,
     TITLES,
     Variant,
-    name_source,
+    find_medium,
 )
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
@@ -135,7 +135,7 @@ def verify(
     known_as = None if problems else recognise(digest, manifest.get("frames_digest"))
     checked = sum(files for files, _ in counts.values())
     problems = sorted(set(problems))
-    noun = name_source(manifest["title"])
+    noun = find_medium(manifest["title"]).name
     return Findings(
         problems, failed, manifest["images"], checked, remade, digest, known_as, published, notes, noun
     )
@@ -201,7 +201,7 @@ def check_manifest(
         yield Finding("missing", f"{STATE}/settings.json", detail)
     if not manifest["complete"] and not entries and not lacking:
         lacking.append(
-            f"not all of the {manifest['images']} {name_source(manifest['title'])}s have all files"
+            f"not all of the {manifest['images']} {find_medium(manifest['title']).name}s have all files"
         )
     if lacking:
         yield Finding("unfinished", MANIFEST, f": {lacking[0]}; {remedy}")

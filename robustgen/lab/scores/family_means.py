@@ -1,6 +1,6 @@
 """The means and scores of other families of corruptions, such as C-bar, in addition to the benchmark's."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Final
@@ -102,7 +102,7 @@ def compute_family_means(
     edition: str = "",
     get_uncertainty: Callable[[], Uncertainty | None] = lambda: None,
     *,
-    of_clips: bool = False,
+    apart: Collection[str] = IMAGENET_C.names,
 ) -> list[FamilyMean]:
     """Return the means of all other families of which every model has a corruption.
 
@@ -113,11 +113,11 @@ def compute_family_means(
         Edition of the images, which decides the corruptions of a family.
     get_uncertainty : callable
         Returns the intervals of the models, if scores are to have some; called only for other families.
-    of_clips : bool
-        Whether to return the means of ImageNet-C's corruptions too, because clips have further scores.
+    apart : collection of str
+        Corruptions that other measures cover.
     """
     shared = [name for name in models[0].severities if all(name in each.severities for each in models)]
-    others = [name for name in shared if of_clips or name not in IMAGENET_C.names]
+    others = [name for name in shared if name not in apart]
     # Families are loaded only for sets with other corruptions.
     return [*_group_by_family(others, models, edition, get_uncertainty())] if others else []
 

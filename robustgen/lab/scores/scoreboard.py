@@ -18,7 +18,7 @@ from robustgen.lab.scores.intervals import (
 )
 from robustgen.lab.scores.measures import Baseline, Measure, PublishedModel, make_measures
 from robustgen.lab.scores.results import ModelScores
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLIP, IMAGENET_C, TITLES, Benchmark, Kind
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, IMAGENET_C, TITLES, Benchmark, Kind
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,11 @@ class Scoreboard:
     def families(self) -> list[FamilyMean]:
         """Return the means of other families of corruptions, if all of their severities exist."""
         edition = str(self.settings.get("edition") or "")
-        of_clips = self.benchmark.noun == CLIP
         if self.kind == "p":
             return []
-        return compute_family_means(self.models, edition, lambda: self.uncertainty, of_clips=of_clips)
+        # Clips have further scores, which include ImageNet-C's corruptions.
+        apart = IMAGENET_C.names if self.benchmark is IMAGENET_C else ()
+        return compute_family_means(self.models, edition, lambda: self.uncertainty, apart=apart)
 
     @cached_property
     def uncertainty(self) -> Uncertainty | None:

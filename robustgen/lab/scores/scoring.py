@@ -36,7 +36,7 @@ from robustgen.lab.scores.measures import (
 from robustgen.lab.scores.results import ModelScores, has_common, list_missing, read_scores
 from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.metrics import COMMON_PERTURBATIONS
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIPS_C, IMAGENET_C, Benchmark, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, IMAGENET_C, TITLES, Benchmark, Kind, Variant
 from robustgen.pixels.imaging.arrays import Rgb
 
 _NAMED_BASELINES: Final = ("alexnet", "none")
@@ -117,8 +117,9 @@ def score(
     is_common = opened[0].kind == "p" or any(map(has_common, opened))
     chosen = _choose_baseline(baseline, opened, difficulty, notes)
     names = _names(folders, opened)
-    of_clips = opened[0].settings.get("title") == CLIPS_C.title
-    _tell_compression(names, opened, "clips" if of_clips else "images", notes)
+    usual = BENCHMARKS[opened[0].kind]
+    benchmark = TITLES.get(str(opened[0].settings.get("title")), usual)
+    _tell_compression(names, opened, f"{benchmark.medium.name}s", notes)
     models = [read_scores(each, name, difficulty) for each, name in zip(opened, names, strict=True)]
     for folder, each, model in zip(folders, opened, models, strict=True):
         _check_complete(folder, each, model, partial, notes)
@@ -128,7 +129,7 @@ def score(
     _say_treatments(names, opened, notes)
     if partial and chosen:
         _say_undivided(models, chosen, notes)
-    compares = compare_with is not None and is_common and not of_clips
+    compares = compare_with is not None and is_common and benchmark is usual
     published = choose_published(models, difficulty, notes) if compares else []
     if published and "only_classes" in opened[0].settings:
         notes.append("published values are of all outputs of the models: none is compared")

@@ -26,8 +26,8 @@ from robustgen.pixels.benchmarks.registry import (
     get_known,
 )
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip, peek
 from robustgen.pixels.imaging.decode import as_grey
+from robustgen.pixels.imaging.frames import Clip, peek
 from robustgen.pixels.imaging.geometry import blacken_gap
 from robustgen.pixels.imaging.rng import repeat_draws
 
@@ -140,7 +140,7 @@ class BoundCorruption(Bound):
             raise ArgumentError(
                 f"{operation.name} needs {operation.needs.name} of each frame; clips have none"
             )
-        if operation.takes_clips:
+        if operation.over_time == "whole":
             changed: Clip = operation.function(clip, self.any_parameters(), rng)
             return changed
         return Clip(self._corrupt_frames(clip, rng, given, temporal), clip.rate, names=clip.names)

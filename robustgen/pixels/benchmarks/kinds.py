@@ -8,20 +8,50 @@ scoring a set needs only the names.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from robustgen.errors import SourceError
+from robustgen.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
     from robustgen.pixels.benchmarks.registry import Operation
 
 Kind = Literal["c", "p"]
 Content = Literal["c", "p", "clip"]
-CLIP: Final = "clip"
 CLEAN: Final = "clean"
+
+
+@dataclass(frozen=True)
+class Medium:
+    """The medium of a source: images or clips.
+
+    Attributes
+    ----------
+    name : str
+        Its noun.
+    axes : int
+        Number of axes of its pixels: 3 for (H, W, 3), 4 for (T, H, W, 3).
+    suffix : str
+        Suffix of a video made of the item, which the keys of a set lack; "" if they have it.
+    """
+
+    name: str
+    axes: int
+    suffix: str
+
+
+IMAGE: Final = Medium("image", 3, ".mp4")
+CLIP: Final = Medium("clip", 4, "")
+
+
+def require(medium: Medium, takes: Collection[Medium], who: str) -> None:
+    """Raise a ConfigError if `who`, a command or a corruption, does not take this medium."""
+    if medium not in takes:
+        known = " or ".join(f"{each.name}s" for each in takes)
+        hint = "--dataset clips is for videos and folders of frames"
+        raise ConfigError(f"{who} takes {known}, not {medium.name}s; {hint}")
 
 
 @dataclass(frozen=True, order=True)
@@ -69,6 +99,10 @@ class Benchmark:
         Its name in `dataset.json`.
     operation, level, noun : str
         Words for its operations, their levels and its outputs.
+    medium : Medium
+        What its operations are applied to.
+    content : {"c", "p", "clip"}
+        Key of its encoders in the table of formats.
     levels : tuple of int
         All levels that an operation can have.
     categories : mapping of str to tuple of str
@@ -94,6 +128,8 @@ class Benchmark:
     operation: str
     level: str
     noun: str
+    medium: Medium
+    content: Content
     levels: tuple[int, ...]
     categories: Mapping[str, tuple[str, ...]]
     extra: tuple[str, ...]
@@ -122,11 +158,6 @@ class Benchmark:
 
         known: Mapping[Kind, Mapping[str, Operation]] = {"c": ALL_CORRUPTIONS, "p": PERTURBATIONS}
         return known[self.kind]
-
-    @property
-    def content(self) -> "Content":
-        """Return the key of its encoders in the table of formats: its letter, or "clip"."""
-        return "clip" if self.noun == CLIP else self.kind
 
     @property
     def array_axes(self) -> int:
@@ -211,6 +242,8 @@ IMAGENET_C: Final = Benchmark(
     operation="corruption",
     level="severity",
     noun="image",
+    medium=IMAGE,
+    content="c",
     levels=(1, 2, 3, 4, 5),
     categories=MappingProxyType(
         {
@@ -236,6 +269,8 @@ IMAGENET_P: Final = Benchmark(
     operation="perturbation",
     level="difficulty",
     noun="sequence",
+    medium=IMAGE,
+    content="p",
     levels=(1, 2, 3),
     categories=MappingProxyType(
         {
@@ -255,7 +290,14 @@ IMAGENET_P: Final = Benchmark(
 )
 """Hendrycks & Dietterich 2019: section 4.2, Table 3, appendix E."""
 
-CLIPS_C: Final = replace(IMAGENET_C, title="ImageNet-C for clips", noun=CLIP, array_shape="(N, T, H, W, 3)")
+CLIPS_C: Final = replace(
+    IMAGENET_C,
+    title="ImageNet-C for clips",
+    noun="clip",
+    medium=CLIP,
+    content="clip",
+    array_shape="(N, T, H, W, 3)",
+)
 """ImageNet-C whose items are clips: the same corruptions, severities and folders."""
 
 BENCHMARKS: Final[Mapping[Kind, Benchmark]] = MappingProxyType({"c": IMAGENET_C, "p": IMAGENET_P})
@@ -280,9 +322,9 @@ def parse_variant(folder: str, kind: Kind) -> Variant:
     return variant
 
 
-def name_source(title: str) -> str:
-    """Return the noun for one source item of a set with this title: image or clip."""
-    return CLIP if title == CLIPS_C.title else IMAGENET_C.noun
+def find_medium(title: str) -> Medium:
+    """Return the medium of the source of a set with this title."""
+    return TITLES.get(title, IMAGENET_C).medium
 
 
 USUAL_SCALE: Final = 224

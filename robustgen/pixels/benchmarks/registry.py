@@ -39,6 +39,7 @@ SMALLEST_SIDE = 32
 
 Stage = Literal["raw", "resized", "cropped"]
 Temporal = Literal["clip", "frame"]
+OverTime = Temporal | Literal["whole"] | Callable[..., Iterator[Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 AnyOperation = TypeVar("AnyOperation", bound="Operation")
 Scale = int | str
@@ -177,11 +178,10 @@ class Corruption(Operation):
     prepared : callable or None
         ``prepared(parameters)`` returns the `Preparation` of the published images, if each corruption has
         its own.
-    over_time : {"clip", "frame"} or callable
-        Whether all frames of a clip repeat the draws of the first, or each frame draws its own; or
+    over_time : {"clip", "frame", "whole"} or callable
+        "clip": all frames of a clip repeat the draws of the first; "frame": each frame draws its own;
+        "whole": the function takes and returns a `Clip`, not an image; a callable:
         ``over_time(frames, parameters, rng)`` yields the corrupted frames.
-    takes_clips : bool
-        Whether its function takes and returns a `Clip`, not an image.
     """
 
     family: str
@@ -194,8 +194,7 @@ class Corruption(Operation):
     needs: "Ingredient | None" = None
     requires: Callable[[Any, int | None], object] | None = None
     prepared: "Callable[[Any], Preparation] | None" = None
-    over_time: "Temporal | Callable[..., Iterator[Any]]" = "clip"
-    takes_clips: bool = False
+    over_time: "OverTime" = "clip"
 
     noun = "corruption"
     level_name = "severity"
@@ -235,7 +234,7 @@ class Corruption(Operation):
             A plug-in did not return an image of the same shape, or ended the program; or `given` is missing,
             or does not fit the image; or the corruption takes clips.
         """
-        if self.takes_clips:
+        if self.over_time == "whole":
             raise ArgumentError(f"{self.name} needs the frames of a clip: use robustgen.corrupt_clip")
         if self.function.__module__.split(".")[0] == "robustgen":
             return self.function(image, parameters, rng, *self._list_more(image, shared, given))
@@ -461,8 +460,7 @@ def corruption(
     needs: "Ingredient | None" = None,
     requires: Callable[[Any, int | None], object] | None = None,
     prepared: "Callable[[Any], Preparation] | None" = None,
-    over_time: "Temporal | Callable[..., Iterator[Any]] | None" = None,
-    takes_clips: bool = False,
+    over_time: "OverTime | None" = None,
 ) -> Callable[[Function], Function]:
     """Register the decorated function as a corruption under its own name.
 
@@ -496,11 +494,9 @@ def corruption(
         ``requires(parameters, side)``, called before a run; raises if something is missing.
     prepared : callable, optional
         ``prepared(parameters)`` returns the `Preparation` of the published images.
-    over_time : {"clip", "frame"} or callable, optional
+    over_time : {"clip", "frame", "whole"} or callable, optional
         As in `Corruption`. Default: "frame" for noise, because each frame of a sensor has its own, otherwise
         "clip".
-    takes_clips : bool
-        Whether the function takes and returns a `Clip`.
 
     Raises
     ------
@@ -540,8 +536,8 @@ def corruption(
         of_operation = family.full_name(name), category, common, random, function, rows, shares
         of_family = family.name, breaks or {}, displaces, family.severities, family.linear
         of_images = smallest_side, grey, needs, requires, prepared
-        of_clips = over_time or ("frame" if category == "noise" else "clip"), takes_clips
-        family.add(Corruption(*of_operation, *of_family, *of_images, *of_clips))
+        of_clips = over_time or ("frame" if category == "noise" else "clip")
+        family.add(Corruption(*of_operation, *of_family, *of_images, of_clips))
         return function
 
     return register

@@ -19,7 +19,7 @@ import numpy as np
 from robustgen.errors import ImageError, MissingDependencyError
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip, change_rate
+from robustgen.pixels.imaging.frames import Clip, change_rate
 from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.video import (
     CONTAINERS,

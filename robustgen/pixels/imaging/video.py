@@ -32,8 +32,8 @@ from robustgen.errors import (
     WriteError,
 )
 from robustgen.files.storage.host import read_regular
-from robustgen.pixels.imaging.clips import USUAL_RATE, Clip, peek
 from robustgen.pixels.imaging.decode import complain, reason_of
+from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, peek
 from robustgen.pixels.imaging.third_party import cv2
 
 Frames = NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""Haze, frost, snow and spatter."""
+"""Haze, frost, snow, spatter and rain."""
 
 import math
 from functools import lru_cache
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustgen.errors import ImageError
-from robustgen.pixels.imaging.arrays import UNITS, AnyFloats, Rgb, cut_strips
+from robustgen.pixels.imaging.arrays import UNITS, AnyFloats, Rgb, cut_strips, to_uint8
 from robustgen.pixels.imaging.blur import enlarge, gaussian, zoom_crop
 from robustgen.pixels.imaging.kernels import drawing, elementwise, warps, weather
 from robustgen.pixels.imaging.rng import Rng, integers, normal, uniform
@@ -306,3 +306,60 @@ def draw_cover(spots: npt.NDArray[np.bool_], strength: float, dtype: npt.DTypeLi
     cover = gaussian(spots.astype(dtype), strength)
     cover *= cover >= 0.8
     return cover[:, :, None]
+
+
+# --- rain -----------------------------------------------------------------------------------------
+
+_SLANT: Final = 10
+_DROP: Final = 220.0
+
+
+def draw_rain(shape: tuple[int, int], area: int, length: int, rng: Rng) -> npt.NDArray[np.float64]:
+    """Return lines of one pixel's width, 220 on 0, float64 (H, W), as OpenCV's ``line`` draws them.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width.
+    area : int
+        Pixels for each drop.
+    length : int
+        Length of a drop in rows; even.
+    rng : Generator or RandomState
+
+    Raises
+    ------
+    ImageError
+        A drop is as long as the frame is high.
+    """
+    height, width = shape
+    if height <= length:
+        raise ImageError(f"rain with drops of {length} pixels needs more than {length} rows, not {height}")
+    slant, count = int(integers(rng, -_SLANT, _SLANT)), height * width // area
+    low, high = (slant, width) if slant < 0 else (0, width - slant)
+    if high <= low:
+        raise ImageError(f"rain needs more than {_SLANT} columns, not {width}")
+    if isinstance(rng, np.random.RandomState):
+        # The published code draws the numbers one by one.
+        places = [(rng.randint(low, high), rng.randint(0, height - length)) for _ in range(count)]
+    else:
+        places = [*zip(rng.integers(low, high, count), rng.integers(0, height - length, count), strict=True)]
+    mask, half = np.zeros(shape), length // 2
+    for column, row in places:
+        if column > 0:
+            mask[row : row + half, column] = _DROP
+            mask[row + half : row + length + 1, column - 1] = _DROP
+        elif column == 0:
+            # OpenCV clips the line at the edge first.
+            mask[row, 0] = _DROP
+    return mask
+
+
+def add_rain(frame: Rgb, mask: npt.NDArray[np.float64], factor: float) -> Rgb:
+    """Brighten and blur the drops of a `mask` (H, W), and multiply the contrast by `factor`."""
+    drops, mean = mask[..., None], frame.mean()
+    added = drops * (1 - frame / 255) * (1 - mean / 255)
+    blurred = cv2.blur(frame + added.astype(np.uint8), (3, 3))
+    values = (blurred * drops / 255 + frame * (1 - drops / 255)) / 255
+    means = values.mean(axis=(0, 1))
+    return to_uint8((values - means) * factor + means)

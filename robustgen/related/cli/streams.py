@@ -58,6 +58,7 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     import numpy as np
 
     from robustgen.files.storage import save
+    from robustgen.pixels.benchmarks.kinds import IMAGE, require
     from robustgen.related.streams.drawing import choose, draw_csid, draw_stream, format_imglist_row
     from robustgen.related.streams.rows import StreamRow, format_row
     from robustgen.sets.dataset.selection import (
@@ -73,6 +74,7 @@ def stream(config: Streaming, drawing: Drawing) -> None:
         if not (setting.endswith("correlated") if key in _CORRELATED else setting == "markov"):
             raise ConfigError(f"{spell(key)} is for {meant}")
     source = open_chosen_source(config)
+    require(source.medium, (IMAGE,), "stream")
     check_classes(source, config)
     selected, _, remarks = leave_out_maps(config, source)
     keys = select_keys(source, selected)
@@ -128,6 +130,7 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
     stop_in_order()
     from robustgen.display.progress import track
     from robustgen.files.storage import save
+    from robustgen.pixels.benchmarks.kinds import IMAGE, require
     from robustgen.related.streams.accuracy_files import load_accuracy_table
     from robustgen.related.streams.ccc import CccRun
     from robustgen.related.streams.rows import draw_rows, format_ccc_row
@@ -135,6 +138,7 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
 
     table = load_accuracy_table(playing.accuracy_table)
     source = open_chosen_source(choices)
+    require(source.medium, (IMAGE,), "stream ccc")
     keys = select_keys(source, choices)
     for remark in describe_maps_left_in(choices, source, keys):
         echo(remark, err=True)

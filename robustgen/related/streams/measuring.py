@@ -26,6 +26,7 @@ from robustgen.lab.models.hugging_face import fit_class_names
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import Pixels, Preprocessing, load_preprocessing
 from robustgen.pixels.benchmarks.editions import get_edition
+from robustgen.pixels.benchmarks.kinds import IMAGE, require
 from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.jpeg import round_trip
 from robustgen.related.streams.accuracy_files import Measurements, parse_measurements
@@ -127,6 +128,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
     given = options.preprocessing, options.overrides()
     preprocessing = load_preprocessing(*given, _EDITION, opened.preprocessing)
     source = open_chosen_source(config)
+    require(source.medium, (IMAGE,), "stream measure")
     preprocessing = fit_class_names(preprocessing, opened, source.classes)
     keys = select_keys(source, config)
     for remark in source.remarks():

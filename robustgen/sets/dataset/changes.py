@@ -68,7 +68,7 @@ def check_unchanged(
         others = len(changed) - 1
         more = f", and so do {others} more" if others > 1 else ", and so does one more" * others
         raise AnotherSetError(
-            f"{source.location}: {changed[0]!r} differs from the {source.noun} that "
+            f"{source.location}: {changed[0]!r} differs from the {source.medium.name} that "
             f"{ledger.root.location} was created from{more}. {START_OVER}"
         )
     return keep_stamps(ledger, held, {key: stamps[key] for key in known})
@@ -94,7 +94,7 @@ def _find_changed(source: Items[Any], keys: Iterable[str], identities: Mapping[s
             return source.identify(key) != identities[key]
         return False
 
-    with Meter(len(keys), f"{source.noun}s compared") as meter:
+    with Meter(len(keys), f"{source.medium.name}s compared") as meter:
         changed = []
         answers = map_keys(source.location, differs, keys, lambda key: look_up(source, key)[0])
         for key, is_changed in zip(keys, answers, strict=True):

@@ -17,7 +17,7 @@ from robustgen.errors import ConfigError
 from robustgen.files.set_files import SUMS
 from robustgen.files.storage import Store
 from robustgen.files.text_files import read_sums
-from robustgen.pixels.benchmarks.kinds import CLIP, CLIPS_C, IMAGENET_P, name_source
+from robustgen.pixels.benchmarks.kinds import CLIPS_C, IMAGENET_P, find_medium
 from robustgen.pixels.imaging.cleaning import CLEANINGS
 from robustgen.pixels.imaging.decode import EXTENSIONS
 from robustgen.sets.formats.shards import FOLDER
@@ -70,11 +70,11 @@ def write_card(manifest: Mapping[str, Any]) -> bytes:
     manifest : mapping
         The content of ``dataset.json``.
     """
-    head, noun = ["---", "license: other"], name_source(manifest["title"])
+    head = ["---", "license: other"]
     # Tables have no classes, and mirrored sets have annotations of their own.
     if "table" not in _format(manifest) and not has_mirror(manifest):
-        kind_of_file = "video" if noun == CLIP else "image"
-        head += ["task_categories:", f"- {kind_of_file}-classification"]
+        subject = {"image": "image", "clip": "video"}[find_medium(manifest["title"]).name]
+        head += ["task_categories:", f"- {subject}-classification"]
     head.append("configs:")
     for variant in manifest["variants"]:
         # JSON strings are YAML strings.
@@ -130,7 +130,7 @@ def _body(manifest: Mapping[str, Any]) -> str:
     names = ("dataset", "title", "images", "digest", "licence", "citation")
     return text.format(
         **{name: manifest[name] for name in names},
-        nouns=f"{name_source(manifest['title'])}s",
+        nouns=f"{find_medium(manifest['title']).name}s",
         variants=len(manifest["variants"]),
         choices=", ".join(choices),
         example=_NO_EXAMPLE if manifest["arrays"] else _EXAMPLE.format(config_name(manifest["variants"][-1])),
@@ -165,7 +165,7 @@ def make_croissant(manifest: Mapping[str, Any], store: Store) -> dict[str, Any]:
     sums: _Sums = {
         prefix: content for prefix, content in zip(prefixes, contents, strict=True) if content is not None
     }
-    name, nouns = settings.get("output", {}).get("format"), f"{name_source(manifest['title'])}s"
+    name, nouns = settings.get("output", {}).get("format"), f"{find_medium(manifest['title']).name}s"
     describe = _DESCRIPTIONS.get(name, _describe_tree if name in _FILES else _describe_folders)
     how = "once, by a drawn operation and level" if "mixed" in settings else "by each operation at each level"
     nodes = [

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from robustgen.display.text import format_size
 from robustgen.errors import ImageError, MissingDependencyError, OutputError, WriteError, explain_failure
 from robustgen.files.storage import Store
-from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.pixels.imaging import video
+from robustgen.pixels.imaging.frames import take_first
 from robustgen.pixels.imaging.geometry import centre_crop
 from robustgen.sets.dataset.outputs import name_output_in_errors
 from robustgen.sets.dataset.plan import Plan
@@ -145,7 +145,7 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     if not costs:
         reason = next(iter(reasons), "there are none")
         raise ImageError(
-            f"{plan.source.location}: none of the {plan.source.noun}s can be processed: {reason}"
+            f"{plan.source.location}: none of the {plan.source.medium.name}s can be processed: {reason}"
         )
     pixels, seconds, writing, size = (
         sum(values) / len(costs) for values in zip(*costs.values(), strict=True)
@@ -155,7 +155,7 @@ def estimate(plan: Plan, *, compare_presets: bool = False) -> Estimate:
     loading *= 1 if _count_processes(plan) == 1 else 2
     starting = loading + max(0.0, starting - cost.seconds)
     preset = _price_preset(plan, first, cost) if compare_presets else None
-    if plan.recipe.keeps_size and plan.source.noun != CLIP:
+    if plan.recipe.keeps_size:
         # The sample may contain only small images; headers give the size of many more.
         typical = [math.prod(size) for size in list_dimensions(plan.source, keys[:_MOST_HEADERS]) if size]
         factor = sum(typical) / max(1, len(typical)) / pixels
@@ -209,12 +209,9 @@ def _take_part(plan: Plan, prepared: Any) -> tuple[Any, float, float]:
 
     The number of pixels is 1 if the cost of an output does not depend on it.
     """
-    if plan.source.noun == CLIP:
-        part, count = prepared.take(_MOST_FRAMES)
-        return part, 1, count / len(part.frames)
+    part, frames = take_first(prepared, _MOST_FRAMES)
     if not plan.recipe.keeps_size:
-        return prepared, 1, 1.0
-    part = prepared
+        return part, 1, frames / min(frames, _MOST_FRAMES)
     if not find_fitting(plan.recipe, plan.variants):
         height, width = prepared.shape[:2]
         part = centre_crop(prepared, min(width, _SIDE), min(height, _SIDE))

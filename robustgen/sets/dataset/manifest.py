@@ -28,7 +28,7 @@ from robustgen.files.set_files import (
 )
 from robustgen.files.storage import AT_ONCE, Store, prefetch
 from robustgen.files.text_files import escape_name, parse_object, read_sums
-from robustgen.pixels.benchmarks.kinds import name_source
+from robustgen.pixels.benchmarks.kinds import find_medium
 from robustgen.sets.dataset.descriptions import CARD, CROISSANT, encode_croissant, make_croissant, write_card
 from robustgen.sets.dataset.state import (
     COMPANIONS,
@@ -137,7 +137,7 @@ class RecordSummary:
             if plan["config"].get("mirror"):
                 wanted |= {name_mirror(folder): [folder] for folder in plan["variants"]}
         if self.count(manifest["variants"]) < manifest["images"]:
-            yield f"not all of the {manifest['images']} {name_source(manifest['title'])}s have all files"
+            yield f"not all of the {manifest['images']} {find_medium(manifest['title']).name}s have all files"
         for name, folders in wanted.items():
             held = self.about.get(name, Record(shared="missing"))
             is_current = held.shared == self.identify(name, held.variants) and {*folders} <= {*held.variants}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustgen.errors import ConfigError, ImageError, OutputError, explain_failure
+from robustgen.errors import ImageError, OutputError, explain_failure
 from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, NOTES, SUMS
 from robustgen.files.storage import Store, is_url, open_store
-from robustgen.pixels.benchmarks.kinds import CLIP, Variant
+from robustgen.pixels.benchmarks.kinds import Variant, require
 from robustgen.sets.dataset.descriptions import CARD
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
@@ -129,13 +129,6 @@ class Plan:
             **given,
         }
 
-    def require_images(self, command: str) -> "Plan":
-        """Return this plan; raise a ConfigError if it is of clips, which `command` does not take."""
-        if self.source.noun == CLIP:
-            hint = "write a few with make-c --limit 3, which report shows"
-            raise ConfigError(f"{self.source.location}: {command} takes images, not clips; {hint}")
-        return self
-
     def cut(self) -> Iterator[WorkUnit]:
         """Yield the work units, which depend only on the plan."""
         return self.writer.cut(self.keys, self.variants)
@@ -167,6 +160,8 @@ def assemble_plan(
 
     Raises
     ------
+    ConfigError
+        The recipe does not take what the source contains.
     OutputError
         The location of the output is not allowed.
 
@@ -189,6 +184,7 @@ def assemble_plan(
     >>> len(plan.keys), plan.recipe.title
     (8, 'Negatives')
     """
+    require(source.medium, recipe.takes, recipe.title)
     _check_output(store, source)
     refused = source.refused() | _collisions(source, writer, variants)
     keys = tuple(key for key in keys if key not in refused)

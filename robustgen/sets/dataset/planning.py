@@ -18,11 +18,13 @@ from robustgen.pixels.benchmarks.kinds import (
     CLEAN,
     CLEAN_VARIANT,
     CLIP,
+    IMAGE,
     IMAGENET_P,
     USUAL_SCALE,
     Benchmark,
     Kind,
     Variant,
+    require,
 )
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption
 from robustgen.pixels.imaging import video
@@ -34,7 +36,7 @@ from robustgen.sets.dataset.label_maps import Maps
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
 from robustgen.sets.dataset.plan import CITATION, LICENCE, Plan, assemble_plan
-from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, ClipRecipe, CorruptionRecipe, Recipe, mix
+from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
@@ -137,6 +139,7 @@ class _Planner:
             terms = [each.licence for each in ingredients.values() if each.licence]
         made: Recipe[Any] = recipe
         if config.one_per_image:
+            require(source.medium, (IMAGE,), "one_per_image")
             if not isinstance(recipe, CorruptionRecipe):
                 raise ConfigError("one_per_image: only make-c has it")
             if file_per != "image":
@@ -185,7 +188,7 @@ class _Planner:
                     severities.setdefault(variant.level, {})["engine"] = config.motion_blur
         if config.libjpeg == "ijg":
             load_ijg()
-        recipe = RECIPES[self.kind](config.edition, config.seed, config.constants_for, overrides)
+        recipe = RECIPES[self.kind][IMAGE](config.edition, config.seed, config.constants_for, overrides)
         bound = [recipe.bind(variant) for variant in variants if variant != CLEAN_VARIANT]
         for each in bound:
             self._check_constants(each)
@@ -205,7 +208,7 @@ class _Planner:
                 operation = recipe.bind(variant).operation
                 # Whole clips are corrupted by one number, which has been checked.
                 is_lacking = operation.needs and operation.needs.default != "installed"
-                if operation.takes_clips or operation.requires or is_lacking:
+                if operation.over_time == "whole" or operation.requires or is_lacking:
                     continue
                 try:
                     recipe.make(variant, "trial", image)
@@ -240,29 +243,19 @@ class _Planner:
         Raises
         ------
         ConfigError
-            The source has no clips but a corruption needs them, or clips that the recipe cannot use.
+            The benchmark, the edition or a corruption does not take it.
         """
-        if source.noun != CLIP:
-            names = self.config.corruptions if isinstance(recipe, CorruptionRecipe) else ()
-            if needing := [name for name in names if get_corruption(name).takes_clips]:
-                raise ConfigError(
-                    f"{needing[0]} needs clips: choose --dataset clips, whose source are videos or frames"
-                )
-            return recipe
-        if not isinstance(recipe, CorruptionRecipe):
-            raise ConfigError(
-                f"{source.location}: contains clips, of which make-c writes sets; make-p needs images"
-            )
-        row = get_edition(self.config.edition)
-        is_for_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
-        if row.by_corruption or row.implementation or not is_for_clips:
-            raise ConfigError(
-                f"edition {self.config.edition} has no clips; choose kinetics, ssv2, imagenet or folder"
-            )
-        if self.config.one_per_image:
-            raise ConfigError("one_per_image: needs images, not clips")
-        own = {each.name: getattr(recipe, each.name) for each in dataclasses.fields(recipe) if each.init}
-        return ClipRecipe(**own, temporal=self.config.temporal)
+        config, medium = self.config, source.medium
+        for name in config.corruptions if self.kind == "c" else ():
+            require(medium, (CLIP,) if get_corruption(name).over_time == "whole" else (IMAGE, CLIP), name)
+        require(medium, RECIPES[self.kind], f"make-{self.kind}")
+        row = get_edition(config.edition)
+        of_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
+        takes = (IMAGE, CLIP) if of_clips and not (row.by_corruption or row.implementation) else (IMAGE,)
+        require(medium, takes, f"edition {row.name}, unlike kinetics, ssv2, imagenet and folder,")
+        fitting = RECIPES[self.kind][medium]
+        names = [each.name for each in dataclasses.fields(fitting) if each.init]
+        return fitting(**{name: getattr(recipe if hasattr(recipe, name) else config, name) for name in names})
 
     def _name_usual_format(self, benchmark: Benchmark, source: Source) -> str:
         """Return the format of a set whose config names none."""

@@ -5,7 +5,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -31,18 +31,21 @@ from robustgen.pixels.benchmarks.ingredients import OpenedIngredient
 from robustgen.pixels.benchmarks.kinds import (
     CLEAN,
     CLEAN_VARIANT,
+    CLIP,
     CLIPS_C,
+    IMAGE,
     IMAGENET_C,
     IMAGENET_P,
     Benchmark,
     Kind,
+    Medium,
     Variant,
 )
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption, Temporal
 from robustgen.pixels.imaging import codecs
 from robustgen.pixels.imaging.arrays import Decoded, Rgb
-from robustgen.pixels.imaging.clips import Clip, Repeatable
 from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.frames import Clip, Repeatable
 from robustgen.pixels.imaging.geometry import PreparationStep
 from robustgen.sets.formats.base import SetListing, Writer
 from robustgen.sets.sources.base import Loaded
@@ -89,6 +92,8 @@ class Recipe(ABC, Generic[Loaded]):
         Title of the set in ``dataset.json``.
     noun : str
         Name of one output: image or sequence.
+    takes : collection of Medium
+        What it can be applied to.
     images_at_once : int
         Number of images that a worker processes at once.
 
@@ -111,6 +116,7 @@ class Recipe(ABC, Generic[Loaded]):
 
     title: ClassVar[str]
     noun: ClassVar[str] = "image"
+    takes: ClassVar[Collection[Medium]] = (IMAGE,)
     images_at_once: ClassVar[int] = 4
 
     @property
@@ -269,7 +275,6 @@ class CorruptionRecipe(BenchmarkRecipe[BoundCorruption]):
 
     benchmark = IMAGENET_C
     title: ClassVar[str] = IMAGENET_C.title
-    noun: ClassVar[str] = IMAGENET_C.noun
 
     def make_ready(self) -> None:
         """Store what the ingredients need where worker processes find it."""
@@ -347,7 +352,10 @@ class ClipRecipe(CorruptionRecipe):
     benchmark = CLIPS_C
     title: ClassVar[str] = CLIPS_C.title
     noun: ClassVar[str] = CLIPS_C.noun
+    takes: ClassVar[Collection[Medium]] = (CLIP,)
     images_at_once = 1
+    # All frames have one size, and are decoded on demand.
+    keeps_size = False
 
     def prepare(self, loaded: Clip) -> Clip:  # type: ignore[override]
         """Return the clip with its frames as the edition prepares them."""
@@ -421,8 +429,8 @@ class PerturbationRecipe(BenchmarkRecipe[BoundPerturbation]):
         return self.bind(variant).frames(prepared, self.open_stream(variant, key))
 
 
-RECIPES: Final[Mapping[Kind, type[BenchmarkRecipe[Any]]]] = MappingProxyType(
-    {"c": CorruptionRecipe, "p": PerturbationRecipe}
+RECIPES: Final[Mapping[Kind, Mapping[Medium, type[BenchmarkRecipe[Any]]]]] = MappingProxyType(
+    {"c": {IMAGE: CorruptionRecipe, CLIP: ClipRecipe}, "p": {IMAGE: PerturbationRecipe}}
 )
 
 

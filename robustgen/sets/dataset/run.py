@@ -502,7 +502,7 @@ class _SetRun:
             [] if waiting else unwritten,
             self._removed,
             plan.store.location,
-            (*remarks, *describe_complaints(self._complaints, plan.source.noun)),
+            (*remarks, *describe_complaints(self._complaints, plan.source.medium.name)),
         )
 
     @cached_property

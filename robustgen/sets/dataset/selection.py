@@ -167,7 +167,7 @@ def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[
         remarks.append(f"{_count_maps(own)}: {fate}, and not corrupted")
         if config.subset is None and (pattern := find_pattern(images, maps)):
             config = config.model_copy(update={"subset": pattern})
-            remarks[-1] += f"; the {source.noun}s are those of --subset {pattern!r}"
+            remarks[-1] += f"; the {source.medium.name}s are those of --subset {pattern!r}"
     of_files = {
         name: tuple(list_files(source, each)) for key, each in maps.items() for name in source.list_files(key)
     }

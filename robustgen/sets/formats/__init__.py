@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.files import registry
 from robustgen.files.registry import Registry
-from robustgen.pixels.benchmarks.kinds import CLIP, Content
+from robustgen.pixels.benchmarks.kinds import Content
 
 if TYPE_CHECKING:
     from robustgen.sets.formats.base import Encoder, EncoderChoices, FilePer, SetContent, Writer, WrittenSet
@@ -61,7 +61,7 @@ FORMATS: Final[Registry[Format]] = Registry(
 )
 """Formats by their name for `--format`."""
 
-DEFAULTS: Final[Mapping[Content, str]] = {"c": "jpeg", "p": "mp4", CLIP: "mp4"}
+DEFAULTS: Final[Mapping[Content, str]] = {"c": "jpeg", "p": "mp4", "clip": "mp4"}
 """Formats of the published sets, except those of CIFAR, which are arrays."""
 
 
@@ -113,7 +113,7 @@ def open_writer(
         The format or the encoding does not exist for this benchmark, or cannot store the set.
     """
     benchmark = content.benchmark
-    command = f"make-{benchmark.kind}" + " of clips" * (benchmark.noun == CLIP)
+    command = f"make-{benchmark.kind} of {benchmark.medium.name}s"
     if benchmark.content not in FORMATS[name].encoders:
         known = ", ".join(list_formats(benchmark.content))
         raise ConfigError(f"format: {command} writes no {name} (known: {known})")

@@ -12,16 +12,16 @@ from PIL import Image, features
 
 from robustgen.errors import ArgumentError, ImageError
 from robustgen.pixels.benchmarks.editions import EDITIONS
-from robustgen.pixels.benchmarks.kinds import CLIP, IMAGENET_C, IMAGENET_P, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P, Kind, Variant
 from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import as_rgb
+from robustgen.pixels.imaging.frames import Clip
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, encode_jpeg, round_trip
 from robustgen.sets.formats import Format
 from robustgen.sets.formats.base import Encoded, Encoder, EncoderChoices, keep_grey, without_suffix
 from robustgen.sets.formats.trees import TreeWriter
-from robustgen.sets.sources.clips import without_video_suffix
+from robustgen.sets.sources.clip_folder import without_video_suffix
 from robustgen.sets.sources.trees import is_video
 
 LOSSLESS_CLIP: Final = video.Encoding(preset="fast", crf=0, pixel_format="rgb24")
@@ -86,7 +86,7 @@ def _open_jpeg(own: EncoderChoices) -> JpegEncoder:
 
 JPEG: Final = Format(
     "JPEG",
-    {"c": _open_jpeg, CLIP: lambda own: ClipFramesEncoder(_open_jpeg(own), ".jpg")},
+    {"c": _open_jpeg, "clip": lambda own: ClipFramesEncoder(_open_jpeg(own), ".jpg")},
     TreeWriter,
 )
 
@@ -182,7 +182,7 @@ PNG: Final = Format(
     {
         "c": lambda own: LosslessEncoder(".png", own.grey),
         "p": lambda own: PngFramesEncoder(),
-        CLIP: lambda own: ClipFramesEncoder(LosslessEncoder(".png"), ".png"),
+        "clip": lambda own: ClipFramesEncoder(LosslessEncoder(".png"), ".png"),
     },
     TreeWriter,
 )
@@ -190,7 +190,7 @@ WEBP: Final = Format(
     "lossless WebP",
     {
         "c": lambda own: LosslessEncoder(".webp"),
-        CLIP: lambda own: ClipFramesEncoder(LosslessEncoder(".webp"), ".webp"),
+        "clip": lambda own: ClipFramesEncoder(LosslessEncoder(".webp"), ".webp"),
     },
     TreeWriter,
 )
@@ -252,7 +252,7 @@ ORIGINAL: Final = Format(
     "as in the source",
     {
         "c": lambda own: OriginalEncoder(own.quality, own.libjpeg),
-        CLIP: lambda own: OriginalClipEncoder(
+        "clip": lambda own: OriginalClipEncoder(
             OriginalEncoder(own.quality, own.libjpeg), ClipVideoEncoder(*own.clip_video())
         ),
     },
@@ -495,7 +495,7 @@ MP4: Final = Format(
     "MP4",
     {
         "p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos()),
-        CLIP: lambda own: ClipVideoEncoder(*own.clip_video()),
+        "clip": lambda own: ClipVideoEncoder(*own.clip_video()),
     },
     TreeWriter,
 )

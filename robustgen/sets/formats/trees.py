@@ -10,15 +10,15 @@ from robustgen.errors import SourceError
 from robustgen.files.set_files import WrittenFile
 from robustgen.files.storage import Store
 from robustgen.files.text_files import split_names
-from robustgen.pixels.benchmarks.kinds import CLIP, Variant
+from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging import codecs, video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip
 from robustgen.pixels.imaging.decode import name_image_in_errors
+from robustgen.pixels.imaging.frames import Clip
 from robustgen.sets.formats.base import Encoded, Encoder, FilePer, SetContent, WorkUnit, Writer, WrittenSet
 from robustgen.sets.sources.base import Items, Loaded, Source, SourceOptions, name_source_in_errors
 from robustgen.sets.sources.classes import KEYS
-from robustgen.sets.sources.clips import ClipFolder
+from robustgen.sets.sources.clip_folder import ClipFolder
 from robustgen.sets.sources.folder import ImageFolder, Named, TreeItems
 from robustgen.sets.sources.places import Place
 
@@ -124,10 +124,10 @@ class TreeSet(WrittenSet):
 
     def open(self, variant: Variant) -> Source:
         """Open the folder of a variant."""
-        usual = VariantFolder if self.kind == "c" else SequenceFolder
-        cls: Any = VariantClips if self.benchmark.noun == CLIP else usual
+        readers: dict[str, Any] = {"c": VariantFolder, "p": SequenceFolder, "clip": VariantClips}
+        place = f"{self.root}/{self.places[variant]}".rstrip("/")
         names = self.store if has_mirror(self.manifest) else None
-        folder: Source = cls(f"{self.root}/{self.places[variant]}".rstrip("/"), self.manifest, names)
+        folder: Source = readers[self.benchmark.content](place, self.manifest, names)
         return folder
 
 

@@ -17,6 +17,7 @@ from PIL import Image
 
 from robustgen.errors import ArgumentError, ImageError, MissingDependencyError, SourceError
 from robustgen.files.storage import AT_ONCE, MOST_BYTES, Store, is_url, prefetch
+from robustgen.pixels.benchmarks.kinds import IMAGE, Medium
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Levels, Location, find_tags, reason_of
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
@@ -122,13 +123,13 @@ class Items(Reusable, ABC, Generic[Loaded]):
         Absolute path or URL.
     levels : (float, float), optional
         The two values of greys of more than 8 bits in its files that become 0 and 255.
-    noun : str
-        Name of one item.
+    medium : Medium
+        What its items are.
     """
 
     location: str
     levels: Levels | None = None
-    noun: ClassVar[str] = "image"
+    medium: ClassVar[Medium] = IMAGE
 
     def __init__(self, location: str) -> None:
         self.location = location

@@ -19,7 +19,7 @@ from tests.helpers import cli, cli_error, photo, put_photo
 STEP = 9
 LATER = tuple(corruptions.LATER)
 EVERY = [each for name in ("c-bar", *LATER) for each in robustgen.FAMILIES[name].corruptions.values()]
-OPERATIONS = [each for each in EVERY if not each.takes_clips]
+OPERATIONS = [each for each in EVERY if each.over_time != "whole"]
 
 
 GOLDEN = read_outputs("families2")

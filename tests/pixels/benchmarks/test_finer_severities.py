@@ -34,7 +34,7 @@ OF_SIDES = [
     (name, scale)
     for name, each in ALL_CORRUPTIONS.items()
     for scale in each.table
-    if isinstance(scale, int) and name not in {*NEEDING, "ccc:glass_blur"} and not each.takes_clips
+    if isinstance(scale, int) and name not in {*NEEDING, "ccc:glass_blur"} and each.over_time != "whole"
 ]
 
 

@@ -77,7 +77,7 @@ def test_noise_runs_on_from_frame_to_frame(panning):
 @pytest.mark.parametrize("name", ["shot_noise", "rain", "contrast", "brightness", "saturate", "fog"])
 @pytest.mark.parametrize("severity", [1, 5])
 def test_pixels_of_video_c_are_those_of_the_formulas(name, severity, panning):
-    from robustgen.pixels.imaging.clips import add_rain, draw_rain
+    from robustgen.pixels.imaging.weather_effects import add_rain, draw_rain
 
     made, rng = corrupt(panning, f"video-c:{name}", severity), np.random.RandomState(1)
     if name == "rain":

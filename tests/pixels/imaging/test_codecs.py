@@ -9,7 +9,7 @@ from skimage.data import astronaut
 
 from robustgen.errors import ImageError
 from robustgen.pixels.imaging import codecs, video
-from robustgen.pixels.imaging.clips import Clip, choose_frames
+from robustgen.pixels.imaging.frames import Clip, choose_frames
 from tests.helpers import photo
 
 av = pytest.importorskip("av")

@@ -29,7 +29,13 @@ from robustgen.pixels.imaging.colour import Hsv, raise_value
 from robustgen.pixels.imaging.geometry import resize_by_box
 from robustgen.pixels.imaging.third_party import FROST_FILES
 from robustgen.pixels.imaging.warps import displace, sample_affine, smooth_fields
-from robustgen.pixels.imaging.weather_effects import draw_plasma, frost_crop, frost_photograph
+from robustgen.pixels.imaging.weather_effects import (
+    add_rain,
+    draw_plasma,
+    draw_rain,
+    frost_crop,
+    frost_photograph,
+)
 from tests import reference
 from tests.golden.outputs import DESCRIBED
 from tests.helpers import photo
@@ -404,3 +410,26 @@ def test_sample_affine_equals_pillow(shape):
         got = sample_affine(image, matrix)
         size, affine, bilinear = shape[::-1], Image.Transform.AFFINE, Image.Resampling.BILINEAR
         assert np.array_equal(got, Image.fromarray(image).transform(size, affine, matrix, bilinear)), matrix
+
+
+def test_a_drop_of_rain_leans_to_the_left_and_is_cut_at_the_edge():
+    class Draws(np.random.RandomState):
+        def __init__(self, values):
+            super().__init__(0)
+            self.values = iter(values)
+
+        def randint(self, *_):
+            return next(self.values)
+
+    # The slant, then column and row of each drop: inside, on the edge, and beyond it.
+    mask = draw_rain((20, 30), 200, 4, Draws([-3, 7, 5, 0, 2, -2, 3]))
+    assert sorted(zip(*np.nonzero(mask), strict=True)) == [(2, 0), (5, 7), (6, 7), (7, 6), (8, 6), (9, 6)]
+    assert set(np.unique(mask)) == {0.0, 220.0}
+
+
+def test_rain_needs_frames_that_are_higher_than_its_drops():
+    with pytest.raises(ImageError, match="80"):
+        draw_rain((80, 200), 400, 80, np.random.RandomState(0))
+    frame = np.full((90, 20, 3), 100, np.uint8)
+    rainy = add_rain(frame, draw_rain((90, 20), 400, 80, np.random.default_rng(0)), 0.5)
+    assert rainy.shape == frame.shape and len(np.unique(rainy)) > 1

@@ -18,7 +18,7 @@ from robustgen.files.storage import open_store
 from robustgen.lab.evaluation.rendering import FrameSampling
 from robustgen.pixels.benchmarks.kinds import CLEAN, Variant
 from robustgen.pixels.imaging import video
-from robustgen.pixels.imaging.clips import sample_frames
+from robustgen.pixels.imaging.frames import sample_frames
 from tests.helpers import (
     cli,
     cli_error,
@@ -384,7 +384,7 @@ def test_what_no_set_of_clips_can_be_is_refused(clips, tmp_path, flags, text):
 def test_sequences_are_made_of_images_alone(clips, tmp_path):
     flags = ("--source", clips, "--output", tmp_path / "out")
     assert "perturbations" in cli_error("make-p", "--dataset", "clips", *flags)
-    assert "make-c" in cli_error("make-p", "--dataset", "clips", "--edition", "folder", *flags)
+    assert "make-p" in cli_error("make-p", "--dataset", "clips", "--edition", "folder", *flags)
 
 
 def test_a_plan_of_clips_can_be_written_and_run(clips, tmp_path):
@@ -457,9 +457,22 @@ def test_models_of_images_do_not_take_clips(clips, made, tmp_path, monkeypatch):
     assert "module:function" in refused
 
 
-def test_calibrate_names_what_measures_clips(clips):
-    found = cli_error("calibrate", "--dataset", "clips", "--source", clips, "--corruptions", "fog")
-    assert "report" in found and "make-c" in found
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("calibrate", "--corruptions", "fog"),
+        ("make-augmix",),
+        ("stream", "--setting", "continual"),
+        ("stream", "ccc", "--accuracy-table", "x.json"),
+        ("stream", "measure", "--model", "lengths:build"),
+    ],
+)
+def test_commands_for_images_refuse_clips(clips, tmp_path, monkeypatch, command):
+    (tmp_path / "lengths.py").write_text("def build():\n    return len\n")
+    (tmp_path / "x.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    found = cli_error(*command, "--dataset", "clips", "--source", clips)
+    assert "images, not clips" in found and not (tmp_path / "out").exists()
 
 
 def test_a_written_set_and_clips_on_the_fly_give_the_same_predictions(clips, made, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.executors import clusters
 from robustgen.settings.config import Config
 from tests.helpers import PATIENCE, cli_error, make_c, need_cluster, put_photo, spawn, tree, wait_until
-from tests.sets.sources.test_clips import names_of, put_frames, put_video
+from tests.sets.sources.test_clip_folder import names_of, put_frames, put_video
 
 pytestmark = pytest.mark.slow("starts Ray clusters")
 

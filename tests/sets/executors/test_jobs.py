@@ -39,7 +39,7 @@ from tests.helpers import (
     wait_until,
     without_beginning,
 )
-from tests.sets.sources.test_clips import names_of, put_frames, put_video
+from tests.sets.sources.test_clip_folder import names_of, put_frames, put_video
 
 
 @dataclass(frozen=True)

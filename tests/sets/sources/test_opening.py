@@ -27,7 +27,7 @@ LAYOUTS = [(source_kind, layout) for source_kind, layouts in WRITERS.items() for
 
 
 def test_every_source_kind_is_checked():
-    # tests/sets/sources/test_clips.py has the layouts of clips.
+    # tests/sets/sources/test_clip_folder.py has the layouts of clips.
     assert {*WRITERS} == {*SOURCES} - {"clips"}
 
 

@@ -14,7 +14,7 @@ from robustgen.errors import ConfigError, ImageError, MissingDependencyError, So
 from robustgen.files.storage import AT_ONCE, prefetch
 from robustgen.lab.evaluation.detection.reading import Annotations
 from robustgen.lab.evaluation.processes import map_files
-from robustgen.pixels.benchmarks.kinds import Variant
+from robustgen.pixels.benchmarks.kinds import IMAGE, Variant, require
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.file_tags import turn_upright
 from robustgen.sets.dataset.manifest import source_digest
@@ -159,7 +159,7 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
         raise ConfigError("one_per_image: only make-c has it; evaluate uses all corruptions and severities")
     changed = {"output": str(output), "mirror": None, "require_classes": False, "orientation": None}
     plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
-    plan.require_images("evaluate --annotations")
+    require(plan.source.medium, (IMAGE,), "evaluate --annotations")
     keys, missing = dict[int, str](), list[str]()
     for image, name, found in _match(annotations, plan.keys):
         if len(found) > 1:

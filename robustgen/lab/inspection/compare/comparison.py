@@ -39,7 +39,7 @@ from robustgen.lab.inspection.compare.results import (
     VariantResult,
     open_clean_side,
 )
-from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLIP, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, Kind, Variant
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.executors import count_cores
@@ -89,14 +89,8 @@ def compare_sets(options: Comparing) -> Comparison:
 
 
 def _check_kind(a: Side, b: Side) -> Kind:
-    if (a.noun == CLIP) != (b.noun == CLIP):
-        clips, others = (a, b) if a.noun == CLIP else (b, a)
-        raise SourceError(f"{clips.root} contains clips, {others.root} {others.noun}s: compare sets of clips")
-    if a.written.kind != b.written.kind:
-        named = {"c": "a set of corruptions", "p": "a set of perturbation sequences"}
-        raise SourceError(
-            f"{a.root} is {named[a.written.kind]}, {b.root} {named[b.written.kind]}: they cannot be compared"
-        )
+    if a.written.benchmark.content != b.written.benchmark.content:
+        raise SourceError(f"{a.root} contains {a.noun}s, {b.root} {b.noun}s: they cannot be compared")
     return a.written.kind
 
 

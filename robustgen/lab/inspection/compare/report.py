@@ -24,6 +24,7 @@ from robustgen.files.ledger import Differences, find_differences
 from robustgen.lab.inspection.compare.equivalence import ALPHA, METRICS, Metric, describe_effect
 from robustgen.lab.inspection.compare.results import Comparison, Name, OperationResult, Side, VariantResult
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS
+from robustgen.pixels.imaging.frames import stills
 from robustgen.sets.dataset.manifest import hide_paths
 
 _LINES: Final = 10
@@ -364,6 +365,6 @@ def _picture(comparison: Comparison, folder: str, key: str) -> dict[str, Any] | 
         pixels = [side.load(folder, key) for _, side in list_sides(comparison)]
     except RobustgenError:  # Readable before; the page omits it.
         return None
-    a, b = (np.ascontiguousarray(each[len(each) // 2] if each.ndim == 4 else each) for each in pixels)
+    a, b = (np.ascontiguousarray(stills(each, 1)[0]) for each in pixels)
     between = np.clip(128 + _LOUDER * (b.astype(np.int16) - a), 0, 255).astype(np.uint8)
     return {"name": f"{folder}/{key}", "a": a, "b": b, "between": between, "louder": _LOUDER}

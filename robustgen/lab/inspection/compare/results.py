@@ -1,13 +1,14 @@
 """Two sets of the same images, read side by side and measured, and the results of their comparison."""
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +18,16 @@ from robustgen.errors import ImageError, RobustgenError, SourceError
 from robustgen.files.set_files import check_folder
 from robustgen.files.storage import Store, open_store
 from robustgen.lab.inspection.compare.equivalence import Effect, find_quantiles
-from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, CLIP, Kind, Variant
+from robustgen.pixels.benchmarks.kinds import CLEAN, CLEAN_VARIANT, Kind, Variant
 from robustgen.pixels.imaging.arrays import Pixels
+from robustgen.pixels.imaging.frames import spread_frames, stills
 from robustgen.pixels.imaging.similarity import Alignment, Reference, Similarity, mean_square
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.formats.base import WrittenSet
 from robustgen.sets.formats.trees import SequenceFolder, TreeSet, VariantFolder
 from robustgen.sets.sources.base import Source, read_ahead
-from robustgen.sets.sources.clips import without_video_suffix
+from robustgen.sets.sources.clip_folder import ClipFolder, without_video_suffix
 from robustgen.sets.sources.files import EncodedSource
 from robustgen.settings.inspecting import Comparing
 
@@ -58,7 +60,7 @@ class Side:
         self.variants = {variant.folder: variant for variant in written}
         self._sources: dict[str, Source] = {}
         self._keys: dict[str, frozenset[str]] = {}
-        # The files of clips: names with the suffix of a video.
+        # Keys of clips with the suffix of their videos, by those without.
         self._videos: dict[str, str] = {}
 
     @property
@@ -69,7 +71,7 @@ class Side:
     def open(self, folders: Iterable[str]) -> None:
         """Open the variants in `folders`, and list their items; on a server, a few at once."""
         for folder, source, listed in self.written.store.map(self._list, folders, _LISTED_AHEAD):
-            if self.noun == CLIP:
+            if isinstance(source, ClipFolder):
                 self._videos |= {without_video_suffix(key): key for key in listed}
                 listed = tuple(map(without_video_suffix, listed))
             keys = frozenset(listed)
@@ -113,10 +115,8 @@ class Side:
 
     def is_video(self, folder: str, key: str) -> bool | None:
         """Return whether an item is a video, not a folder of frames; None for images."""
-        if self.noun == CLIP:
-            return self._videos[key] != key
-        source = self.source(folder)
-        return not source.has_frames(key) if isinstance(source, SequenceFolder) else None
+        source, own = self.source(folder), self._videos.get(key, key)
+        return not source.has_frames(own) if isinstance(source, SequenceFolder | ClipFolder) else None
 
 
 def open_clean_side(root: str | Path, title: str) -> Side:
@@ -261,7 +261,7 @@ class _References:
         self._sides, self._key = sides, key
 
     @cached_property
-    def _both(self) -> tuple["_AnyOriginal", "_AnyOriginal"]:
+    def _both(self) -> tuple["_Original | None", "_Original | None"]:
         a, b = (
             side.load(CLEAN, self._key) if side and self._key in side.keys(CLEAN) else None
             for side in self._sides
@@ -279,55 +279,65 @@ class _References:
         first, second = self._both
         is_sequence = a.ndim == 4 and first is second is None
         if is_sequence:
-            first, second = (_Original(Reference(each[0]), None) for each in (a, b))
-        found = _compare(first, a)
-        return found, found if equal and (is_sequence or first is second) else _compare(second, b)
+            first, second = (_FirstFrame(Reference(each[0])) for each in (a, b))
+        found = first.compare(a) if first else _UNKNOWN
+        if equal and (is_sequence or first is second):
+            return found, found
+        return found, second.compare(b) if second else _UNKNOWN
 
 
-class _Original(NamedTuple):
-    """An image that others are compared with."""
+class _Original(ABC):
+    """Original that outputs are compared with."""
+
+    @abstractmethod
+    def compare(self, pixels: Pixels) -> _Likeness:
+        """Return the likeness of an output to it."""
+
+
+@dataclass(frozen=True)
+class _OriginalImage(_Original):
+    """The clean image."""
 
     reference: Reference
-    alignment: Alignment | None
+    alignment: Alignment
+
+    def compare(self, pixels: Pixels) -> _Likeness:
+        return _average([self.reference.similarity(pixels)], self.alignment.displacement(pixels))
 
 
-class _OriginalClip(NamedTuple):
-    """A clip whose frames others are compared with, with some of its frames by their numbers."""
+@dataclass(frozen=True)
+class _FirstFrame(_Original):
+    """The first frame of a sequence."""
+
+    reference: Reference
+
+    def compare(self, pixels: Pixels) -> _Likeness:
+        chosen = spread_frames(len(pixels), _FRAMES_MEASURED, 1)
+        return _average([self.reference.similarity(pixels[i]) for i in chosen])
+
+
+@dataclass(frozen=True)
+class _OriginalClip(_Original):
+    """The clean clip, with some of its frames."""
 
     shape: tuple[int, ...]
-    references: Mapping[int, Reference]
+    references: Sequence[Reference]
+
+    def compare(self, pixels: Pixels) -> _Likeness:
+        # Frames at another rate or of another size have no clean ones beside them.
+        if self.shape != pixels.shape:
+            return _UNKNOWN
+        pairs = zip(self.references, stills(pixels, _FRAMES_MEASURED), strict=True)
+        return _average([reference.similarity(frame) for reference, frame in pairs])
 
 
-_AnyOriginal = _Original | _OriginalClip | None
-
-
-def _open_original(pixels: Pixels) -> _Original | _OriginalClip:
+def _open_original(pixels: Pixels) -> _Original:
     if pixels.ndim == 3:
-        return _Original(Reference(pixels), Alignment(pixels))
-    places = dict.fromkeys(_spread_frames(0, len(pixels)))
-    return _OriginalClip(pixels.shape, {place: Reference(pixels[place]) for place in places})
+        return _OriginalImage(Reference(pixels), Alignment(pixels))
+    return _OriginalClip(pixels.shape, [*map(Reference, stills(pixels, _FRAMES_MEASURED))])
 
 
-def _spread_frames(first: int, count: int) -> list[int]:
-    places: list[int] = np.linspace(first, count - 1, _FRAMES_MEASURED).round().astype(int).tolist()
-    return places
-
-
-def _compare(original: _AnyOriginal, pixels: Pixels) -> _Likeness:
-    # Frames at another rate or of another size have no clean ones beside them.
-    if original is None or (isinstance(original, _OriginalClip) and original.shape != pixels.shape):
-        return _UNKNOWN
-    if isinstance(original, _OriginalClip):
-        found = [reference.similarity(pixels[i]) for i, reference in original.references.items()]
-        return _average(found, (np.nan, np.nan))
-    places = _spread_frames(1, len(pixels))
-    images = [pixels[i] for i in dict.fromkeys(places)] if pixels.ndim == 4 else [pixels]
-    found = [original.reference.similarity(image) for image in images]
-    moved = original.alignment.displacement(pixels) if original.alignment else (np.nan, np.nan)
-    return _average(found, moved)
-
-
-def _average(found: Sequence[Similarity], moved: tuple[float, float]) -> _Likeness:
+def _average(found: Sequence[Similarity], moved: tuple[float, float] = (np.nan, np.nan)) -> _Likeness:
     return fmean(s.psnr for s in found), fmean(s.ssim for s in found), fmean(s.ms_ssim for s in found), *moved
 
 

@@ -16,9 +16,10 @@ from robustgen.pixels.benchmarks.parameters import within
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, PERFORMANCE, Family, corruption
 from robustgen.pixels.imaging import codecs
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import Clip, add_rain, average_frames, change_rate, draw_rain, parse_rate
 from robustgen.pixels.imaging.colour import Hsv, channel_means
+from robustgen.pixels.imaging.frames import Clip, average_frames, change_rate, parse_rate
 from robustgen.pixels.imaging.rng import Rng
+from robustgen.pixels.imaging.weather_effects import add_rain, draw_rain
 
 VIDEO_C = Family(
     "video-c",
@@ -34,7 +35,7 @@ VIDEO_C = Family(
 
 # Only the constants of motion blur and of the frame rate differ.
 _SAME: Mapping[str, int] = dict.fromkeys(CLIP_SETS, 224)
-_of_clips = partial(corruption, family=VIDEO_C, random=False, takes_clips=True)
+_of_clips = partial(corruption, family=VIDEO_C, random=False, over_time="whole")
 
 # --- frame by frame -------------------------------------------------------------------------------
 

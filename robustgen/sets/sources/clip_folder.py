@@ -17,8 +17,8 @@ from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
 from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import USUAL_RATE, Clip, parse_rate
 from robustgen.pixels.imaging.decode import Levels, Location, decode, name_image_in_errors, read_dimensions
+from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, parse_rate
 from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.pixels.imaging.video import MOST_FRAMES, open_clip, read_clip_size
 from robustgen.sets.sources import SourceKind
@@ -83,7 +83,7 @@ class ClipFolder(TreeItems[Clip]):
         `labels` as for `LabelledFolder`; `rate` is that of folders of frames.
     """
 
-    noun = CLIP
+    medium = CLIP
     formats = f"no folders of frames, and no videos ({', '.join(VIDEOS)})"
 
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
@@ -146,6 +146,10 @@ class ClipFolder(TreeItems[Clip]):
             return key.partition("/")[2]
         # The frames of a single clip lie in the root.
         return "" if key == self._stem and not is_video(key) and self._has_frames("") else key
+
+    def has_frames(self, key: str) -> bool:
+        """Return whether a clip is a folder of frames."""
+        return not is_video(key)
 
     def _list_frames(self, name: str) -> tuple[str, ...]:
         folder = f"{self._prefix}{name}/" if name else self._prefix
@@ -282,5 +286,4 @@ def _open_clips(place: Place, options: SourceOptions) -> Any:
     return ClipFolder(place, options)
 
 
-# Few callers differ between images and clips: they ask for the `noun` of the source.
 CLIPS: Final = SourceKind(lambda _: False, _open_clips, has_split_folders=True)

@@ -11,8 +11,8 @@ from robustgen.pixels.benchmarks.editions import get_edition
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.benchmarks.registry import Temporal
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.clips import parse_rate, sample_frames
 from robustgen.pixels.imaging.decode import Location
+from robustgen.pixels.imaging.frames import parse_rate, sample_frames
 from robustgen.sets.dataset.recipes import ClipRecipe
 from robustgen.sets.sources.base import Items, SourceOptions
 from robustgen.sets.sources.opening import open_source

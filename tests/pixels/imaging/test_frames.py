@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError
-from robustgen.pixels.imaging.clips import (
+from robustgen.pixels.imaging.frames import (
     Clip,
-    add_rain,
     as_clip,
     average_frames,
     change_rate,
     choose_frames,
-    draw_rain,
     parse_rate,
 )
 
@@ -48,29 +46,6 @@ def test_frames_are_averaged_half_a_frame_early_and_the_ends_are_lost():
         [*average_frames(ramp(4), 2)]
 
 
-def test_a_drop_of_rain_leans_to_the_left_and_is_cut_at_the_edge():
-    class Draws(np.random.RandomState):
-        def __init__(self, values):
-            super().__init__(0)
-            self.values = iter(values)
-
-        def randint(self, *_):
-            return next(self.values)
-
-    # The slant, then column and row of each drop: inside, on the edge, and beyond it.
-    mask = draw_rain((20, 30), 200, 4, Draws([-3, 7, 5, 0, 2, -2, 3]))
-    assert sorted(zip(*np.nonzero(mask), strict=True)) == [(2, 0), (5, 7), (6, 7), (7, 6), (8, 6), (9, 6)]
-    assert set(np.unique(mask)) == {0.0, 220.0}
-
-
-def test_rain_needs_frames_that_are_higher_than_its_drops():
-    with pytest.raises(ImageError, match="80"):
-        draw_rain((80, 200), 400, 80, np.random.RandomState(0))
-    frame = np.full((90, 20, 3), 100, np.uint8)
-    rainy = add_rain(frame, draw_rain((90, 20), 400, 80, np.random.default_rng(0)), 0.5)
-    assert rainy.shape == frame.shape and len(np.unique(rainy)) > 1
-
-
 @pytest.mark.parametrize(
     ("frames", "error"),
     [(np.zeros((4, 4, 3), np.uint8), ArgumentError), (np.zeros((2, 4, 4, 3)), ArgumentTypeError)],
@@ -99,7 +74,7 @@ def test_an_error_of_the_disk_while_frames_are_computed_is_that_of_the_clip():
 
 
 def test_large_clips_are_not_kept_in_memory(monkeypatch):
-    monkeypatch.setattr("robustgen.pixels.imaging.clips.MOST_HELD", 400)
+    monkeypatch.setattr("robustgen.pixels.imaging.frames.MOST_HELD", 400)
     frames = [*ramp(5)]
     held, read = Clip(frames).hold(), Clip(frames[:2]).hold()
     assert held.frames is frames

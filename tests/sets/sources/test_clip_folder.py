@@ -11,7 +11,7 @@ from PIL import Image
 from robustgen.errors import DecodingWarning, ImageError, SourceError
 from robustgen.pixels.imaging import video
 from robustgen.sets.sources.base import SourceOptions
-from robustgen.sets.sources.clips import group_files, order_naturally
+from robustgen.sets.sources.clip_folder import group_files, order_naturally
 from robustgen.sets.sources.opening import open_source
 from tests.helpers import photo
 
@@ -184,7 +184,7 @@ def test_too_many_frames_are_refused_before_they_are_read(tmp_path, monkeypatch)
     put_frames(tmp_path / "cat" / "b", names_of(6))
     source = open_source(tmp_path, "clips")
     monkeypatch.setattr("robustgen.pixels.imaging.video.MOST_FRAMES", 5)
-    monkeypatch.setattr("robustgen.sets.sources.clips.MOST_FRAMES", 5)
+    monkeypatch.setattr("robustgen.sets.sources.clip_folder.MOST_FRAMES", 5)
     for key in [*source.keys()]:
         with pytest.raises(ImageError, match="6 frames"):
             source.load(key)

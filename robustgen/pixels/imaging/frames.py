@@ -1,4 +1,4 @@
-"""Clips: frames of one size at a constant rate, and what changes several of them at once."""
+"""Clips: frames of one size at a constant rate, their choice, other rates, and means of frames."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,12 +7,9 @@ from fractions import Fraction
 from typing import Any, Final, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from robustgen.errors import ArgumentError, ArgumentTypeError, ImageError, name_error
-from robustgen.pixels.imaging.arrays import Rgb, to_uint8
-from robustgen.pixels.imaging.rng import Rng, integers
-from robustgen.pixels.imaging.third_party import cv2
+from robustgen.pixels.imaging.arrays import Rgb
 
 USUAL_RATE: Final = Fraction(25)
 """Frames per second of numbered images, as in FFmpeg."""
@@ -111,6 +108,28 @@ def peek(frames: Iterable[Rgb]) -> tuple[Rgb, Iterator[Rgb]]:
     return first, go_on()
 
 
+def take_first(item: Any, most: int) -> tuple[Any, int]:
+    """Return the clip of at most `most` first frames, and the number of all; an image itself, and 1."""
+    return item.take(most) if isinstance(item, Clip) else (item, 1)
+
+
+def as_pixels(item: Any) -> Rgb:
+    """Return the frames of a `Clip`, (T, H, W, 3); an image or a sequence itself."""
+    return item.stack() if isinstance(item, Clip) else item
+
+
+def spread_frames(count: int, wanted: int, first: int = 0) -> list[int]:
+    """Return at most `wanted` of `count` frames, evenly spaced from `first`; if one is wanted, the middle."""
+    if wanted == 1:
+        return [count // 2]
+    return [*dict.fromkeys(np.linspace(first, count - 1, wanted).round().astype(int).tolist())]
+
+
+def stills(item: Rgb, wanted: int) -> list[Rgb]:
+    """Return an image, (H, W, 3), alone, or the frames of (T, H, W, 3) that `spread_frames` chooses."""
+    return [item] if item.ndim == 3 else [item[number] for number in spread_frames(len(item), wanted)]
+
+
 def as_clip(frames: Any, fps: Any = None) -> Clip:
     """Return the frames that a user gave as a clip of `fps` frames per second, by default 25.
 
@@ -201,60 +220,3 @@ def average_frames(frames: Iterable[Rgb], reach: int) -> Iterator[Rgb]:
         recent.append(frame)
     if count < 2 * reach:
         raise ImageError(f"motion blur needs more than {2 * reach} frames, not {count + 1}")
-
-
-# --- rain -----------------------------------------------------------------------------------------
-
-_SLANT: Final = 10
-_DROP: Final = 220.0
-
-
-def draw_rain(shape: tuple[int, int], area: int, length: int, rng: Rng) -> npt.NDArray[np.float64]:
-    """Return lines of one pixel's width, 220 on 0, float64 (H, W), as OpenCV's ``line`` draws them.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width.
-    area : int
-        Pixels for each drop.
-    length : int
-        Length of a drop in rows; even.
-    rng : Generator or RandomState
-
-    Raises
-    ------
-    ImageError
-        A drop is as long as the frame is high.
-    """
-    height, width = shape
-    if height <= length:
-        raise ImageError(f"rain with drops of {length} pixels needs more than {length} rows, not {height}")
-    slant, count = int(integers(rng, -_SLANT, _SLANT)), height * width // area
-    low, high = (slant, width) if slant < 0 else (0, width - slant)
-    if high <= low:
-        raise ImageError(f"rain needs more than {_SLANT} columns, not {width}")
-    if isinstance(rng, np.random.RandomState):
-        # The published code draws the numbers one by one.
-        places = [(rng.randint(low, high), rng.randint(0, height - length)) for _ in range(count)]
-    else:
-        places = [*zip(rng.integers(low, high, count), rng.integers(0, height - length, count), strict=True)]
-    mask, half = np.zeros(shape), length // 2
-    for column, row in places:
-        if column > 0:
-            mask[row : row + half, column] = _DROP
-            mask[row + half : row + length + 1, column - 1] = _DROP
-        elif column == 0:
-            # OpenCV clips the line at the edge first.
-            mask[row, 0] = _DROP
-    return mask
-
-
-def add_rain(frame: Rgb, mask: npt.NDArray[np.float64], factor: float) -> Rgb:
-    """Brighten and blur the drops of a `mask` (H, W), and multiply the contrast by `factor`."""
-    drops, mean = mask[..., None], frame.mean()
-    added = drops * (1 - frame / 255) * (1 - mean / 255)
-    blurred = cv2.blur(frame + added.astype(np.uint8), (3, 3))
-    values = (blurred * drops / 255 + frame * (1 - drops / 255)) / 255
-    means = values.mean(axis=(0, 1))
-    return to_uint8((values - means) * factor + means)
