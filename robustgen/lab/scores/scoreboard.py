@@ -78,7 +78,7 @@ class Scoreboard:
         """Return the notes for readers of the tables, also those on the intervals."""
         told = format_count(self.models[0].count, self.benchmark.noun)
         few = f"{told}: so few that intervals are wide, and those of means only approximate"
-        too_few = f"{told} are too few to tell the models apart: no difference could be significant"
+        too_few = f"too few to tell the models apart ({told}): no difference could be significant"
         is_few = self.replicates > 0 and self.models[0].count < FEW_IMAGES
         return [*self.notes, *[few] * is_few, *[too_few] * self.has_too_few, *warn_of_few(self.replicates)]
 
