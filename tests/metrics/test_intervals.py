@@ -1,4 +1,4 @@
-"""Intervals and tests of scores, over all outcomes of few images and over drawn ones of more."""
+"""Intervals and tests of scores: over all outcomes of few images, over drawn ones of more, and by papers."""
 
 import math
 from itertools import product
@@ -9,10 +9,14 @@ from scipy import special, stats
 
 from robustgen.metrics.intervals import (
     difference_interval,
+    jackknife_interval,
+    logit_interval,
     margin_chance,
     mean_interval,
+    newcombe_interval,
     paired_chances,
     ratio_interval,
+    stratified_interval,
     student_quantile,
 )
 
@@ -87,3 +91,93 @@ def test_means_of_few_hard_images_are_covered():
     student = student_quantile(20) * values.std(axis=0, ddof=1) / math.sqrt(20)
     covered = np.mean((low <= aim) & (aim <= high))
     assert covered > 0.92 and covered > np.mean(abs(values.mean(axis=0) - aim) <= student)
+
+
+def as_pairs(both, first, second, neither):
+    """Two columns of mistakes with these numbers of images."""
+    one = np.repeat([1, 1, 0, 0], [both, first, second, neither])
+    return one, np.repeat([1, 0, 1, 0], [both, first, second, neither])
+
+
+@pytest.mark.parametrize(
+    ("cells", "wanted"),
+    # Newcombe 1998, table III, rows of method 10: difference of the first share and the second.
+    [
+        ((36, 12, 2, 0), (0.0569, 0.3404)),
+        ((20, 12, 2, 16), (0.0562, 0.3292)),
+        ((0, 0, 0, 30), (-0.1135, 0.1135)),
+    ],
+)
+def test_paired_shares_have_the_intervals_of_newcombe(cells, wanted):
+    first, second = as_pairs(*cells)
+    assert newcombe_interval(second, first) == pytest.approx(wanted, abs=2e-4)
+    low, high = newcombe_interval(first, second)
+    assert (-high, -low) == pytest.approx(wanted, abs=2e-4)
+
+
+def test_many_differences_are_judged_by_students_test_and_equal_ones_by_mcnemars():
+    rng = np.random.default_rng(0)
+    change = rng.normal(0.1, 1, 30)
+    first, second = as_pairs(5, 3, 17, 20)
+    found = paired_chances(np.stack([change[:30], (second - first)[:30]], axis=1), np.zeros(30))
+    assert found[0] == pytest.approx(stats.ttest_1samp(change, 0).pvalue)
+    lost, won = int(((second - first)[:30] > 0).sum()), int(((second - first)[:30] < 0).sum())
+    assert found[1] == pytest.approx(stats.binomtest(lost, lost + won).pvalue)
+
+
+def test_a_margin_is_judged_by_tangos_score():
+    # Tango 1998, example of section 4: 44 pairs, of which 1 and 0 are discordant, a margin of 0.1: Z = 1.709.
+    first, second = as_pairs(43, 0, 0, 1)
+    second[0] = 0
+    chance = margin_chance(second, first, 0.1, 0, 1)
+    z = stats.norm.isf(chance / 2)
+    assert 0 < chance < 1 and z == pytest.approx(
+        abs(1 - 4.4) / np.sqrt(44 * spread_of(1, 0, 44, 0.1)), rel=1e-6
+    )
+    assert margin_chance(first, first, 0, 0, 1) == 1
+
+
+def spread_of(more, less, count, margin):
+    """Variance of a pair under the margin, by maximising the likelihood on a grid."""
+    shares = np.linspace(1e-9, (1 - margin) / 2, 400_001)
+    with np.errstate(divide="ignore"):
+        likelihood = (
+            less * np.log(shares)
+            + more * np.log(shares + margin)
+            + (count - more - less) * np.log(np.maximum(1e-300, 1 - 2 * shares - margin))
+        )
+    best = shares[likelihood.argmax()]
+    return 2 * best + margin * (1 - margin)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_intervals_of_means_and_differences_stay_in_their_bounds(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.beta(0.3, 0.3, (rng.integers(1, 6), 2)).round(1)
+    low, high = mean_interval(values)
+    assert (low >= 0).all() and (low <= values.mean(0) + 1e-9).all() and (high <= 1).all()
+    low, high = difference_interval(values[:, 0], values[:, 1], 0, 1)
+    assert -1 <= low <= values[:, 1].mean() - values[:, 0].mean() + 1e-9 <= high + 2e-9 <= 1 + 2e-9
+
+
+@pytest.mark.parametrize(
+    ("counts", "errors"), [((45, 5), (0.1, 0.3)), ((10,) * 9, (0.02,) * 9), ((200, 2, 2), (0.1,) * 3)]
+)
+def test_a_class_of_few_right_images_is_not_without_errors(counts, errors):
+    rng, labels = np.random.default_rng(0), np.repeat(np.arange(len(counts)), counts)
+    hits = []
+    for _ in range(400):
+        wrong = rng.random(len(labels)) < np.asarray(errors)[labels]
+        low, high = stratified_interval(wrong, labels)
+        hits.append(low <= np.mean(errors) <= high)
+    assert np.mean(hits) >= 0.92
+
+
+def test_rates_at_the_border_and_scores_that_no_image_changes_are_not_certain():
+    low, high = logit_interval([1.0, 0.0], np.tile([1.0, 0.0], (50, 1)), 20, [0.001, 0.001])
+    assert (
+        high[0] == 1
+        and low[0] == pytest.approx(1 - 0.1611, abs=1e-3)
+        and high[1] == pytest.approx(0.1611, abs=1e-3)
+    )
+    assert jackknife_interval(1.0, [1.0] * 20, 20) == pytest.approx((1 - 0.1611, 1), abs=1e-3)

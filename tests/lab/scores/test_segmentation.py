@@ -10,6 +10,7 @@ import zlib
 import numpy as np
 import pytest
 from PIL import Image
+from scipy import stats
 from sklearn.metrics import confusion_matrix, jaccard_score
 
 from robustgen.errors import ArgumentError
@@ -96,6 +97,16 @@ def test_miou_is_that_of_one_confusion_matrix(run):
         assert low < report["summary"][name] < high
     assert result.stderr == "no --reference: mCD and rCD need another model's results\n"
     assert report_of(root, "--jobs", 2) == report
+
+
+def test_intervals_are_those_of_the_jackknife(tmp_path):
+    truths = put_run(tmp_path, names=("fog",), levels=(1,))
+    found = report_of(tmp_path, "--partial")
+    without = [{name: each for name, each in truths.items() if name != left} for left in truths]
+    left = [plain_miou(each, tmp_path / "clean", "_leftImg8bit") for each in without]
+    error = np.sqrt((len(left) - 1) / len(left) * np.square(left - np.mean(left)).sum())
+    half, value = stats.t.ppf(0.975, len(left) - 1) * error, found["summary"]["clean"]
+    assert found["intervals"]["clean"] == pytest.approx((max(0, value - half), min(1, value + half)))
 
 
 def test_degradations_are_divided_severity_sum_by_severity_sum(run, tmp_path):

@@ -15,6 +15,7 @@ from sklearn.metrics import auc, precision_recall_curve, roc_curve
 from robustgen.errors import ArgumentError
 from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.metrics import detection_rates
+from robustgen.metrics.classification import log_odds
 from tests.helpers import cli, cli_error
 
 
@@ -145,6 +146,18 @@ def test_all_predictions_of_an_image_are_in_a_sample_or_none(sets, tmp_path):
     )
     # A copy of each prediction tells nothing new.
     assert twice["accuracy_interval"] == pytest.approx(alone["accuracy_interval"])
+
+
+def test_probabilities_of_one_are_ranked_by_their_odds(tmp_path):
+    # Softmax gives 1 for all of them, in floating point.
+    write(tmp_path / "in", "clean", list("abc"), [0, 0, 0], [[80, 0], [90, 0], [85, 0]])
+    # Equal confidences, whose sums differ by rounding.
+    write(tmp_path / "out", "clean", list("abc"), [0, 0, 0], [[60, 0.1], [0.1, 60], [70, 0.3]])
+    command = ("score-ood", "--id", tmp_path / "in/clean.npz", "--ood", tmp_path / "out/clean.npz")
+    (found,) = json.loads(cli(*command, "--format", "json").stdout)["sets"].values()
+    assert found["auroc"] == 1
+    noise = log_odds([[0.1 + 0.2, 0.7, 1e-3], [0.7, 1e-3, 0.3]])
+    assert noise[0] == noise[1]
 
 
 def test_wrong_files_of_unknown_classes(sets):
