@@ -126,14 +126,9 @@ def test_many_differences_are_judged_by_students_test_and_equal_ones_by_mcnemars
 
 
 def test_a_margin_is_judged_by_tangos_score():
-    # Tango 1998, example of section 4: 44 pairs, of which 1 and 0 are discordant, a margin of 0.1: Z = 1.709.
-    first, second = as_pairs(43, 0, 0, 1)
-    second[0] = 0
-    chance = margin_chance(second, first, 0.1, 0, 1)
-    z = stats.norm.isf(chance / 2)
-    assert 0 < chance < 1 and z == pytest.approx(
-        abs(1 - 4.4) / np.sqrt(44 * spread_of(1, 0, 44, 0.1)), rel=1e-6
-    )
+    first, second = as_pairs(60, 10, 30, 100)
+    z = (30 - 10 - 200 * 0.02) / np.sqrt(200 * spread_of(30, 10, 200, 0.02))
+    assert margin_chance(first, second, 0.02, 0, 1) == pytest.approx(2 * stats.norm.sf(z), rel=1e-5)
     assert margin_chance(first, first, 0, 0, 1) == 1
 
 
