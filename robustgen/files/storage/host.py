@@ -6,6 +6,7 @@ import errno
 import gc
 import mmap
 import os
+import select
 import signal
 import socket
 import stat
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import accumulate
@@ -259,6 +260,45 @@ def is_alive(process: int) -> bool:
     with suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1] != "Z"
     return True
+
+
+class ForkedProcess:
+    """A process that another process has forked for this one, which can end it and wait for its end."""
+
+    def __init__(self, number: int) -> None:
+        self._file = os.pidfd_open(number)
+
+    def kill(self) -> None:
+        """End the process, whatever it does."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._file, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until the process has ended."""
+        select.select([self._file], [], [])
+        os.close(self._file)
+
+
+# A process with threads must not be forked, and Linux tells how many it has.
+CAN_FORK: Final = sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+
+def count_threads() -> int:
+    """Return the number of threads of this process, those of libraries included."""
+    return len(os.listdir("/proc/self/task"))
+
+
+def list_limits() -> dict[int, tuple[int, int]]:
+    """Return the limits of this process, for `take_limits` in another one."""
+    numbers = {getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")}
+    return {number: resource.getrlimit(number) for number in numbers}
+
+
+def take_limits(limits: Mapping[int, tuple[int, int]]) -> None:
+    """Give this process other limits, as far as the system allows."""
+    for number, (soft, hard) in limits.items():
+        with suppress(OSError, ValueError):
+            resource.setrlimit(number, (soft, hard))
 
 
 def is_left_over(name: str) -> bool:

@@ -14,7 +14,7 @@ from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.pixels.imaging.frames import frame_stride, sample_frames
 from robustgen.sets.dataset.plan import Plan
 from robustgen.sets.dataset.recipes import Recipe, item_rng
-from robustgen.sets.dataset.unit_jobs import rotate_variants
+from robustgen.sets.dataset.unit_jobs import rehearse, rotate_variants
 from robustgen.sets.executors import submit_jobs
 from robustgen.sets.executors.progress import Progress, Reporter
 from robustgen.sets.formats.base import Writer
@@ -119,6 +119,10 @@ class Rendering:
             reporter.tell(len(made))
         reporter.tell(0)
         return made
+
+    def rehearse(self) -> None:
+        """Compute what the job needs on noise, before workers are forked."""
+        rehearse(self.recipe, self.writer, self.variants)
 
     def _read(self, key: str) -> tuple[Any, str, list[Complaint]]:
         """Return an image as `Source.read` does, and the warnings of its decoder."""

@@ -2,11 +2,13 @@
 
 import errno
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
+
+import numpy as np
 
 from robustgen.errors import (
     ImageError,
@@ -46,6 +48,8 @@ _ERRORS_OF_A_NAME = {errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EEXI
 
 # Number of values (2.5 megapixels) above which a sequence leaves no room to keep freed memory.
 _LARGE: Final = 7_500_000
+# Side of the image of noise that loads what the jobs compute with.
+_NOISE: Final = 224
 # Rows of arrays are small, and rows of one variant are consecutive.
 _ROWS_AT_ONCE: Final = 128
 _LOSSES: Final = "losses"
@@ -182,6 +186,11 @@ class UnitJobs:
         reporter.tell(0)
         return outcomes
 
+    def rehearse(self) -> None:
+        """Compute what the units need on noise, before workers are forked; touch no file of the run."""
+        job = self.jobs[0]
+        rehearse(job.recipe, job.writer, job.unit.variants)
+
     def _begin(self, root: Store, reporter: Reporter) -> Iterator[Callable[[], Outcome]]:
         """Begin one unit after another; yield functions that end them."""
         before, claims = 0, root.map(lambda job: job.state.claim(job.unit.name), self.jobs, 1)
@@ -301,6 +310,18 @@ def rotate_variants(variants: Iterable[Variant], turn: int) -> list[Variant]:
     variants = list(variants)
     first = int(turn * _GOLDEN_SECTION % 1 * len(variants))
     return variants[first:] + variants[:first]
+
+
+def rehearse(recipe: Recipe[Any], writer: Writer, variants: Sequence[Variant]) -> None:
+    """Apply each operation of some variants to noise, and encode it, which loads modules and loops."""
+    noise = np.random.default_rng(0).integers(0, 256, (_NOISE, _NOISE, 3), np.uint8)
+    image, shared = recipe.prepare(noise), dict[str, Any]()
+    for variant in {each.name: each for each in variants}.values():
+        frames = recipe.stream(variant, "", image)
+        if frames is None:
+            writer.encoder.encode_with_tags(variant, "", recipe.make(variant, "", image, shared), NO_TAGS)
+        else:
+            next(frames)
 
 
 def check_identity(source: str, output: str, key: str, expected: str, identity: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from itertools import chain
 from queue import SimpleQueue
 from typing import Any
 
@@ -39,6 +40,10 @@ class Processes:
             The system refuses to start the workers.
         """
         left, started, taken = iter(jobs), 0, 0
+        first = next(left, None)
+        if first is None:
+            return
+        left = chain([first], left)
 
         def hand_out() -> Iterator[Any]:
             nonlocal started
@@ -53,7 +58,7 @@ class Processes:
         try:
             with Parallel(
                 self.count,
-                backend=None if _has_chosen_backend() else _OwnWorkers(nesting_level=0),
+                backend=None if _has_chosen_backend() else _OwnWorkers(first, reporter),
                 return_as="generator_unordered",
                 batch_size=1,
                 pre_dispatch=ahead,
@@ -89,12 +94,16 @@ class _OwnWorkers(ParallelBackendBase):  # type: ignore[misc]  # joblib has no t
 
     supports_retrieve_callback = True
 
+    def __init__(self, job: Job[Any], reporter: Reporter) -> None:
+        super().__init__(nesting_level=0)
+        self._job, self._reporter = job, reporter
+
     def effective_n_jobs(self, n_jobs: int) -> int:
         return n_jobs
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> int:
         self.parallel = parallel
-        self._workers = borrow_workers(n_jobs)
+        self._workers = borrow_workers(n_jobs, self._job, self._reporter)
         self._threads, self._free = ThreadPoolExecutor(n_jobs), SimpleQueue[Worker]()
         for worker in self._workers:
             self._free.put(worker)
