@@ -5,6 +5,3 @@ for variant in written:
     for images in written.batches(variant, 64):
         ...
 """
-
-from robustgen.sets.dataset.opening import open_set as open_set
-from robustgen.sets.formats.base import WrittenSet as WrittenSet

@@ -35,6 +35,10 @@ def open_executor(workers: int) -> Executor:
     """Return the executor in `workers` processes of this machine."""
     if workers == 1:
         return ThisProcess()
+    from robustgen.sets.executors.workers import begin_nursery
+
+    # Joblib is imported meanwhile.
+    begin_nursery()
     from robustgen.sets.executors.processes import Processes
 
     return Processes(workers)

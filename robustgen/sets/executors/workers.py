@@ -14,6 +14,7 @@ import threading
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NoReturn
 
@@ -105,7 +106,11 @@ def tend(control: int) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Nobody waits for the workers here, and the parent process has their numbers.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    collect_garbage_rarely()
+    # What is loaded lasts.
+    gc.disable()
+    # Nearly all jobs need both, which take half a second.
+    import_module("robustgen.pixels.imaging.kernels.compiler")
+    import_module("robustgen.sets.dataset.unit_jobs")
     with socket.socket(fileno=control) as channel, suppress(OSError):
         channel.settimeout(_SECONDS_IDLE)
         while True:
@@ -127,7 +132,6 @@ def _rehearse(received: int, _: int) -> int:
     # What goes wrong here goes wrong in the job, which tells of it.
     with suppress(Exception):
         job.rehearse()
-    gc.collect()
     gc.freeze()
     return 0
 
@@ -147,6 +151,7 @@ def _fork(channel: socket.socket, files: list[int]) -> int:
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
+    gc.enable()
     received, answers, memory = files
     os.dup2(received, 0)
     os.dup2(answers, 1)
@@ -307,6 +312,18 @@ _nurseries = list[_Nursery]()
 """The nursery of this process, if it has one that no thread is using."""
 
 
+def begin_nursery() -> None:
+    """Start the process that forks workers, if there are no idle ones and no such process yet."""
+    if not _idle and not _nurseries and _may_fork():
+        # What the system refuses is told when workers are borrowed.
+        with suppress(OSError):
+            _nurseries.append(_Nursery())
+
+
+def _may_fork() -> bool:
+    return CAN_FORK and os.environ.get(START_METHOD) != "spawn"
+
+
 def borrow_workers(count: int, job: Job[Any], reporter: Reporter) -> list[Worker]:
     """Return so many workers for jobs like this one, idle or new ones."""
     workers = list[Worker]()
@@ -344,7 +361,7 @@ def _start_workers(count: int, job: Job[Any], reporter: Reporter) -> list[Worker
 
 def _find_nursery(count: int, job: Job[Any], reporter: Reporter) -> _Nursery | None:
     """Return a nursery that has rehearsed a job; None where workers load everything themselves."""
-    if not CAN_FORK or not hasattr(job, "rehearse") or os.environ.get(START_METHOD) == "spawn":
+    if not hasattr(job, "rehearse") or not _may_fork():
         return None
     found = None
     with suppress(IndexError):

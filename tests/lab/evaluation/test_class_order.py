@@ -19,7 +19,7 @@ from robustgen.files.text_files import imagenet_classes
 from robustgen.lab.evaluation.predictions import write_predictions as write
 from robustgen.lab.scores.scoring import score
 from robustgen.pixels.benchmarks.kinds import CLEAN_VARIANT
-from robustgen.sets.dataset import open_set
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources.base import SourceOptions
 from robustgen.sets.sources.classes import name_folders
 from robustgen.sets.sources.opening import open_source

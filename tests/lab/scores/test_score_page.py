@@ -17,7 +17,7 @@ from robustgen.lab.scores.scoreboard import Scoreboard
 from robustgen.lab.scores.scoring import choose_published
 from robustgen.metrics import brier_score, rms_calibration_error, softmax
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
-from robustgen.sets.dataset import open_set
+from robustgen.sets.dataset.opening import open_set
 from tests.browser import NO_BROWSER
 from tests.helpers import cli, cli_error, put_photo
 from tests.lab.inspection.test_pages import LETTERS, OPEN, page_data, resize

@@ -202,6 +202,66 @@ def test_workers_are_used_again_and_replaced_when_they_died(monkeypatch):
 
 
 @dataclass(frozen=True)
+class _Rehearsed:
+    """Job that returns its process, the parent of that, its folder, a limit and a random number."""
+
+    def rehearse(self):
+        os.environ["ROBUSTGEN_REHEARSED"] = "1"
+
+    def run(self, reporter):
+        import random
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_CORE)[0]
+        return os.getpid(), os.getppid(), str(Path.cwd()), limit, random.random()
+
+
+@needs_proc
+@pytest.mark.slow("starts workers several times")
+def test_workers_are_forked_by_one_process_that_is_replaced_when_it_died(tmp_path, monkeypatch):
+    import resource
+
+    def ask(count=3):
+        found = [*Processes(count).map([_Rehearsed()] * 40, NOBODY)]
+        return [{*each} for each in zip(*found, strict=True)]
+
+    end_idle_workers()
+    processes, parents, *_, draws = ask()
+    assert len(parents) == 1 and parents.isdisjoint({os.getpid()}) and len(draws) == 40
+    (nursery,) = parents
+    assert len([*Path(f"/proc/{nursery}/task").iterdir()]) == 1
+    # Neither files of the run nor the ends of the workers' pipes, of which these would never see the end.
+    links = [str(each.readlink()) for each in Path(f"/proc/{nursery}/fd").iterdir()]
+    assert sum("pipe:" in each for each in links) <= 1 and sum("socket:" in each for each in links) == 1
+    # Workers adopt the folder and the limits of a later run.
+    monkeypatch.chdir(tmp_path)
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, before[1]))
+    os.kill(nursery, signal.SIGKILL)
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+    again, others, folders, limits, _ = ask()
+    assert again.isdisjoint(processes) and nursery not in others
+    assert folders == {str(tmp_path)} and limits == {0}
+    resource.setrlimit(resource.RLIMIT_CORE, before)
+
+
+@pytest.mark.slow("starts workers")
+def test_a_variable_has_each_worker_start_by_itself(monkeypatch):
+    monkeypatch.setenv(workers.START_METHOD, "spawn")
+    end_idle_workers()
+    assert {parent for _, parent, *_ in Processes(2).map([_Rehearsed()] * 8, NOBODY)} == {os.getpid()}
+
+
+@needs_proc
+def test_nothing_is_started_where_nothing_is_to_do(many, tmp_path):
+    make_c(many, tmp_path / "out", "--jobs", "1", "--limit", "2")
+    end_idle_workers()
+    make_c(many, tmp_path / "out", "--jobs", "2", "--limit", "2")
+    assert not workers._nurseries and not workers._idle
+
+
+@dataclass(frozen=True)
 class _Draw:
     """Job that returns arrays of several types and layouts, with a megabyte and more in sum."""
 

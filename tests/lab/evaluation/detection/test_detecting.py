@@ -14,7 +14,7 @@ from skimage import data as photographs
 from robustgen.files.storage import open_store
 from robustgen.lab.models.detectors import TorchvisionDetector, open_detector
 from robustgen.pixels.imaging.decode import decode
-from robustgen.sets.dataset import open_set
+from robustgen.sets.dataset.opening import open_set
 from robustgen.sets.sources import files
 from robustgen.settings.models import Runtime
 from tests.helpers import cli, cli_error, photo, pixels_of, put_tagged, read_upright, whole
