@@ -15,8 +15,10 @@ import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy import stats
 
 from robustgen.lab.scores.unknown_classes import _find_intervals, _resample
@@ -35,7 +37,7 @@ SIZES = (10, 20, 50, 100)
 CORRUPTIONS, SEVERITIES = 15, 5
 
 
-def draw_errors(rng, images, level, models=1):
+def draw_errors(rng: Generator, images: int, level: float, models: int = 1) -> tuple[Any, Any]:
     """Mistakes of models, (models, variants, images), clean images first, and the true errors."""
     grid = (
         level + np.add.outer(np.linspace(-0.3, 0.3, CORRUPTIONS), 0.25 * (np.arange(SEVERITIES) - 2)).ravel()
@@ -48,7 +50,7 @@ def draw_errors(rng, images, level, models=1):
     )
 
 
-def cover(rng, draws, images, level) -> Iterator[tuple[str, bool]]:
+def cover(rng: Generator, draws: int, images: int, level: float) -> Iterator[tuple[str, bool]]:
     """Yield for each score and data set whether its interval contains the truth."""
     for _ in range(draws):
         wrong, truth = draw_errors(rng, images, level, models=2)
@@ -64,7 +66,7 @@ def cover(rng, draws, images, level) -> Iterator[tuple[str, bool]]:
             contains(ratio_interval([ratio], influence[:, None]), 1),
         )
         yield "difference, one variant", contains(difference_interval(wrong[0, 38], wrong[1, 38], 0, 1), 0)
-        yield "difference of means", contains(difference_interval(*errors, 0, 1), 0)
+        yield "difference of means", contains(difference_interval(errors[0], errors[1], 0, 1), 0)
         yield (
             "no false alarm, one variant",
             bool(paired_chances(wrong[0, 38, :, None], wrong[1, 38])[0] >= 0.05),
@@ -74,7 +76,7 @@ def cover(rng, draws, images, level) -> Iterator[tuple[str, bool]]:
         yield "balanced error, a class of a tenth", contains(stratified_interval(errors[0], labels), aims[0])
 
 
-def cover_rates(rng, draws, images) -> Iterator[tuple[str, bool]]:
+def cover_rates(rng: Generator, draws: int, images: int) -> Iterator[tuple[str, bool]]:
     aims = [stats.norm.cdf(stats.norm.ppf(0.95) - 2), stats.norm.cdf(math.sqrt(2))]
     for _ in range(draws):
         known, unknown = rng.normal(2, 1, images), rng.normal(0, 1, images)
@@ -85,8 +87,8 @@ def cover_rates(rng, draws, images) -> Iterator[tuple[str, bool]]:
             yield name, contains(own, aim)
 
 
-def cover_miou(rng, draws, images, classes=3) -> Iterator[tuple[str, bool]]:
-    def draw(count):
+def cover_miou(rng: Generator, draws: int, images: int, classes: int = 3) -> Iterator[tuple[str, bool]]:
+    def draw(count: int) -> Any:
         quality, common = rng.beta(4, 2, count), rng.integers(0, classes, count)
         truth = np.where(
             rng.random((count, 64)) < 0.7, common[:, None], rng.integers(0, classes, (count, 64))
@@ -97,7 +99,7 @@ def cover_miou(rng, draws, images, classes=3) -> Iterator[tuple[str, bool]]:
         pairs = [((truth == n) & (guess == n), (truth == n) | (guess == n)) for n in range(classes)]
         return np.array([[part.sum(1) for part in each] for each in pairs])
 
-    def miou(counts):
+    def miou(counts: Any) -> float:
         return float(np.mean(counts[:, 0] / np.maximum(counts[:, 1], 1)))
 
     aim = miou(draw(50_000).sum(2))
@@ -107,12 +109,12 @@ def cover_miou(rng, draws, images, classes=3) -> Iterator[tuple[str, bool]]:
         yield "mIoU", contains(jackknife_interval(miou(counts.sum(2)), left, images), aim)
 
 
-def cover_precision(rng, draws, images) -> Iterator[tuple[str, bool]]:
+def cover_precision(rng: Generator, draws: int, images: int) -> Iterator[tuple[str, bool]]:
     """AP of boxes that are found, missed or moved; the truth is that of 3,000 images."""
     from robustgen.cli import main
 
-    def find(root, count, replicates):
-        truth, found = [], []
+    def find(root: Path, count: int, replicates: int) -> tuple[Any, Any]:
+        truth, found = list[Any](), list[Any]()
         for image in range(1, count + 1):
             skill = rng.beta(4, 2)
             for _ in range(rng.integers(1, 5)):
@@ -162,9 +164,9 @@ def cover_precision(rng, draws, images) -> Iterator[tuple[str, bool]]:
             yield "AP", contains(ends, aim)
 
 
-def contains(ends, truth) -> bool:
+def contains(ends: Any, truth: float) -> bool:
     low, high = (float(np.squeeze(end)) for end in ends)
-    return low - 1e-9 <= truth <= high + 1e-9
+    return bool(low - 1e-9 <= truth <= high + 1e-9)
 
 
 def main() -> None:
@@ -188,7 +190,7 @@ def main() -> None:
             for name, hit in part:
                 found.setdefault(name, []).append(hit)
         for name, hits in found.items():
-            rows.setdefault(name, []).append(np.mean(hits))
+            rows.setdefault(name, []).append(float(np.mean(hits)))
     print(f"| score | {' | '.join(f'{images} images' for images in SIZES)} |")
     for name, shares in rows.items():
         print(f"| {name} | {' | '.join(f'{100 * share:.0f} %' for share in shares)} |")
