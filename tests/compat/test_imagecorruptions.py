@@ -18,7 +18,7 @@ DIFFERENT = {"motion_blur", "snow", "frost", "elastic_transform", "jpeg_compress
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["key"])
-def test_pixels_are_those_of_the_package(case):
+def test_pixels_are_the_published_ones(case):
     source, name, severity = case["key"].split("/")
     rng, step = np.random.RandomState(case["seed"]), case["step"]
     golden = read_outputs("imagecorruptions")

@@ -19,13 +19,13 @@ import numpy as np
 from robustgen.errors import ImageError, MissingDependencyError
 from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.frames import Clip, change_rate
+from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, change_rate
 from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.video import (
     CONTAINERS,
+    choose_arithmetic,
     convert_picture,
     digest_frames,
-    force_instructions,
     import_av,
     open_converter,
     read_header,
@@ -48,8 +48,9 @@ _GOOD_FACTOR: Final = 18
 def _list_options(codec: Codec) -> dict[str, str]:
     """Return options for one thread, silence and the same bytes on each run."""
     if codec == "libx264":
-        return {"x264-params": f"threads=1{force_instructions()}"}
-    return {"x265-params": "log-level=none:pools=1:frame-threads=1"}
+        return {"x264-params": choose_arithmetic()}
+    # Its information would name the instruction sets of the processor.
+    return {"x265-params": "log-level=none:pools=1:frame-threads=1:info=0"}
 
 
 @cache
@@ -141,7 +142,7 @@ def _encode(
     with av.open(file, "w", format=form, options=flags) as container:
         for picture in pictures:
             if stream is None:
-                stream = container.add_stream(codec, rate=rate, options={**options, **_list_options(codec)})
+                stream = container.add_stream(codec, rate=rate, options={**_list_options(codec), **options})
                 stream.width, stream.height = picture.width, picture.height
                 formats = {each.name for each in stream.codec_context.codec.video_formats}
                 stream.pix_fmt = picture.format.name if picture.format.name in formats else "yuv420p"
@@ -178,8 +179,9 @@ def build() -> str:
     """Return the versions that determine the results, as the encoders write them into their files."""
     encoders = [video.build()]
     if "libx265" in import_av().codecs_available:
-        black = Clip(np.zeros((1, 64, 64, 3), np.uint8))
-        found = re.search(rb"x265 \(build \d+\) - ([\w.+-]+)", compress(black, "libx265", 51).data)
+        black = _list_pictures(Clip(np.zeros((1, 64, 64, 3), np.uint8)))
+        data, _ = _encode(black, USUAL_RATE, "libx265", {"x265-params": "log-level=none:pools=1"})
+        found = re.search(rb"x265 \(build \d+\) - ([\w.+-]+)", data)
         encoders.append(f"x265 {found[1].decode() if found else 'unknown'}")
     return ", ".join(encoders)
 

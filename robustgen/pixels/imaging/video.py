@@ -1,9 +1,9 @@
 """H.264 videos of ImageNet-P: encoding of frames to MP4 and decoding, in process.
 
-The same frames give the same bytes on each run and in each process: x264 runs on one
-thread, as its decisions depend on their number, and without AVX-512, as that code reads
-uninitialised memory. Other releases of x264 and other processors may write other bytes;
-use `frames_digest` to compare the decoded frames.
+The same frames give the same bytes on each run, in each process and on each processor: x264
+runs on one thread, as its decisions depend on their number, with the same algorithms and exact
+divisions everywhere, and without AVX-512, as that code reads uninitialised memory. Other releases
+of x264 may write other bytes; use `frames_digest` to compare the decoded frames.
 """
 
 import io
@@ -428,13 +428,18 @@ def _options(encoding: Encoding, pixels: int) -> dict[str, str]:
     named = {"preset": encoding.preset, "tune": encoding.tune, "crf": encoding.crf}
     options = {name: str(value) for name, value in named.items() if value is not None}
     bounds = "".join(f":{name}={value}" for name, value in bound_memory(encoding, pixels).items())
-    return options | {"x264-params": "threads=1" + force_instructions() + bounds}
+    return options | {"x264-params": choose_arithmetic() + bounds}
 
 
-def force_instructions() -> str:
-    """Return the setting of x264 that leaves AVX-512 unused."""
+def choose_arithmetic() -> str:
+    """Return the settings of x264 that give the same bytes on every processor.
+
+    By default, the macroblock tree multiplies by the processor's own approximations of reciprocals, whose
+    last bits differ between makers, and some searches take shortcuts that depend on the instruction set.
+    """
     # x264 does not check forced instruction sets, so AVX2 is set only if the processor has it.
-    return ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
+    without_avx512 = ":asm=AVX2" if cv2.checkHardwareSupport(CPU_AVX2) else ""
+    return "threads=1:cpu-independent=1" + without_avx512
 
 
 def _read_bytes(path: Path) -> bytes:

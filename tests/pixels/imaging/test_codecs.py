@@ -52,6 +52,14 @@ def test_a_higher_rate_factor_lowers_quality_and_size(clip, codec, name):
     assert codecs.compress(clip, codec, 35).data == made[1].data
 
 
+@pytest.mark.parametrize("codec", ["libx264", "libx265"])
+def test_instruction_sets_do_not_change_a_byte(clip, monkeypatch, codec):
+    made = [codecs.compress(clip, codec, 30).data, codecs.squeeze(clip, codec, 4).data]
+    slow = {name: f"{value}:asm=0" for name, value in codecs._list_options(codec).items()}
+    monkeypatch.setattr(codecs, "_list_options", lambda _: slow)
+    assert [codecs.compress(clip, codec, 30).data, codecs.squeeze(clip, codec, 4).data] == made
+
+
 def test_the_decoder_s_own_pictures_are_encoded(clip, frames):
     # Pictures that were converted to RGB and back differ.
     assert (

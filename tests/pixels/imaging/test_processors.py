@@ -4,6 +4,8 @@ Libraries choose their loops when they are loaded, so each set of features takes
 """
 
 import os
+import platform
+import shutil
 import subprocess
 import sys
 from functools import lru_cache
@@ -47,6 +49,37 @@ def test_no_output_depends_on_the_processor(features):
     want, got = as_it_is(), run([str(BATTERY), "--quick"], FEATURES[features])
     assert len(want) == len(set(want)) > 1500
     assert [line for line in want if line not in set(got)] == []
+
+
+# A photograph that becomes brighter: by default, x264 encodes it otherwise on processors of AMD.
+ENCODE = """
+import hashlib
+import numpy as np
+from skimage.data import retina
+from robustgen.pixels.imaging import codecs, video
+from robustgen.pixels.imaging.frames import Clip
+from PIL import Image
+
+picture = np.asarray(Image.fromarray(retina()).resize((224, 224))).astype(int)
+frames = np.stack([np.clip(picture + 2 * t, 0, 255).astype(np.uint8) for t in range(31)])
+small = frames[:12, 64:160, 64:160]
+made = [video.encode(frames, video.Encoding("medium"))]
+made += [video.encode(small, video.Encoding(each)) for each in ("superfast", "fast", "slow", "veryslow")]
+made += [video.encode(small, video.Encoding(crf=None, tune="grain"))]
+for codec in ("libx264", "libx265"):
+    made += [codecs.compress(Clip(small), codec, 28).data, codecs.squeeze(Clip(small), codec, 4).data]
+for each in made:
+    print(hashlib.sha256(each).hexdigest(), video.frames_digest(video.read_frames(each)))
+"""
+EMULATOR = shutil.which("qemu-x86_64-static")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or not EMULATOR, reason="needs qemu-x86_64-static")
+def test_videos_are_those_of_an_amd():
+    emulated = [EMULATOR, "-cpu", "EPYC", sys.executable, "-c", ENCODE]
+    done = subprocess.run(emulated, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines() == run(["-c", ENCODE], {})
 
 
 def test_the_switches_are_heard():

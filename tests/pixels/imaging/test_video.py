@@ -190,9 +190,18 @@ def test_the_container_holds_no_time_and_no_version():
 
 def test_only_a_processor_with_avx2_is_told_to_use_it(monkeypatch):
     assert cv2.getHardwareFeatureName(video.CPU_AVX2) == "AVX2"
-    for there, parameters in ((True, "threads=1:asm=AVX2"), (False, "threads=1")):
+    for there, parameters in ((True, "threads=1:cpu-independent=1:asm=AVX2"), (False, "threads=1:cpu-independent=1")):
         monkeypatch.setattr(video.cv2, "checkHardwareSupport", lambda feature, there=there: there)
         assert video._options(FAST, 1024)["x264-params"] == parameters
+
+
+@pytest.mark.parametrize("preset", video.X264_PRESETS)
+@pytest.mark.parametrize("tune", [None, "grain"])
+def test_instruction_sets_do_not_change_a_byte(monkeypatch, preset, tune):
+    frames, encoding = waves(6, 48, 48), Encoding(preset, tune=tune)
+    as_it_is, arithmetic = encode(frames, encoding), video.choose_arithmetic()
+    monkeypatch.setattr(video, "choose_arithmetic", lambda: f"{arithmetic}:asm=0")
+    assert encode(frames, encoding) == as_it_is
 
 
 @pytest.mark.parametrize(
