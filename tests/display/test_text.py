@@ -9,7 +9,7 @@ from robustgen.display.text import Cell, Table, as_csv, format_as, format_signed
 
 HEADS = ("Model", "Clean", "Mean", "a heading of many words")
 ROWS = (
-    ("a_model|1", Cell(0.2, (0.19, 0.23), sense=-1), Cell(0.5), Cell(None)),
+    ("a_model|1", Cell(0.2, (0.18, 0.22), sense=-1), Cell(0.5), Cell(None)),
     (
         "runs/2024/of-another-model",
         Cell(0.3, (0.17, 0.43), sense=-1),

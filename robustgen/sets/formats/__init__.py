@@ -118,7 +118,7 @@ def open_writer(
         known = ", ".join(list_formats(benchmark.content))
         raise ConfigError(f"format: {command} writes no {name} (known: {known})")
     if encoding and encoding not in (allowed := list_encodings(benchmark.content)):
-        raise ConfigError(f"format: {command} shards cannot be {encoding} (known: {', '.join(allowed)})")
+        raise ConfigError(f"format: shards of {command} cannot be {encoding} (known: {', '.join(allowed)})")
     return FORMATS[name].writer.create(_open_encoder(name, encoding, benchmark.content, choices), content)
 
 

@@ -32,7 +32,7 @@ def test_tables_conform(name, layout):
 def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, name):
     message = cli_error(command, "--source", photos, "--output", tmp_path / "out", "--format", name)
     known = ", ".join(list_formats(command[-1]))
-    assert message == f"format: {command} writes no {name} (known: {known})"
+    assert message == f"format: {command} of images writes no {name} (known: {known})"
     assert not (tmp_path / "out").exists()
 
 
@@ -43,7 +43,7 @@ def test_a_format_of_the_other_benchmark_is_refused(photos, tmp_path, command, n
         ("webdataset:pgn", "unknown encoding of webdataset 'pgn' (did you mean 'png'?)"),
         ("webdataset:npy", "unknown encoding of webdataset 'npy' (known: {every})"),
         ("jpeg:png", "jpeg has no encodings; write jpeg, not jpeg:png"),
-        ("webdataset:mp4", "format: make-c shards cannot be mp4 (known: {of_c})"),
+        ("webdataset:mp4", "format: shards of make-c of images cannot be mp4 (known: {of_c})"),
     ],
 )
 def test_a_format_that_does_not_exist_is_refused(photos, tmp_path, form, message):
