@@ -7,6 +7,7 @@ Encoders and decoders run on one thread, because their results depend on the num
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -24,6 +25,7 @@ from robustgen.pixels.imaging.rng import Rng
 from robustgen.pixels.imaging.video import (
     CONTAINERS,
     choose_arithmetic,
+    choose_stream,
     convert_picture,
     digest_frames,
     import_av,
@@ -40,6 +42,12 @@ USUAL_FACTORS: Final[Mapping[Codec, int]] = MappingProxyType({"libx264": 23, "li
 
 FRAME_RATE: Final = f"libx265, rate factor {USUAL_FACTORS['libx265']}"
 """Compression of published clips at another frame rate."""
+
+# Numbers of FFmpeg: matrices of RGB, of BT.601, by which pictures without one are read, and none; ranges.
+_RGB, _UNSPECIFIED, _BT601 = 0, 2, 6
+_LIMITED, _FULL = 1, 2
+_X265_LEAST_WIDTH: Final = 50
+"""Width below which x265 4.2 writes outside its memory."""
 
 _DATAGRAM: Final = 1472
 _GOOD_FACTOR: Final = 18
@@ -81,7 +89,7 @@ def _decode_damaged(data: bytes) -> Iterator[Any]:
     """Yield the pictures (av.VideoFrame) that the decoder conceals, and skip packets that it refuses."""
     av = import_av()
     with av.open(io.BytesIO(data), options={"format_whitelist": CONTAINERS}) as container:
-        stream = container.streams.video[0]
+        stream = choose_stream(container)
         # With threads, four runs gave four different clips.
         stream.thread_type, stream.codec_context.thread_count = "NONE", 1
         size = None
@@ -131,6 +139,35 @@ def _open_crop(picture: Any) -> Any:
     return graph
 
 
+@contextmanager
+def _name_encoder(codec: Codec) -> Iterator[None]:
+    """Raise an ImageError for what an encoder refuses; it would look like a failure of the output."""
+    try:
+        yield
+    except import_av().FFmpegError as error:
+        raise ImageError(f"{codec} failed: {error.strerror}") from error
+
+
+def _choose_format(picture: Any, codec: Codec) -> str:
+    """Return the pixel format of a picture if the encoder has it, else yuv420p."""
+    known = {each.name for each in import_av().codec.Codec(codec, "w").video_formats}
+    name: str = picture.format.name
+    # Files with an alpha channel could not be written.
+    return name if name in known and not name.startswith("yuva") else "yuv420p"
+
+
+def _name_colours(picture: Any, form: str) -> tuple[int, int]:
+    """Return the numbers of the matrix and the range of a picture in the pixel format `form`.
+
+    Where the picture names none, these are the ones by which it is read.
+    """
+    name = picture.format.name
+    if picture.format.is_rgb:
+        return (_RGB, _FULL) if form == name else (_BT601, _LIMITED)
+    matrix = _BT601 if picture.colorspace in (_RGB, _UNSPECIFIED) else picture.colorspace
+    return matrix, picture.color_range or (_FULL if name.startswith(("yuvj", "gray")) else _LIMITED)
+
+
 def _encode(
     pictures: Iterable[Any], rate: Fraction, codec: Codec, options: Mapping[str, str], form: str = "mp4"
 ) -> tuple[bytes, list[bytes]]:
@@ -138,19 +175,29 @@ def _encode(
     av = import_av()
     check_encoder(codec)
     file, packets, numbers, stream = io.BytesIO(), list[Any](), count(), None
+    matrix, extent, converter = _BT601, _LIMITED, open_converter()
     flags = {"fflags": "+bitexact"} if form == "mp4" else {}
-    with av.open(file, "w", format=form, options=flags) as container:
+    with _name_encoder(codec), av.open(file, "w", format=form, options=flags) as container:
         for picture in pictures:
             if stream is None:
+                if codec == "libx265" and picture.width < _X265_LEAST_WIDTH:
+                    raise ImageError(
+                        f"libx265 needs frames at least {_X265_LEAST_WIDTH} pixels wide, not {picture.width}"
+                    )
                 stream = container.add_stream(codec, rate=rate, options={**_list_options(codec), **options})
                 stream.width, stream.height = picture.width, picture.height
-                formats = {each.name for each in stream.codec_context.codec.video_formats}
-                stream.pix_fmt = picture.format.name if picture.format.name in formats else "yuv420p"
+                stream.pix_fmt = _choose_format(picture, codec)
+                matrix, extent = _name_colours(picture, stream.pix_fmt)
+                stream.codec_context.colorspace, stream.codec_context.color_range = matrix, extent
                 # Otherwise, older PyAV sets a bit rate that replaces the rate factor.
                 stream.bit_rate = int(options.get("b", 0))
             picture.pts, picture.time_base = next(numbers), 1 / rate
-            same = picture.format.name == stream.pix_fmt
-            packets += stream.encode(picture if same else picture.reformat(format=stream.pix_fmt))
+            if picture.format.name != stream.pix_fmt:
+                picture = convert_picture(
+                    converter, picture, stream.pix_fmt, dst_colorspace=matrix, dst_color_range=extent
+                )
+            picture.colorspace, picture.color_range = matrix, extent
+            packets += stream.encode(picture)
         if stream is None:
             raise ImageError("contains no frames")
         packets += stream.encode(None)
@@ -280,8 +327,9 @@ def _copy_damaged(data: bytes, rate: Fraction, every: int) -> tuple[bytes, Fract
         av.open(io.BytesIO(data)) as source,
         av.open(file, "w", format="mp4", options={"fflags": "+bitexact"}) as target,
     ):
-        stream = source.streams.video[0]
+        stream = choose_stream(source)
         copy = target.add_stream_from_template(stream)
+        _tag_container(copy, stream)
         for packet in source.demux(stream):
             if packet.dts is None and packet.size == 0:
                 continue
@@ -291,6 +339,19 @@ def _copy_damaged(data: bytes, rate: Fraction, every: int) -> tuple[bytes, Fract
             total += len(own)
             target.mux(_replace_packet(packet, damaged, copy))
     return file.getvalue(), rate, {"changed_bytes": changed, "bytes": total}
+
+
+def _tag_container(copy: Any, stream: Any) -> None:
+    """Name the colours in the container, as some codecs, such as FFV1, do not name them in their streams."""
+    given, made = stream.codec_context, copy.codec_context
+    if given.colorspace == _UNSPECIFIED and not given.color_range:
+        return
+    made.colorspace = _BT601 if given.colorspace == _UNSPECIFIED else given.colorspace
+    # MP4 stores matrix and range beside primaries and transfer only.
+    usual = made.colorspace if made.colorspace in (1, 9) else _BT601
+    made.color_primaries = usual if given.color_primaries == _UNSPECIFIED else given.color_primaries
+    made.color_trc = min(usual, _BT601) if given.color_trc == _UNSPECIFIED else given.color_trc
+    made.color_range = given.color_range or _LIMITED
 
 
 def count_changed(before: bytes, after: bytes) -> int:

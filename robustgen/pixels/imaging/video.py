@@ -9,7 +9,7 @@ of x264 may write other bytes; use `frames_digest` to compare the decoded frames
 import io
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -56,6 +56,7 @@ LARGE = 1 << 21
 BOUNDS = MappingProxyType({"ref": 1, "bframes": 0, "rc-lookahead": 1})
 # Demuxers of playlists would open other files.
 CONTAINERS = "mov,mp4,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
+_NONE: Mapping[str, str] = MappingProxyType({})
 _LOOK_AHEAD_NOWHERE = ("ultrafast", "superfast", "zerolatency")
 
 # Pixel formats without chroma subsampling, eight bits per channel.
@@ -208,7 +209,7 @@ class VideoFrames:
         with _name_clip(self.name):
             for picture in read_pictures(self.data, self.name):
                 pixels = read_pixels(picture, converter)
-                turned = np.ascontiguousarray(np.rot90(pixels, _count_turns(picture)))
+                turned = np.ascontiguousarray(_turn(pixels, _read_matrix(picture)))
                 if turned.shape != (shape := shape or turned.shape):
                     raise ImageError("frames differ in size")
                 yield turned
@@ -223,9 +224,25 @@ def _name_clip(name: str) -> Iterator[None]:
         raise ImageError(error.reason.removeprefix(f"{name}: "), name) from error
 
 
-def _count_turns(picture: Any) -> int:
-    """Return by how many quarters of a turn, counterclockwise, a player rotates a picture."""
-    return round(int(picture.rotation) / 90) % 4
+_UPRIGHT = (1, 0, 0, 1)
+
+
+def _read_matrix(picture: Any) -> tuple[int, ...]:
+    """Return the signs a, b, c, d by which a player moves a pixel at x, y to a x + c y, b x + d y."""
+    if (stored := picture.side_data.get("DISPLAYMATRIX")) is None:
+        return _UPRIGHT
+    a, b, _, c, d, *_ = np.frombuffer(bytes(stored), np.int32).tolist()
+    upright = abs(a) + abs(d) >= abs(b) + abs(c)
+    kept = (a, 0, 0, d) if upright else (0, b, c, 0)
+    return tuple((each > 0) - (each < 0) for each in kept)
+
+
+def _turn(pixels: Frames, matrix: tuple[int, ...]) -> Frames:
+    """Return the pixels of a frame as a player shows them."""
+    a, b, c, d = matrix
+    if b or c:
+        pixels = pixels.swapaxes(0, 1)
+    return pixels[:: -1 if b + d < 0 else 1, :: -1 if a + c < 0 else 1]
 
 
 def open_clip(data: bytes, name: str) -> Clip:
@@ -255,7 +272,7 @@ def open_clip(data: bytes, name: str) -> Clip:
         rate = Fraction(1 / float(steps.mean())).limit_denominator(1001)
         complain(name, [f"the frame rate varies: all frames are kept, at {float(rate):.2f} a second"])
     # The encoder's file of a turned clip would have other frames.
-    return Clip(VideoFrames(data, name), rate, b"" if _count_turns(first) else data)
+    return Clip(VideoFrames(data, name), rate, data if _read_matrix(first) == _UPRIGHT else b"")
 
 
 def _find_matroska_end(data: bytes) -> int:
@@ -366,9 +383,12 @@ def open_converter() -> Any:
     return VideoReformatter()
 
 
-def convert_picture(converter: Any, picture: Any, form: str) -> Any:
-    """Return a picture (av.VideoFrame) in the pixel format `form`, the same on every run."""
-    return converter.reformat(picture, format=form, **_conversion())
+def convert_picture(converter: Any, picture: Any, form: str, **colours: int) -> Any:
+    """Return a picture (av.VideoFrame) in the pixel format `form`, the same on every run.
+
+    `colours` are PyAV's matrix and range of the result, by default those of the picture.
+    """
+    return converter.reformat(picture, format=form, **colours, **_conversion())
 
 
 def _make_room(pixels: int) -> IO[bytes]:
@@ -450,21 +470,29 @@ def _read_bytes(path: Path) -> bytes:
 
 
 @contextmanager
-def _open_video(data: bytes, name: str) -> Iterator[tuple[Any, Any]]:
+def _open_video(data: bytes, name: str, options: Mapping[str, str] = _NONE) -> Iterator[tuple[Any, Any]]:
     """Yield the container and the first video of a file; raise an ImageError at damage."""
     av = import_av()
     # Later releases of PyAV read damaged metadata without being told.
     lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
     try:
-        with av.open(io.BytesIO(data), options={"format_whitelist": CONTAINERS}, **lenient) as container:
-            if not container.streams.video:
+        with av.open(
+            io.BytesIO(data), options={"format_whitelist": CONTAINERS, **options}, **lenient
+        ) as container:
+            stream = choose_stream(container)
+            if stream is None:
                 raise ImageError(f"{name}: contains no video")
-            stream = container.streams.video[0]
             if stream.codec_context is None:
                 raise ImageError(f"{name}: not a complete video (unknown codec)")
             yield container, stream
     except av.FFmpegError as error:
         raise ImageError(f"{name}: not a complete video ({error.strerror})") from error
+
+
+def choose_stream(container: Any) -> Any:
+    """Return the first video of a container (av.InputContainer) that is no attached picture, or None."""
+    covers = import_av().stream.Disposition.attached_pic
+    return next((each for each in container.streams.video if not each.disposition & covers), None)
 
 
 def read_pictures(data: bytes, name: str) -> Iterator[Any]:
@@ -477,8 +505,16 @@ def read_pictures(data: bytes, name: str) -> Iterator[Any]:
         for frame in container.decode(stream):
             count += 1
             yield frame
-        if count < stream.frames:
-            raise ImageError(f"{name}: has {count} of its {stream.frames} frames")
+        whole = stream.frames
+    # Frames that an edit list hides are there.
+    if count < whole and (there := _count_packets(data, name, {"ignore_editlist": "1"})) < whole:
+        raise ImageError(f"{name}: has {there} of its {whole} frames")
+
+
+def _count_packets(data: bytes, name: str, options: Mapping[str, str]) -> int:
+    """Return the number of frames in a file opened with `options`, without decoding them."""
+    with _open_video(data, name, options) as (container, stream):
+        return sum(1 for packet in container.demux(stream) if packet.size)
 
 
 def _decode_rgb(data: bytes, name: str) -> Iterator[Frames]:

@@ -186,3 +186,73 @@ def test_a_stream_without_any_frame_is_an_error():
 
 def test_versions_of_the_encoders_are_known():
     assert "PyAV" in codecs.build() and "x264" in codecs.build()
+
+
+def read_rgb(data):
+    with av.open(io.BytesIO(data)) as container:
+        pictures = [*container.decode(video=0)]
+    pixels = np.stack([each.to_ndarray(format="rgb24", interpolation="BICUBIC") for each in pictures])
+    return pixels, {(int(each.colorspace), int(each.color_range)) for each in pictures}
+
+
+def write_video(pixels, codec, form, matrix=None, extent=None, container="matroska"):
+    file = io.BytesIO()
+    with av.open(file, "w", format=container) as made:
+        stream = made.add_stream(codec, rate=25)
+        stream.height, stream.width, stream.pix_fmt = *pixels[0].shape[:2], form
+        named = {"colorspace": matrix, "color_range": extent}
+        for name, value in named.items():
+            if value:
+                setattr(stream.codec_context, name, value)
+        for number, each in enumerate(pixels):
+            picture = av.VideoFrame.from_ndarray(each, format="rgb24")
+            picture = picture.reformat(format=form, dst_colorspace=matrix, dst_color_range=extent)
+            for name, value in named.items():
+                if value:
+                    setattr(picture, name, value)
+            picture.pts = number
+            made.mux(stream.encode(picture))
+        made.mux(stream.encode(None))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("codec", "form", "matrix", "extent"),
+    [
+        ("libx264", "yuv420p", None, None),
+        ("libx265", "yuv420p", 1, 1),
+        ("ffv1", "yuv420p", 9, 1),
+        ("ffv1", "yuv444p", None, 2),
+        ("ffv1", "yuv422p10le", 1, 2),
+        ("ffv1", "bgr0", None, None),
+        ("ffv1", "gray", None, None),
+        ("ffv1", "yuva420p", None, None),
+        ("mjpeg", "yuvj420p", None, 2),
+        ("libx264rgb", "rgb24", None, None),
+    ],
+)
+def test_colours_stay_and_are_named(codec, form, matrix, extent):
+    y, x = np.mgrid[:64, :96]
+    smooth = np.stack([np.stack([x * 2 + t, y * 3 + t, 80 + 0 * x], 2) for t in range(8)]).astype(np.uint8)
+    clip = video.open_clip(write_video(smooth, codec, form, matrix, extent), "clip.mkv").hold()
+    made = [codecs.compress(clip, each, 20) for each in ("libx264", "libx265")]
+    made += [codecs.damage_bytes(clip, 10**9), codecs.lose_packets(clip, 0, np.random.default_rng(0))]
+    for each in made:
+        pixels, named = read_rgb(each.data)
+        assert np.abs(pixels.astype(int) - clip.stack()).mean() < 2.5
+        if each is not made[2]:
+            assert all(extent and (matrix != 2 or form == "gray") for matrix, extent in named), named
+
+
+@pytest.mark.parametrize("width", [48, 49])
+def test_narrow_frames_are_refused_by_x265(width):
+    narrow = Clip(np.zeros((4, 64, width, 3), np.uint8))
+    for corrupt in (codecs.compress, codecs.squeeze):
+        with pytest.raises(ImageError, match="50"):
+            corrupt(narrow, "libx265", 28)
+    assert codecs.compress(narrow, "libx264", 28).data
+
+
+def test_what_an_encoder_refuses_is_an_image_error():
+    with pytest.raises(ImageError, match="libx265"):
+        codecs.compress(Clip(np.zeros((4, 8, 96, 3), np.uint8)), "libx265", 28)

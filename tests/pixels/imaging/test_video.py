@@ -420,3 +420,78 @@ def test_a_digest_depends_on_values_shape_and_type_alone():
     assert frames_digest(np.asfortranarray(frames)) == frames_digest(frames[::-1][::-1]) == same
     others = [frames ^ 1, frames.reshape(2, 6, 4, 3), frames.view(np.int8), frames[:1], frames[::-1]]
     assert len({same, *map(frames_digest, others)}) == 1 + len(others)
+
+
+def copied(data, change=lambda packet: None, **options):
+    """The video of a file in a new MP4 file, with the packets changed."""
+    file = io.BytesIO()
+    with av.open(io.BytesIO(data)) as source, av.open(file, "w", format="mp4", options=options) as target:
+        stream = source.streams.video[0]
+        copy = target.add_stream_from_template(stream)
+        for packet in source.demux(stream):
+            if packet.dts is not None:
+                change(packet)
+                packet.stream = copy
+                target.mux(packet)
+    return file.getvalue()
+
+
+def with_matrix(data, *signs):
+    """The file with a display matrix of a, b, c and d."""
+    upright = np.array([1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30], ">i4").tobytes()
+    a, b, c, d = (each << 16 for each in signs)
+    assert data.count(upright) == 2
+    place = data.rindex(upright)
+    return data[:place] + np.array([a, b, 0, c, d, 0, 0, 0, 1 << 30], ">i4").tobytes() + data[place + 36 :]
+
+
+@pytest.mark.parametrize(
+    ("signs", "turn"),
+    [
+        ((1, 0, 0, 1), lambda x: x),
+        ((0, 1, -1, 0), lambda x: np.rot90(x, -1, (1, 2))),
+        ((-1, 0, 0, -1), lambda x: np.rot90(x, 2, (1, 2))),
+        ((0, -1, 1, 0), lambda x: np.rot90(x, 1, (1, 2))),
+        ((-1, 0, 0, 1), lambda x: x[:, :, ::-1]),
+        ((1, 0, 0, -1), lambda x: x[:, ::-1]),
+        ((0, 1, 1, 0), lambda x: x.swapaxes(1, 2)),
+        ((0, -1, -1, 0), lambda x: np.rot90(x, 2, (1, 2)).swapaxes(1, 2)),
+    ],
+)
+def test_display_matrices_are_obeyed(signs, turn):
+    data = encode(waves(3, 32, 48), FAST.lossless())
+    clip = video.open_clip(with_matrix(data, *signs), "a.mp4")
+    assert np.array_equal(clip.stack(), turn(video.read_frames(data)))
+    assert bool(clip.data) == (signs == (1, 0, 0, 1))
+
+
+def test_frames_that_an_edit_list_hides_are_not_missing():
+    data = encode(waves(12, 32, 48), dataclasses.replace(FAST, fps=25))
+
+    def earlier(packet):
+        packet.pts, packet.dts = (each - int(0.2 / packet.time_base) for each in (packet.pts, packet.dts))
+
+    trimmed = copied(data, earlier, use_editlist="1", avoid_negative_ts="disabled")
+    assert len(video.open_clip(trimmed, "a.mp4").stack()) == 7
+    with pytest.raises(ImageError):
+        video.open_clip(trimmed[: len(trimmed) // 2], "a.mp4").stack()
+    assert len(video.open_clip(data, "a.mp4").stack()) == 12
+
+
+def test_attached_pictures_are_no_clips():
+    file = io.BytesIO()
+    with (
+        av.open(io.BytesIO(encode(waves(4, 32, 48), FAST))) as source,
+        av.open(file, "w", format="mp4") as made,
+    ):
+        picture = made.add_stream("png", rate=1)
+        picture.width = picture.height = 64
+        picture.pix_fmt, picture.disposition = "rgb24", av.stream.Disposition.attached_pic
+        copy = made.add_stream_from_template(source.streams.video[0])
+        made.mux(picture.encode(av.VideoFrame.from_image(Image.new("RGB", (64, 64)))))
+        for packet in source.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = copy
+                made.mux(packet)
+        made.mux(picture.encode(None))
+    assert video.open_clip(file.getvalue(), "a.mp4").stack().shape == (4, 32, 48, 3)
