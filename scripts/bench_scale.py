@@ -22,13 +22,14 @@ from robustgen.files.storage import Entry, Store
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
 from robustgen.sets.dataset.manifest import finish as write_manifest
 from robustgen.sets.dataset.manifest import source_digest
-from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.sets.dataset.run import run_plan
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import open_writer
 from robustgen.sets.formats.base import EncoderChoices, SetContent
 from robustgen.sets.sources.base import Items
+from robustgen.settings.config import Choices
 
 
 class SlowStore(Store):
@@ -129,8 +130,9 @@ def make_plan(store: Store, images: int) -> Plan:
     variants = IMAGENET_C.variants(IMAGENET_C.common, IMAGENET_C.levels, clean=True)
     content = SetContent(benchmark=IMAGENET_C, variants=variants, keys=source.keys(), source=source)
     writer = open_writer("webdataset", content, EncoderChoices())
-    return Plan(
-        CorruptionRecipe("imagenet"), source, source.keys(), {}, variants, writer, store, 1, "scale", {}
+    choices = Choices(dataset="scale", source_kind="demo", jobs=1)
+    return assemble_plan(
+        CorruptionRecipe("imagenet"), source, source.keys(), variants, writer, store, choices
     )
 
 

@@ -147,13 +147,15 @@ class SetDepth(OpenedIngredient):
             tree.make_ready()
 
 
-def _open_trees(place: Place, cache: Store) -> tuple[tuple[FileTree, str], ...]:
+def _open_trees(place: Place, cache: Store | None) -> tuple[tuple[FileTree, str], ...]:
     """Return the trees of files at `place`, each with a folder in which keys may begin."""
     if place.is_folder and not any(name.lower().endswith(ARCHIVES) for name in place.children):
         return ((FolderTree(place), ""),)
     trees: list[tuple[FileTree, str]] = []
     for number, file in enumerate(place.expand(ARCHIVES)):
-        tree = ArchiveTree(f"{file.store.location}/{file.name}", (cache, f"depth-index-{number}"))
+        tree = ArchiveTree(
+            f"{file.store.location}/{file.name}", (cache, f"depth-index-{number}") if cache else None
+        )
         folders = {name.partition("/")[0] for name in tree.listing.places}
         # In an archive of a single folder, all names start with that folder.
         trees += [(tree, ""), *((tree, f"{folder}/") for folder in folders if len(folders) == 1)]
@@ -212,7 +214,7 @@ class SetTiles(Reusable, OpenedIngredient):
 
     Parameters
     ----------
-    store : Store
+    store : Store, optional
         The output state.
     tiles : mapping of int to uint8 ndarray of shape (N, side, side, 3)
         Tiles by side in pixels.
@@ -222,7 +224,9 @@ class SetTiles(Reusable, OpenedIngredient):
         Whether the pictures are the images of the set; each is then excluded from its own tiles.
     """
 
-    def __init__(self, store: Store, tiles: Mapping[int, Rgb], numbers: Mapping[str, int], own: bool) -> None:
+    def __init__(
+        self, store: Store | None, tiles: Mapping[int, Rgb], numbers: Mapping[str, int], own: bool
+    ) -> None:
         self.store, self.own, self.count = store, own, len(numbers)
         self.licence = "" if own else "Stickers and mosaics contain pictures of another source."
         self.digests = {side: hashlib.sha256(each.data).hexdigest() for side, each in tiles.items()}
@@ -233,6 +237,7 @@ class SetTiles(Reusable, OpenedIngredient):
     @cached_property
     def content(self) -> tuple[TileBank, dict[str, int]]:
         """Return the bank and the number of each picture, from the output state."""
+        assert self.store is not None
         with np.load(io.BytesIO(self.store.read(self._name)), allow_pickle=False) as content:
             keys = content["keys"].tobytes().decode("utf-8", "surrogateescape").split("\0")
             tiles = {side: content[str(side)] for side in self.digests}
@@ -240,7 +245,7 @@ class SetTiles(Reusable, OpenedIngredient):
 
     def make_ready(self) -> None:
         """Write the tiles where workers read them."""
-        if self.store.exists(self._name):
+        if self.store is None or self.store.exists(self._name):
             return
         bank, numbers = self.content
         buffer = io.BytesIO()
@@ -284,7 +289,7 @@ def open_ingredients(
     variants: tuple[Variant, ...],
     source: Source,
     keys: tuple[str, ...],
-    store: Store,
+    output: Store | None,
 ) -> dict[str, OpenedIngredient]:
     """Open every ingredient that one of the `variants` needs, for the images `keys`; return them by name.
 
@@ -309,7 +314,7 @@ def open_ingredients(
                 f"{users[0].operation.name} needs {ingredient.sentence}: "
                 f"give --with {ingredient.name}=PLACE, or leave it out"
             )
-        every, cache = match_keys(source, config), SetLedger(store).store
+        every, cache = match_keys(source, config), SetLedger(output).store if output else None
         spec = IngredientSpec(
             place, settings, [each.any_parameters() for each in users], source, every, config.libjpeg, cache
         )

@@ -415,3 +415,9 @@ class Config(Choices):
         edition = catalogue.find_edition(self.edition)
         as_published = edition is not None and edition.by_corruption and self.format != "npy"
         return tuple(map(IMAGENET_C.published_variant, variants)) if as_published else variants
+
+    def of_separate_images(self, **changes: Any) -> "Config":
+        """Return the config for images that are computed one by one, with other `changes`."""
+        classes = self.require_classes and not self.mirror
+        fixed = {"mirror": None, "one_per_image": False, "require_classes": classes}
+        return self.model_copy(update=fixed | changes)

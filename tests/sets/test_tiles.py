@@ -13,7 +13,7 @@ from robustgen.files.storage import open_store
 from robustgen.pixels.benchmarks.corruptions.laion_c import published_preparation
 from robustgen.pixels.benchmarks.kinds import parse_variant
 from robustgen.pixels.imaging.laion_c_effects import TileBank
-from robustgen.sets.dataset.planning import plan_benchmark
+from robustgen.sets.dataset.planning import open_making
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import check
@@ -169,7 +169,7 @@ def test_stickers_and_mosaics_of_two_runs_are_checked_together(source, tmp_path)
 
 def test_tiles_travel_to_workers_by_the_output_state(source, tmp_path):
     choices = {"source": str(source), "corruptions": ["laion-c:stickers"], "severities": [1]}
-    plan = plan_benchmark(check(Config, choices, "config"), "c", store=open_store(tmp_path / "out"))
+    plan = open_making(check(Config, choices, "config"), "c", output=open_store(tmp_path / "out"))
     assert len(pickle.dumps(plan.recipe)) < 3000
     plan.recipe.make_ready()
     image = photo(80, 80)

@@ -44,8 +44,8 @@ from robustgen.pixels.imaging.arrays import check_alike
 from robustgen.pixels.imaging.decode import Complaint, Loss
 from robustgen.sets.dataset.changes import check_unchanged, keep_stamps, look_up
 from robustgen.sets.dataset.manifest import source_digest
-from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.planning import plan_benchmark
+from robustgen.sets.dataset.plan import Making, check_output
+from robustgen.sets.dataset.planning import open_making
 from robustgen.sets.dataset.unit_jobs import describe_losses, describe_orientations
 from robustgen.sets.executors import count_cores
 from robustgen.sets.formats.base import cut
@@ -63,15 +63,15 @@ _CHOICES: Final = ("parameters", "libjpeg", "motion_blur")
 # --- the images ----------------------------------------------------------------------------------
 
 
-def _list_keys(plan: Plan) -> dict[str, str]:
+def _list_keys(making: Making) -> dict[str, str]:
     """Return the key in the set for each source image, in the order of the set that is not written."""
-    names = {key: plan.writer.output_name(key) for key in plan.keys}
+    names = {key: making.writer.output_name(key) for key in making.keys}
     if None in names.values():
         return {key: key for key in names}
-    suffix = plan.source.medium.suffix
+    suffix = making.source.medium.suffix
     keys = {key: str(name).removesuffix(suffix) for key, name in names.items()}
     # Trees are listed by name, shards in the order of the plan.
-    is_tree = plan.writer.file_per == "image"
+    is_tree = making.writer.file_per == "image"
     return dict(sorted(keys.items(), key=lambda pair: pair[1])) if is_tree else keys
 
 
@@ -115,71 +115,75 @@ def evaluate(
         # Arrays have the pixels as made anyway.
         is_array = EDITIONS[config.base_edition].format != "jpeg"
         config = config.model_copy(update={"format": None if is_array else "png"})
-    plan = plan_benchmark(config, kind, overwrite=True, store=open_store(folders[0]))
+    store = open_store(folders[0])
+    making = open_making(config, kind, output=store)
+    check_output(store, making.source)
     # Flips of P sets need no labels.
-    unlabelled = find_unlabelled(plan.source, plan.keys, needed=kind == "c")
-    labelled = tuple(key for key in plan.keys if key not in unlabelled)
-    plan = replace(plan, keys=labelled, refused=plan.refused | unlabelled)
+    unlabelled = find_unlabelled(making.source, making.keys, needed=kind == "c")
+    labelled = tuple(key for key in making.keys if key not in unlabelled)
+    making = replace(making, keys=labelled, refused=making.refused | unlabelled)
     sampling = sample_clips(
-        plan.source.medium, options.frames, config.seed if options.random_offset else None
+        making.source.medium, options.frames, config.seed if options.random_offset else None
     )
     batch = options.batch_size if sampling is None else max(1, options.batch_size // options.frames)
-    check_single_labels(plan.source.class_labels, plan.source.location)
-    edition = str(plan.choices.get("edition"))
+    check_single_labels(making.source.class_labels, making.source.location)
+    edition = str(making.choices.get("edition"))
     default = edition if edition in PRESETS else "imagenet"
     given = taken.preprocessing, taken.overrides()
     chosen = [
-        fit_class_names(load_preprocessing(*given, default, model.preprocessing), model, plan.source.classes)
+        fit_class_names(
+            load_preprocessing(*given, default, model.preprocessing), model, making.source.classes
+        )
         for model in models
     ]
     classifiers = [
         Classifier(
             model,
             own,
-            _choose_outputs(own, plan.source, options),
+            _choose_outputs(own, making.source, options),
             options.crops,
-            plan.source.class_count == 1,
+            making.source.class_count == 1,
             sampling is not None,
         )
         for model, own in zip(models, chosen, strict=True)
     ]
-    for remark in plan.source.remarks():
+    for remark in making.source.remarks():
         print_note(remark)
-    keys = _list_keys(plan)
-    first = _render_first(plan, keys, classifiers, sampling)
-    checked = [_try_out(plan, kind, keys, each, first, options, batch) for each in classifiers]
-    looked = {key: look_up(plan.source, key) for key in plan.keys}
+    keys = _list_keys(making)
+    first = _render_first(making, keys, classifiers, sampling)
+    checked = [_try_out(making, kind, keys, each, first, options, batch) for each in classifiers]
+    looked = {key: look_up(making.source, key) for key in making.keys}
     sizes = {key: size for key, (size, _) in looked.items()}
-    described = _describe(plan, kind, keys, sizes) | ({"frames": vars(sampling)} if sampling else {})
+    described = _describe(making, kind, keys, sizes) | ({"frames": vars(sampling)} if sampling else {})
     with ExitStack() as stack:
         candidates = []
         for folder, (predictor, labels) in zip(folders, checked, strict=True):
             settings = described | predictor.settings()
             opened_store = open_prediction_store(
-                folder, plan.source.location, settings, sizes, overwrite=options.overwrite
+                folder, making.source.location, settings, sizes, overwrite=options.overwrite
             )
             candidates.append(Candidate(predictor, labels, stack.enter_context(opened_store)))
         for predictor, _ in checked:
             predictor.print_notes()
-        run = _EvaluationRun(plan, kind, keys, candidates, batch, looked, sampling)
+        run = _EvaluationRun(making, kind, keys, candidates, batch, looked, sampling)
         made, kept = run.predict_missing()
-    failures = {**run.failures, **plan.refused}
-    lost = describe_losses(run.losses, len(plan.keys))
+    failures = {**run.failures, **making.refused}
+    lost = describe_losses(run.losses, len(making.keys))
     tagged = describe_orientations(
-        run.orientations.values(), len(plan.keys), "models get the pixels as stored"
+        run.orientations.values(), len(making.keys), "models get the pixels as stored"
     )
     own = (remark for model in models for remark in model.remarks())
     remarks = (
-        *plan.remarks,
-        *plan.source.remarks(),
-        *describe_complaints(run.complaints, plan.source.medium.name),
+        *making.remarks,
+        *making.source.remarks(),
+        *describe_complaints(run.complaints, making.source.medium.name),
         *lost,
         *tagged,
         *own,
     )
     seconds = time.monotonic() - started
     return EvaluateResult(
-        folders, made, kept, plan.recipe.noun, plan.source.medium.name, failures, seconds, remarks
+        folders, made, kept, making.recipe.noun, making.source.medium.name, failures, seconds, remarks
     )
 
 
@@ -200,14 +204,14 @@ def _view(classifier: Classifier) -> Preprocessing:
 
 
 def _render_first(
-    plan: Plan, keys: Mapping[str, str], classifiers: Sequence[Classifier], sampling: FrameSampling | None
+    making: Making, keys: Mapping[str, str], classifiers: Sequence[Classifier], sampling: FrameSampling | None
 ) -> Rendered:
     """Return the first image that can be made, in the first variant."""
-    noun, location = plan.source.medium.name, plan.source.location
-    variant, reason = plan.variants[0], f"there is no {noun}"
+    noun, location = making.source.medium.name, making.source.location
+    variant, reason = making.variants[0], f"there is no {noun}"
     for key in keys:
         views = tuple({*map(_view, classifiers)})
-        rendered = render_images(plan, [key], (variant,), views, 1, sampling=sampling)[key]
+        rendered = render_images(making, [key], (variant,), views, 1, sampling=sampling)[key]
         if rendered.pixels:
             return rendered
         reason = f"{key!r}: {rendered.failures[variant.folder]}"
@@ -215,7 +219,7 @@ def _render_first(
 
 
 def _try_out(
-    plan: Plan,
+    making: Making,
     kind: Kind,
     keys: Mapping[str, str],
     classifier: Classifier,
@@ -224,26 +228,28 @@ def _try_out(
     batch: int,
 ) -> tuple[Predictor, dict[str, int]]:
     """Run a model on the image `first`, to check now that they match; return also the labels."""
-    variant, root = plan.variants[0], plan.source.location
+    variant, root = making.variants[0], making.source.location
     pixels = first.pixels[variant.folder][_view(classifier)]
     listed = None if options.only_classes else classifier.preprocessing.classes
-    classes = classifier.count_classes(pixels, root, len(listed) if listed else plan.source.class_count)
+    classes = classifier.count_classes(pixels, root, len(listed) if listed else making.source.class_count)
     predictor = Predictor(classifier, classes, choose_saved(options.save, kind, classes), batch)
-    labels = number_images(plan.source, keys, listed)
+    labels = number_images(making.source, keys, listed)
     predictor.check_labels(np.array([*labels.values()]), root)
     predictor.predict(pixels[None], [keys[first.key]], variant)
     return predictor, labels
 
 
-def _describe(plan: Plan, kind: Kind, keys: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, Any]:
+def _describe(
+    making: Making, kind: Kind, keys: Mapping[str, str], sizes: Mapping[str, int]
+) -> dict[str, Any]:
     """Return everything that decides the images, for `predictions.json`."""
-    settings = {**plan.settings()}
+    settings = {**making.settings()}
     # The variants are omitted: the rest decides their pixels, and variants can be added.
     del settings["parameters"]
-    own, edition = {name: plan.choices.get(name) for name in _CHOICES}, plan.choices.get("edition")
+    own, edition = {name: making.choices.get(name) for name in _CHOICES}, making.choices.get("edition")
     return {
-        "title": plan.recipe.title,
-        "dataset": plan.dataset,
+        "title": making.recipe.title,
+        "dataset": making.dataset,
         "edition": edition,
         "digest": None,
         "source_digest": source_digest(sizes),
@@ -283,7 +289,7 @@ class _EvaluationRun:
 
     def __init__(
         self,
-        plan: Plan,
+        making: Making,
         kind: Kind,
         keys: dict[str, str],
         candidates: Sequence[Candidate],
@@ -292,15 +298,15 @@ class _EvaluationRun:
         sampling: FrameSampling | None,
     ) -> None:
         self._sampling = sampling
-        self._plan, self._keys, self._candidates, self._made = plan, keys, candidates, 0
+        self._making, self._keys, self._candidates, self._made = making, keys, candidates, 0
         self._looked, self._read = looked, set[str]()
-        self._workers = plan.jobs or count_cores()
+        self._workers = making.jobs or count_cores()
         self.complaints, self.losses = list[Complaint](), dict[str, Loss | None]()
         self.orientations = dict[str, int]()
         self._meter: Meter | None = None
-        self._step, count = choose_unit_size(len(keys) * len(plan.variants), kind, batch)
-        some = min(count, len(plan.variants))
-        groups = [plan.variants[start : start + some] for start in range(0, len(plan.variants), some)]
+        self._step, count = choose_unit_size(len(keys) * len(making.variants), kind, batch)
+        some = min(count, len(making.variants))
+        groups = [making.variants[start : start + some] for start in range(0, len(making.variants), some)]
         units = cut([*keys], count // some * self._step, groups, f"batches of {batch}")
         self._units = {f"units/{unit.name}": unit for unit in units}
         self._identities, self._held = dict[str, str](), list[dict[str, str]]()
@@ -310,7 +316,7 @@ class _EvaluationRun:
             origins = [each for record in records for each in record.images.items() if each[0] in looked]
             identities = {key: identity for key, (_, identity) in origins if identity}
             state = candidate.store.state
-            self._held.append(check_unchanged(plan.source, state, identities, stamps))
+            self._held.append(check_unchanged(making.source, state, identities, stamps))
             self._identities |= identities
 
     @property
@@ -320,19 +326,21 @@ class _EvaluationRun:
 
     def predict_missing(self) -> tuple[int, int]:
         """Predict everything missing; return the number of outputs predicted by this run, and by others."""
-        plan, candidates = self._plan, self._candidates
+        making, candidates = self._making, self._candidates
         for each in candidates:
-            each.store.find_pending(plan.variants, [*self._list_kept(each).values()], plan.source.location)
+            each.store.find_pending(
+                making.variants, [*self._list_kept(each).values()], making.source.location
+            )
         if waiting := [each for each in candidates if each.store.pending]:
             self._state = waiting[0].store.state
-            plan.source.make_ready()
-            plan.recipe.make_ready()
+            making.source.make_ready()
+            making.recipe.make_ready()
             counts = {
                 name: len(unit.keys) * sum(len(each.store.list_lacking(name, unit)) for each in waiting)
                 for name, unit in self._units.items()
             }
             lacking = {name: count for name, count in counts.items() if count}
-            with Meter(sum(lacking.values()), f"{plan.recipe.noun}s") as meter:
+            with Meter(sum(lacking.values()), f"{making.recipe.noun}s") as meter:
                 self._meter = meter
                 for name in self._state.share(lacking, self._make, self._is_done):
                     meter.update(lacking[name])
@@ -341,7 +349,7 @@ class _EvaluationRun:
                 if each.store.pending:
                     keep_stamps(each.store.state, held, stamps)
                     self._finish(each)
-        total = len(plan.variants) * sum(len(self._list_kept(each)) for each in candidates)
+        total = len(making.variants) * sum(len(self._list_kept(each)) for each in candidates)
         return self._made, max(0, total - self._made)
 
     def _list_kept(self, candidate: Candidate) -> dict[str, str]:
@@ -391,9 +399,9 @@ class _EvaluationRun:
         keys = dict.fromkeys(key for name in claimed for key in self._units[name].keys)
         views = tuple({_view(each.predictor.classifier) for each in self._candidates})
         wanted = {each for lacking in claimed.values() for _, variants in lacking for each in variants}
-        variants = tuple(each for each in self._plan.variants if each in wanted)
+        variants = tuple(each for each in self._making.variants if each in wanted)
         how = variants, views, self._workers, self._meter, self._sampling
-        rendered = render_images(self._plan, [*keys], *how)
+        rendered = render_images(self._making, [*keys], *how)
         self.complaints += [each for one in rendered.values() for each in one.complaints]
         return claimed, rendered
 
@@ -407,8 +415,8 @@ class _EvaluationRun:
         for key, (_, identity) in images.items():
             if identity and identity != self._identities.setdefault(key, identity):
                 raise OutputError(
-                    f"{self._plan.source.location}: {key!r} has changed since the "
-                    f"predictions in {self._plan.store.location} were made. {START_OVER}"
+                    f"{self._making.source.location}: {key!r} has changed since the "
+                    f"predictions in {self._candidates[0].store.root.location} were made. {START_OVER}"
                 )
         parts = list[_Part]()
         for candidate, variants in lacking:
@@ -438,7 +446,7 @@ class _EvaluationRun:
         for each in failures:
             if known is not None and each["key"] not in known:
                 raise OutputError(
-                    f"{self._plan.source.location}: {each['key']!r} cannot be made in {each['variant']} "
+                    f"{self._making.source.location}: {each['key']!r} cannot be made in {each['variant']} "
                     f"({each['reason']}), but {store.root.location}/{store.finished[0]}.npz contains it. "
                     f"Repair the image, or start over with --overwrite"
                 )
@@ -459,9 +467,9 @@ class _EvaluationRun:
 
     def _finish(self, candidate: Candidate) -> None:
         """Write the files of the pending variants, for the images that have failed in no variant."""
-        store, location, kept = candidate.store, self._plan.source.location, self._list_kept(candidate)
+        store, location, kept = candidate.store, self._making.source.location, self._list_kept(candidate)
         if not kept:
-            raise SourceError(f"{location}: none of the {self._plan.source.medium.name}s can be made")
+            raise SourceError(f"{location}: none of the {self._making.source.medium.name}s can be made")
         labels = np.array([candidate.labels[key] for key in kept])
 
         def write(folder: str) -> None:

@@ -12,7 +12,7 @@ from robustgen.pixels.benchmarks.kinds import CLIP, Medium, Variant
 from robustgen.pixels.imaging.decode import Complaint, Loss, collect_complaints, find_loss
 from robustgen.pixels.imaging.file_tags import NO_TAGS
 from robustgen.pixels.imaging.frames import frame_stride, sample_frames
-from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.plan import Making
 from robustgen.sets.dataset.recipes import Recipe, item_rng
 from robustgen.sets.dataset.unit_jobs import rehearse, rotate_variants
 from robustgen.sets.executors import submit_jobs
@@ -161,7 +161,7 @@ class Rendering:
 
 
 def render_images(
-    plan: Plan,
+    making: Making,
     keys: Sequence[str],
     variants: tuple[Variant, ...],
     views: tuple[Preprocessing, ...],
@@ -174,10 +174,12 @@ def render_images(
     Of clips, `sampling` chooses the frames.
     """
     made = dict[str, Rendered]()
-    step = max(1, min(plan.recipe.images_at_once, len(keys) // (4 * workers)))
+    step = max(1, min(making.recipe.images_at_once, len(keys) // (4 * workers)))
     chunks = [tuple(keys[start : start + step]) for start in range(0, len(keys), step)]
     jobs = {
-        chunk[0]: Rendering(plan.recipe, plan.source, plan.writer, chunk, variants, views, turn, sampling)
+        chunk[0]: Rendering(
+            making.recipe, making.source, making.writer, chunk, variants, views, turn, sampling
+        )
         for turn, chunk in enumerate(chunks)
     }
     # Observed call by call, so that workers that wait for the model do not count as silent.

@@ -26,7 +26,7 @@ from robustgen.errors import ConfigError, ImageError
 from robustgen.lab.inspection.strengths import (
     check_any,
     draw_sample,
-    plan_calibration,
+    open_calibration,
     read_pixels,
     warn_of_losses,
 )
@@ -39,7 +39,7 @@ from robustgen.pixels.imaging.decode import Loss
 from robustgen.pixels.imaging.geometry import centre_crop, resize_shorter
 from robustgen.pixels.imaging.kernels import exact
 from robustgen.pixels.imaging.similarity import Reference, scales_for
-from robustgen.sets.dataset.plan import Plan
+from robustgen.sets.dataset.plan import Making
 from robustgen.sets.dataset.recipes import CorruptionRecipe
 from robustgen.settings.config import Config
 
@@ -417,10 +417,10 @@ def propose_constants(config: Config, size: int, sample: int = 20) -> Proposal:
         )
     if finer := [level for level in config.severities if level != int(level)]:
         raise ConfigError(f"--severities {finer[0]}: --for-size proposes constants only for whole severities")
-    plan = plan_calibration(config)
-    bench, failures = _bench(plan, config.seed, size, sample)
-    check_any(bench.keys, plan, failures)
-    matches = _run_in_threads(bench.match, plan.variants, config.jobs, "severity")
+    making = open_calibration(config)
+    bench, failures = _bench(making, config.seed, size, sample)
+    check_any(bench.keys, making, failures)
+    matches = _run_in_threads(bench.match, making.variants, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
     return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
 
@@ -429,14 +429,14 @@ def remeasure_constants(
     config: Config, size: int, constants: Mapping[str, Mapping[str, Mapping[str, float]]], sample: int = 20
 ) -> Proposal:
     """Return the results of `constants` (corruption to severity to constants) at `size`."""
-    plan = plan_calibration(config)
-    bench, failures = _bench(plan, config.seed, size, sample)
-    check_any(bench.keys, plan, failures)
+    making = open_calibration(config)
+    bench, failures = _bench(making, config.seed, size, sample)
+    check_any(bench.keys, making, failures)
 
     def measure(variant: Variant) -> Match:
         return bench.measure(variant, dict(constants[variant.name][str(variant.level)]))
 
-    matches = _run_in_threads(measure, plan.variants, config.jobs, "severity")
+    matches = _run_in_threads(measure, making.variants, config.jobs, "severity")
     counts = len(bench.keys), bench.enlarged
     return Proposal(config.name_dataset(), size, *counts, config.seed, tuple(matches), failures)
 
@@ -452,14 +452,14 @@ def _run_in_threads(
         pool.shutdown(cancel_futures=True)
 
 
-def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
+def _bench(making: Making, seed: int, size: int, sample: int) -> tuple[Bench, dict[str, str]]:
     """Return the sampled images at both sizes, and the reasons why others cannot be used."""
     found, failures = dict[str, tuple[Reference, Reference]](), dict[str, str]()
     losses = dict[str, Loss | None]()
     enlarged, shorter = 0, round(size * 256 / PUBLISHED_SIZE)
     scales = scales_for(min(size, PUBLISHED_SIZE))
-    keys = draw_sample(plan.keys, seed, sample)
-    for key, read in zip(keys, read_pixels(plan, keys, losses), strict=True):
+    keys = draw_sample(making.keys, seed, sample)
+    for key, read in zip(keys, read_pixels(making, keys, losses), strict=True):
         try:
             (source,) = read()
             found[key] = (
@@ -472,6 +472,6 @@ def _bench(plan: Plan, seed: int, size: int, sample: int) -> tuple[Bench, dict[s
             failures[key] = str(error)
     warn_of_losses(losses)
     small, large = (tuple(each[i] for each in found.values()) for i in (0, 1))
-    recipe = plan.recipe
+    recipe = making.recipe
     assert isinstance(recipe, CorruptionRecipe)
     return Bench(tuple(found), small, large, size, enlarged, seed, recipe.overrides), failures

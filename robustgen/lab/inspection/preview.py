@@ -28,7 +28,7 @@ from robustgen.errors import (
     SourceError,
     explain_failure,
 )
-from robustgen.files.storage import is_url, save
+from robustgen.files.storage import open_store, save
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, CLEAN, CLEAN_VARIANT, CLIP, IMAGE, Kind, Variant
 from robustgen.pixels.benchmarks.registry import CATEGORIES
 from robustgen.pixels.imaging import video
@@ -37,8 +37,9 @@ from robustgen.pixels.imaging.decode import warn_of_few_greys
 from robustgen.pixels.imaging.frames import change_rate, parse_rate, spread_frames, stills, take_first
 from robustgen.pixels.imaging.jpeg import encode_jpeg
 from robustgen.pixels.imaging.similarity import Reference
-from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.planning import plan_benchmark
+from robustgen.sets.dataset.outputs import refuse_files
+from robustgen.sets.dataset.plan import Making, check_output
+from robustgen.sets.dataset.planning import open_making
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, Recipe
 from robustgen.sets.ingredients import find_fitting
 from robustgen.sets.sources.base import Source, SourceOptions
@@ -160,10 +161,10 @@ def open_from_source(config: Config, kind: Kind, index: int, output: Path) -> Pr
     ImageError
         The image cannot be read, or is too small for the edition.
     """
-    plan = _plan(config, kind, output)
-    if not 0 <= index < len(plan.keys):
-        raise ConfigError(f"--index {index}: must be from 0 to {len(plan.keys) - 1}")
-    return _prepare(config, kind, plan, index)
+    making = _open_making(config, kind, output)
+    if not 0 <= index < len(making.keys):
+        raise ConfigError(f"--index {index}: must be from 0 to {len(making.keys) - 1}")
+    return _prepare(config, kind, making, index)
 
 
 def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Previewed:
@@ -195,45 +196,36 @@ def open_from_file(path: Path, config: Config, kind: Kind, output: Path) -> Prev
     rate = parse_rate(config.fps) if config.fps else None
     options = SourceOptions(libjpeg=config.libjpeg, levels=config.levels, rate=rate)
     image: Any = (OneClip if of_clips else OneImage)(find_place(path), options, own)
-    plan = _plan(config.model_copy(update=nowhere), kind, output, image)
-    return _prepare(config, kind, plan)
+    making = _open_making(config.model_copy(update=nowhere), kind, output, image)
+    return _prepare(config, kind, making)
 
 
-def _plan(config: Config, kind: Kind, output: Path, image: Source | None = None) -> Plan:
-    # The folder of the sheet replaces the output folder; PNG frames need no checks in advance.
-    folder = output.absolute().parent
-    source = config.source and not is_url(config.source) and Path(config.source).resolve()
-    around = config.source is None or (source and folder.resolve() in source.parents)
-    if around and folder.is_dir():
-        # A sheet may be next to its source, unlike an output; scikit-image is often in a .venv below.
-        folder /= f"{output.name}.files"
-    needs_classes = config.require_classes and not config.mirror
-    changed = {
-        "output": str(folder),
-        "format": "png",
-        "mirror": None,
-        "one_per_image": False,
-        "require_classes": needs_classes,
-    }
-    return plan_benchmark(config.model_copy(update=changed), kind, overwrite=True, source=image)
+def _open_making(config: Config, kind: Kind, output: Path, image: Source | None = None) -> Making:
+    folder = open_store(output.absolute().parent)
+    refuse_files(folder)
+    making = open_making(config.of_separate_images(format="png"), kind, source=image)
+    # A sheet may be next to its source, unlike an output; scikit-image is often in a .venv below.
+    around = f"{making.source.location}/".startswith(f"{folder.location}/")
+    check_output(folder.folder(f"{output.name}.files") if around else folder, making.source)
+    return making
 
 
-def _prepare(config: Config, kind: Kind, plan: Plan, index: int = 0) -> Previewed:
-    key = plan.keys[index]
-    source, note = plan.source.open(key), f"{key} · {config.edition} · seed {config.seed}"
+def _prepare(config: Config, kind: Kind, making: Making, index: int = 0) -> Previewed:
+    key = making.keys[index]
+    source, note = making.source.open(key), f"{key} · {config.edition} · seed {config.seed}"
     warn_of_few_greys(source)
     try:
         source, count = take_first(source, _MOST_FRAMES)
         note += f" · first {_MOST_FRAMES} of {count} frames" if count > _MOST_FRAMES else ""
-        image = plan.recipe.prepare(source)
+        image = making.recipe.prepare(source)
     except ImageError as error:
         raise ImageError(str(error), key) from error
     known = BENCHMARKS[kind].operations
-    variants = [variant for variant in plan.variants if variant.name != CLEAN]
+    variants = [variant for variant in making.variants if variant.name != CLEAN]
     variants.sort(key=lambda variant: CATEGORIES.index(known[variant.name].category))
-    assert isinstance(plan.recipe, BenchmarkRecipe)
-    clean = plan.recipe.complete(image) if isinstance(plan.recipe, CorruptionRecipe) else image
-    return _PREVIEWED[plan.source.medium](kind, plan.recipe, tuple(variants), key, image, clean, note)
+    assert isinstance(making.recipe, BenchmarkRecipe)
+    clean = making.recipe.complete(image) if isinstance(making.recipe, CorruptionRecipe) else image
+    return _PREVIEWED[making.source.medium](kind, making.recipe, tuple(variants), key, image, clean, note)
 
 
 # --- sheets ---------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,8 @@ from robustgen.pixels.benchmarks.kinds import IMAGE, Variant, require
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.decode import Loss, as_rgb, find_loss
 from robustgen.pixels.imaging.similarity import Reference
-from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.planning import plan_benchmark
+from robustgen.sets.dataset.plan import Making
+from robustgen.sets.dataset.planning import open_making
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.dataset.unit_jobs import describe_losses
 from robustgen.sets.sources.base import read_ahead
@@ -75,26 +74,26 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
     RobustgenError
         The config or the source is invalid, or no image can be used.
     """
-    plan, losses = plan_calibration(config), dict[str, Loss | None]()
+    making, losses = open_calibration(config), dict[str, Loss | None]()
 
     def measure(image: tuple[str, Callable[[], tuple[Rgb]]]) -> list[float] | ImageError:
         key, read = image
         try:
-            return _strengths(plan, key, *read())
+            return _strengths(making, key, *read())
         except MissingDependencyError:
             raise
         except Exception as error:
             return error if isinstance(error, ImageError) else ImageError(name_error(error))
 
-    keys = draw_sample(plan.keys, config.seed, sample)
-    images = zip(keys, read_pixels(plan, keys, losses), strict=True)
+    keys = draw_sample(making.keys, config.seed, sample)
+    images = zip(keys, read_pixels(making, keys, losses), strict=True)
     measured = prefetch(measure, images, config.jobs or os.cpu_count() or 1)
     found = dict(zip(keys, progress.track(measured, len(keys), "images"), strict=True))
     failures = {key: str(each) for key, each in found.items() if isinstance(each, ImageError)}
     values = [each for each in found.values() if isinstance(each, list)]
-    check_any(values, plan, failures)
+    check_any(values, making, failures)
     warn_of_losses(losses)
-    pairs = zip(plan.variants, np.array(values).T, strict=True)
+    pairs = zip(making.variants, np.array(values).T, strict=True)
     strengths = [
         Strength(variant, ALL_CORRUPTIONS[variant.name].category, float(each.mean()), float(each.std()))
         for variant, each in pairs
@@ -104,7 +103,7 @@ def measure_strengths(config: Config, sample: int = 20) -> MeasuredStrengths:
 
 
 def read_pixels(
-    plan: Plan, keys: Sequence[str], losses: dict[str, Loss | None]
+    making: Making, keys: Sequence[str], losses: dict[str, Loss | None]
 ) -> Iterator[Callable[[], tuple[Rgb]]]:
     """Yield functions that return source images, uint8 (H, W, 3), or raise their errors; see `read_ahead`.
 
@@ -112,11 +111,11 @@ def read_pixels(
     """
 
     def read(key: str) -> tuple[Rgb]:
-        loaded = plan.source.open(key)
+        loaded = making.source.open(key)
         losses[key] = find_loss(loaded)
         return (as_rgb(loaded),)
 
-    return read_ahead(plan.source.location, read, keys)
+    return read_ahead(making.source.location, read, keys)
 
 
 def warn_of_losses(losses: Mapping[str, Loss | None]) -> None:
@@ -125,30 +124,21 @@ def warn_of_losses(losses: Mapping[str, Loss | None]) -> None:
         warnings.warn(text, DecodingWarning, stacklevel=3)
 
 
-def _strengths(plan: Plan, key: str, pixels: Rgb) -> list[float]:
+def _strengths(making: Making, key: str, pixels: Rgb) -> list[float]:
     """Return the MS-SSIM of one image after each corruption."""
-    image = plan.recipe.prepare(pixels)
+    image = making.recipe.prepare(pixels)
     reference, shared = Reference(image), dict[str, Any]()
     return [
-        reference.similarity(plan.recipe.make(variant, key, image, shared)).ms_ssim
-        for variant in plan.variants
+        reference.similarity(making.recipe.make(variant, key, image, shared)).ms_ssim
+        for variant in making.variants
     ]
 
 
-def plan_calibration(config: Config) -> Plan:
-    """Return the config for make-c without the clean images; nothing is written to its output."""
-    aside = f"{Path(config.source).absolute()}.calibrated" if config.source else config.output
-    needs_classes = config.require_classes and not config.mirror
-    changed = {
-        "output": aside,
-        "clean": False,
-        "mirror": None,
-        "one_per_image": False,
-        "require_classes": needs_classes,
-    }
-    plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
-    require(plan.source.medium, (IMAGE,), "calibrate")
-    return plan
+def open_calibration(config: Config) -> Making:
+    """Return what make-c would compute, without the clean images."""
+    making = open_making(config.of_separate_images(clean=False), "c")
+    require(making.source.medium, (IMAGE,), "calibrate")
+    return making
 
 
 def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:
@@ -156,8 +146,8 @@ def draw_sample(keys: Sequence[str], seed: int, sample: int) -> list[str]:
     return sorted(sorted(keys, key=lambda key: rank(seed, key))[:sample])
 
 
-def check_any(found: Sequence[Any], plan: Plan, failures: dict[str, str]) -> None:
+def check_any(found: Sequence[Any], making: Making, failures: dict[str, str]) -> None:
     """Raise a SourceError if nothing was `found`."""
     if not found:
         reason = next(iter(failures.values()), "there are none")
-        raise SourceError(f"{plan.source.location}: none of its images can be used: {reason}")
+        raise SourceError(f"{making.source.location}: none of its images can be used: {reason}")

@@ -51,8 +51,8 @@ class IngredientSpec:
         Keys of all images of the source that may belong to the set.
     libjpeg : {"turbo", "ijg"}
         Decoder of JPEG files.
-    store : Store
-        The output state, for caches that worker processes read.
+    store : Store, optional
+        The output state, for caches that worker processes read; None if there are none.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class IngredientSpec:
     source: Images
     keys: tuple[str, ...]
     libjpeg: "Libjpeg"
-    store: "Store"
+    store: "Store | None"
 
 
 class OpenedIngredient(ABC):

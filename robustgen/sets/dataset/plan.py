@@ -1,10 +1,10 @@
-"""Plan: all that decides the bytes of a set, as a value.
+"""Making and Plan: all that decides the bytes of a set, and where it is written, as values.
 
-`assemble_plan` puts one together from its parts; `planning` finds those of a C or a P set.
+`assemble_plan` puts a plan together from its parts; `planning` finds those of a C or a P set.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, NOTES, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.kinds import Variant, require
 from robustgen.sets.dataset.descriptions import CARD
+from robustgen.sets.dataset.label_maps import Maps
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
 from robustgen.sets.dataset.recipes import Recipe
@@ -29,9 +30,9 @@ CITATION = (
 LICENCE = "The images derive from the source images and remain under their terms."
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Complete description of a run.
+@dataclass(frozen=True, kw_only=True)
+class Making:
+    """Complete description of what is computed, wherever it goes.
 
     Attributes
     ----------
@@ -43,21 +44,62 @@ class Plan:
         Images that must be skipped, with the reasons.
     variants : tuple of Variant
     writer : Writer
-    store : Store
-        The output.
+        Its encoder decides the pixels of a file and the name of an image.
     jobs : int or None
         Number of worker processes; None for one per core.
     dataset : str
         Name of the data set.
     choices : dict
-        Choices that the plan follows from, as JSON values with absolute paths.
+        Choices that it follows from, as JSON values with absolute paths.
     citation : str
     licence : tuple of str
         Sentences about the terms of the set.
-    mirror : Mirror, optional
-        Links or copies other files of the source into every variant.
+    maps : dict
+        Label maps that are left out of the images, with their pictures.
+    chosen : tuple of str
+        For a mirror, the keys before a sample or a limit.
     remarks : tuple of str
         Remarks about the choice of images.
+    """
+
+    recipe: Recipe[Any]
+    source: Items[Any]
+    keys: tuple[str, ...]
+    refused: dict[str, str]
+    variants: tuple[Variant, ...]
+    writer: Writer
+    jobs: int | None
+    dataset: str
+    choices: dict[str, Any]
+    citation: str = CITATION
+    licence: tuple[str, ...] = (LICENCE,)
+    maps: Maps = field(default_factory=dict)
+    chosen: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def settings(self) -> dict[str, Any]:
+        """Return everything that decides the bytes of the output, except for the source images."""
+        given = {key: self.choices[key] for key in ("levels", "fps") if self.choices.get(key)}
+        return self.recipe.settings(self.variants) | {
+            "output": self.writer.settings(),
+            "versions": list_versions(self.choices.get("libjpeg", "turbo"))
+            | self.writer.versions()
+            | self.recipe.versions(),
+            # Sets that were created before there were these choices have no such keys.
+            **given,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Making):
+    """Complete description of a run: a making, and where it is written.
+
+    Attributes
+    ----------
+    store : Store
+        The output.
+    mirror : Mirror, optional
+        Links or copies other files of the source into every variant.
 
     Examples
     --------
@@ -79,20 +121,8 @@ class Plan:
     ([''], None)
     """
 
-    recipe: Recipe[Any]
-    source: Items[Any]
-    keys: tuple[str, ...]
-    refused: dict[str, str]
-    variants: tuple[Variant, ...]
-    writer: Writer
     store: Store
-    jobs: int | None
-    dataset: str
-    choices: dict[str, Any]
-    citation: str = CITATION
-    licence: tuple[str, ...] = (LICENCE,)
     mirror: Mirror | None = None
-    remarks: tuple[str, ...] = ()
 
     @property
     def has_classes_at_root(self) -> bool:
@@ -115,18 +145,6 @@ class Plan:
             "config": self.choices,
             "licence": list(self.licence),
             "citation": self.citation,
-        }
-
-    def settings(self) -> dict[str, Any]:
-        """Return everything that decides the bytes of the output, except for the source images."""
-        given = {key: self.choices[key] for key in ("levels", "fps") if self.choices.get(key)}
-        return self.recipe.settings(self.variants) | {
-            "output": self.writer.settings(),
-            "versions": list_versions(self.choices.get("libjpeg", "turbo"))
-            | self.writer.versions()
-            | self.recipe.versions(),
-            # Sets that were created before there were these choices have no such keys.
-            **given,
         }
 
     def cut(self) -> Iterator[WorkUnit]:
@@ -184,19 +202,41 @@ def assemble_plan(
     >>> len(plan.keys), plan.recipe.title
     (8, 'Negatives')
     """
+    making = assemble_making(
+        recipe, source, keys, variants, writer, choices, citation=citation, licence=licence
+    )
+    check_output(store, source)
+    return Plan(**vars(making), store=store)
+
+
+def assemble_making(
+    recipe: Recipe[Loaded],
+    source: Items[Loaded],
+    keys: tuple[str, ...],
+    variants: tuple[Variant, ...],
+    writer: Writer,
+    choices: Choices,
+    *,
+    citation: str = CITATION,
+    licence: tuple[str, ...] = (LICENCE,),
+) -> Making:
+    """Return the making of `variants` from the images `keys` of `source`, without refused images.
+
+    Raises
+    ------
+    ConfigError
+        The recipe does not take what the source contains.
+    """
     require(source.medium, recipe.takes, recipe.title)
-    _check_output(store, source)
     refused = source.refused() | _collisions(source, writer, variants)
-    keys = tuple(key for key in keys if key not in refused)
-    return Plan(
-        recipe,
-        source,
-        keys,
-        refused,
-        variants,
-        writer,
-        store,
-        choices.jobs,
+    return Making(
+        recipe=recipe,
+        source=source,
+        keys=tuple(key for key in keys if key not in refused),
+        refused=refused,
+        variants=variants,
+        writer=writer,
+        jobs=choices.jobs,
         dataset=choices.name_dataset(),
         choices=resolve_paths(choices),
         citation=citation,
@@ -236,7 +276,7 @@ def _find_damage(source: Items[Any], key: str) -> str:
     return ""
 
 
-def _check_output(store: Store, source: Items[Any]) -> None:
+def check_output(store: Store, source: Items[Any]) -> None:
     """Raise an error if the output overlaps its source, another set or a file."""
     output, root = store.location, source.location
     if store.is_local != (not is_url(root)):

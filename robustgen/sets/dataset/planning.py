@@ -13,7 +13,7 @@ from robustgen.errors import ArgumentError, ConfigError, ImageError, SourceError
 from robustgen.files.storage import Store, open_store
 from robustgen.pixels.benchmarks.binding import Bound
 from robustgen.pixels.benchmarks.corruptions import get_corruption
-from robustgen.pixels.benchmarks.editions import EDITIONS, get_edition, nearest_scale
+from robustgen.pixels.benchmarks.editions import EDITIONS, Edition, get_edition, nearest_scale
 from robustgen.pixels.benchmarks.kinds import (
     CLEAN,
     CLEAN_VARIANT,
@@ -27,15 +27,13 @@ from robustgen.pixels.benchmarks.kinds import (
     require,
 )
 from robustgen.pixels.benchmarks.registry import CLIP_SETS, SMALLEST_SIDE, Corruption
-from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.blur import check_imagemagick
 from robustgen.pixels.imaging.decode import collect_complaints
 from robustgen.pixels.imaging.geometry import RESIZING
 from robustgen.pixels.imaging.jpeg import load_ijg
-from robustgen.sets.dataset.label_maps import Maps
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
-from robustgen.sets.dataset.plan import CITATION, LICENCE, Plan, assemble_plan
+from robustgen.sets.dataset.plan import CITATION, LICENCE, Making, Plan, assemble_making, check_output
 from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionRecipe, Recipe, mix
 from robustgen.sets.dataset.selection import (
     check_classes,
@@ -50,7 +48,6 @@ from robustgen.sets.dataset.selection import (
 from robustgen.sets.dataset.state import SetLedger
 from robustgen.sets.formats import DEFAULTS, FORMATS, open_writer, parse_format
 from robustgen.sets.formats.base import EncoderChoices, FilePer, SetContent, Writer
-from robustgen.sets.formats.encoders import LOSSLESS_CLIP
 from robustgen.sets.ingredients import open_ingredients
 from robustgen.sets.sources.base import Source, list_dimensions
 from robustgen.sets.sources.classes import find_unlabelled
@@ -58,16 +55,7 @@ from robustgen.sets.sources.table import TableSource
 from robustgen.settings.config import Config
 
 
-# The run counts the warnings of decoders.
-@collect_complaints()
-def plan_benchmark(
-    config: Config,
-    kind: Kind,
-    *,
-    overwrite: bool = False,
-    store: Store | None = None,
-    source: Source | None = None,
-) -> Plan:
+def plan_benchmark(config: Config, kind: Kind, *, overwrite: bool = False) -> Plan:
     """Turn a config into the plan of a C or a P set.
 
     Parameters
@@ -76,10 +64,6 @@ def plan_benchmark(
     kind : {"c", "p"}
     overwrite : bool
         Whether to ignore existing variants of the output.
-    store : Store, optional
-        Output to use instead of the one in the config.
-    source : Source, optional
-        Images to use instead of those in the config.
 
     Raises
     ------
@@ -88,252 +72,257 @@ def plan_benchmark(
     """
     if config.orientation:
         raise ConfigError("orientation: only evaluate --annotations has it; a set has the pixels as stored")
-    return _Planner(config, kind).plan(store, source, overwrite=overwrite)
+    output = open_store(config.resolve_output(kind))
+    making = open_making(config, kind, output=output, extends=not overwrite)
+    return plan_set(making, output, config)
 
 
 plan_c, plan_p = partial(plan_benchmark, kind="c"), partial(plan_benchmark, kind="p")
 
 
-class _Planner:
-    """Planner of one set, whose steps take their choices from its config.
+def plan_set(making: Making, output: Store, config: Config) -> Plan:
+    """Return the plan to write `making` to `output`, with the mirror that `config` asks for.
+
+    Raises
+    ------
+    ConfigError, OutputError
+        The source or the format allows no mirror, or the location of the output is not allowed.
+    """
+    check_output(output, making.source)
+    mirror = _open_mirror(making, config)
+    remarks = (*making.remarks, *(mirror.describe_left_out() if mirror else ()))
+    return Plan(**vars(making) | {"remarks": remarks}, store=output, mirror=mirror)
+
+
+# The run counts the warnings of decoders.
+@collect_complaints()
+def open_making(
+    config: Config,
+    kind: Kind,
+    *,
+    source: Source | None = None,
+    output: Store | None = None,
+    extends: bool = False,
+) -> Making:
+    """Turn a config into what a C or a P set is computed from, without writing it.
 
     Parameters
     ----------
     config : Config
     kind : {"c", "p"}
+    source : Source, optional
+        Images to use instead of those in the config.
+    output : Store, optional
+        Output in whose state workers find the listing of the source, and other large content.
+    extends : bool
+        Whether the variants that exist in `output` are included, if their files share a list of images.
+
+    Raises
+    ------
+    ConfigError, SourceError, OutputError
+        The request cannot be met; the message names the key.
     """
+    edition, variants = EDITIONS[config.base_edition], config.variants(kind)
+    recipe = _open_recipe(config, kind, variants)
+    if output:
+        refuse_files(output)
+    index = SetLedger(output).index_place if output else None
+    source = source or open_chosen_source(config, index, config.libjpeg)
+    check_classes(source, config)
+    check_data_set(source, edition)
+    recipe = _fit_recipe(recipe, config, kind, source)
+    # A pattern that only pictures match becomes the subset.
+    config, maps, remarks = leave_out_maps(config, source)
+    keys = select_keys(source, config)
+    remarks += describe_maps_left_in(config, source, keys)
+    name, encoding = parse_format(config.format or _name_usual_format(edition, recipe.benchmark, source))
+    # Other formats have no place for rows of a table without a label.
+    is_converted = isinstance(source, TableSource) and name != "table"
+    unlabelled = find_unlabelled(source, keys, needed=False) if is_converted else {}
+    keys = tuple(key for key in keys if key not in unlabelled)
+    file_per = FORMATS[name].file_per
+    if file_per == "operation":
+        _check_rows(recipe, source, keys)
+    if output and extends and file_per != "image":
+        variants = _add_existing(variants, output, recipe.benchmark, file_per)
+    citation, terms = CITATION, list[str]()
+    if isinstance(recipe, CorruptionRecipe):
+        ingredients = open_ingredients(config, recipe, variants, source, keys, output)
+        recipe = dataclasses.replace(recipe, ingredients=ingredients)
+        citation = recipe.cite(variants) or CITATION
+        terms = [each.licence for each in ingredients.values() if each.licence]
+    made: Recipe[Any] = recipe
+    if config.one_per_image:
+        require(source.medium, (IMAGE,), "one_per_image")
+        if not isinstance(recipe, CorruptionRecipe):
+            raise ConfigError("one_per_image: only make-c has it")
+        if file_per != "image":
+            others = "choose jpeg, png, webp or original"
+            raise ConfigError(f"one_per_image: format {name} has files of many images; {others}")
+        made, variants = mix(recipe, variants)
+    content = SetContent(
+        benchmark=recipe.benchmark,
+        variants=variants,
+        keys=keys,
+        source=source,
+        shard_size=config.shard_size,
+    )
+    choices = EncoderChoices(
+        quality=config.quality,
+        libjpeg=config.libjpeg,
+        subsampling=edition.subsampling,
+        grey=edition.grey,
+        video=config.video,
+        side=config.size or edition.side or 0,
+    )
+    writer = open_writer(name, content, choices, encoding)
+    making = assemble_making(
+        made, source, keys, variants, writer, config, citation=citation, licence=(LICENCE, *terms)
+    )
+    return dataclasses.replace(
+        making,
+        refused=making.refused | unlabelled,
+        maps=maps,
+        chosen=list_subset(source, config) if config.mirror else (),
+        remarks=(*remarks, *_name_unused(config, name, writer)),
+    )
 
-    def __init__(self, config: Config, kind: Kind) -> None:
-        self.config, self.kind, self.edition = config, kind, EDITIONS[config.base_edition]
 
-    def plan(self, store: Store | None, source: Source | None, *, overwrite: bool) -> Plan:
-        """Return the plan; `store` and `source` replace those of the config."""
-        config, variants = self.config, self.config.variants(self.kind)
-        recipe = self._open_recipe(variants)
-        store = store or open_store(config.resolve_output(self.kind))
-        refuse_files(store)
-        source = source or open_chosen_source(config, SetLedger(store).index_place, config.libjpeg)
-        check_classes(source, config)
-        check_data_set(source, self.edition)
-        recipe = self._fit_recipe(recipe, source)
-        # A pattern that only pictures match becomes the subset.
-        config, maps, remarks = leave_out_maps(config, source)
-        self.config = config
-        keys = select_keys(source, config)
-        remarks += describe_maps_left_in(config, source, keys)
-        name, encoding = parse_format(config.format or self._name_usual_format(recipe.benchmark, source))
-        # Other formats have no place for rows of a table without a label.
-        is_converted = isinstance(source, TableSource) and name != "table"
-        unlabelled = find_unlabelled(source, keys, needed=False) if is_converted else {}
-        keys = tuple(key for key in keys if key not in unlabelled)
-        file_per = FORMATS[name].file_per
-        if file_per == "operation":
-            _check_rows(recipe, source, keys)
-        if file_per != "image" and not overwrite:
-            variants = _add_existing(variants, store, recipe.benchmark, file_per)
-        citation, terms = CITATION, list[str]()
-        if isinstance(recipe, CorruptionRecipe):
-            ingredients = open_ingredients(config, recipe, variants, source, keys, store)
-            recipe = dataclasses.replace(recipe, ingredients=ingredients)
-            citation = recipe.cite(variants) or CITATION
-            terms = [each.licence for each in ingredients.values() if each.licence]
-        made: Recipe[Any] = recipe
-        if config.one_per_image:
-            require(source.medium, (IMAGE,), "one_per_image")
-            if not isinstance(recipe, CorruptionRecipe):
-                raise ConfigError("one_per_image: only make-c has it")
-            if file_per != "image":
-                others = "choose jpeg, png, webp or original"
-                raise ConfigError(f"one_per_image: format {name} has files of many images; {others}")
-            made, variants = mix(recipe, variants)
-        content = SetContent(
-            benchmark=recipe.benchmark,
-            variants=variants,
-            keys=keys,
-            source=source,
-            shard_size=config.shard_size,
+def _open_recipe(config: Config, kind: Kind, variants: tuple[Variant, ...]) -> BenchmarkRecipe[Any]:
+    """Return the recipe, and check now rather than at the first image that it can make `variants`.
+
+    Raises
+    ------
+    ConfigError, MissingDependencyError
+        Constants, sides or libraries are missing, or the config's own parameters do not fit each other.
+    """
+    edition, overrides = EDITIONS[config.base_edition], copy.deepcopy(config.parameters)
+    if kind == "c":
+        _try_out(config, edition)
+    else:
+        edition.check_perturbations()
+        overrides = {}
+    if config.motion_blur == "imagemagick":
+        if edition.implementation:
+            raise ConfigError(f"motion_blur: imagemagick: edition {edition.name} defines its own motion blur")
+        for variant in variants:
+            if variant.name in ("motion_blur", "snow"):
+                check_imagemagick()
+                severities = overrides.setdefault(variant.name, {})
+                severities.setdefault(variant.level, {})["engine"] = config.motion_blur
+    if config.libjpeg == "ijg":
+        load_ijg()
+    recipe = RECIPES[kind][IMAGE](config.edition, config.seed, config.constants_for, overrides)
+    bound = [recipe.bind(variant) for variant in variants if variant != CLEAN_VARIANT]
+    for each in bound:
+        _check_constants(config, each)
+    smallest = min((each.operation.smallest_side for each in bound), default=SMALLEST_SIDE)
+    return dataclasses.replace(recipe, smallest_side=smallest)
+
+
+def _try_out(config: Config, row: Edition) -> None:
+    """Corrupt one image with each set of the config's parameters, as values may not fit each other."""
+    side = min(64, row.side or 64)
+    image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
+    edition = config.edition if row.implementation or row.data_set else "folder"
+    recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
+    for name, severities in config.parameters.items():
+        for severity in severities:
+            variant = Variant(name, severity, f"{name}/{severity}")
+            operation = recipe.bind(variant).operation
+            # Whole clips are corrupted by one number, which has been checked.
+            is_lacking = operation.needs and operation.needs.default != "installed"
+            if operation.over_time == "whole" or operation.requires or is_lacking:
+                continue
+            try:
+                recipe.make(variant, "trial", image)
+            except Exception as error:
+                raise ConfigError(f"parameters: {name}.{severity}: cannot be used: {error}") from error
+
+
+def _check_constants(config: Config, bound: Bound) -> None:
+    """Raise a ConfigError if a variant has no constants, or cannot use images of the edition's size."""
+    operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
+    try:
+        if edition.side and edition.side < operation.smallest_side:
+            least = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
+            raise ArgumentError(f"{least}; {RESIZING}")
+        sides = [each for each in operation.table if isinstance(each, int)]
+        if sides and isinstance(scale, int) and scale not in sides:
+            hint = f"; set constants_for={nearest_scale(scale, sides)}"
+        if {*operation.table} == {*CLIP_SETS}:
+            hint = "; choose --dataset clips, kinetics or ssv2, or the edition kinetics or ssv2"
+        if scale or not (sides or len(operation.table) == 1):
+            operation.rows(scale or USUAL_SCALE)
+    except ArgumentError as error:
+        raise ConfigError(f"edition {config.edition}: {error}{hint}") from error
+    if isinstance(operation, Corruption) and operation.requires:
+        side = operation.preparation(bound.any_parameters()).crop if edition.by_corruption else edition.side
+        operation.requires(bound.any_parameters(), side)
+
+
+def _fit_recipe(
+    recipe: BenchmarkRecipe[Any], config: Config, kind: Kind, source: Source
+) -> BenchmarkRecipe[Any]:
+    """Return the recipe for what the source contains: images or clips.
+
+    Raises
+    ------
+    ConfigError
+        The benchmark, the edition or a corruption does not take it.
+    """
+    medium = source.medium
+    for name in config.corruptions if kind == "c" else ():
+        require(medium, (CLIP,) if get_corruption(name).over_time == "whole" else (IMAGE, CLIP), name)
+    require(medium, RECIPES[kind], f"make-{kind}")
+    row = get_edition(config.edition)
+    of_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
+    takes = (IMAGE, CLIP) if of_clips and not (row.by_corruption or row.implementation) else (IMAGE,)
+    require(medium, takes, f"edition {row.name}, unlike kinetics, ssv2, imagenet and folder,")
+    fitting = RECIPES[kind][medium]
+    names = [each.name for each in dataclasses.fields(fitting) if each.init]
+    return fitting(**{name: getattr(recipe if hasattr(recipe, name) else config, name) for name in names})
+
+
+def _name_usual_format(edition: Edition, benchmark: Benchmark, source: Source) -> str:
+    """Return the format of a set whose config names none."""
+    if benchmark.kind == "c" and isinstance(source, TableSource):
+        return "table"
+    return edition.format if edition.format != "jpeg" else DEFAULTS[benchmark.content]
+
+
+def _open_mirror(making: Making, config: Config) -> Mirror | None:
+    """Return the mirror of the source's other files, if the config asks for one.
+
+    Raises
+    ------
+    ConfigError
+        The source or the format does not allow it.
+    """
+    if config.mirror is None:
+        return None
+    if (config.format or EDITIONS[config.base_edition].format) != "original":
+        raise ConfigError(
+            "mirror: needs `format: original`, which keeps the names that other files refer to; "
+            "choose it, or `mirror: none`"
         )
-        writer = open_writer(name, content, self._choose_encoders(), encoding)
-        mirror = self._open_mirror(name, source, maps)
-        remarks += mirror.describe_left_out() if mirror else ()
-        plan = assemble_plan(
-            made, source, keys, variants, writer, store, config, citation=citation, licence=(LICENCE, *terms)
-        )
-        remarks = (*remarks, *self._name_unused(name, writer))
-        return dataclasses.replace(plan, refused=plan.refused | unlabelled, mirror=mirror, remarks=remarks)
+    source = making.source
+    folder = open_store(source.location)
+    if folder.is_local and not Path(source.location).is_dir():
+        raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
+    chosen, every = (frozenset(list_files(source, keys)) for keys in (making.chosen, source.keys()))
+    return Mirror(folder, chosen, every - chosen, making.maps, link=config.mirror == "link")
 
-    def _open_recipe(self, variants: tuple[Variant, ...]) -> BenchmarkRecipe[Any]:
-        """Return the recipe, and check now rather than at the first image that it can make `variants`.
 
-        Raises
-        ------
-        ConfigError, MissingDependencyError
-            Constants, sides or libraries are missing, or the config's own parameters do not fit each other.
-        """
-        config, overrides = self.config, copy.deepcopy(self.config.parameters)
-        if self.kind == "c":
-            self._try_out()
-        else:
-            self.edition.check_perturbations()
-            overrides = {}
-        if config.motion_blur == "imagemagick":
-            if self.edition.implementation:
-                raise ConfigError(
-                    f"motion_blur: imagemagick: edition {self.edition.name} defines its own motion blur"
-                )
-            for variant in variants:
-                if variant.name in ("motion_blur", "snow"):
-                    check_imagemagick()
-                    severities = overrides.setdefault(variant.name, {})
-                    severities.setdefault(variant.level, {})["engine"] = config.motion_blur
-        if config.libjpeg == "ijg":
-            load_ijg()
-        recipe = RECIPES[self.kind][IMAGE](config.edition, config.seed, config.constants_for, overrides)
-        bound = [recipe.bind(variant) for variant in variants if variant != CLEAN_VARIANT]
-        for each in bound:
-            self._check_constants(each)
-        smallest = min((each.operation.smallest_side for each in bound), default=SMALLEST_SIDE)
-        return dataclasses.replace(recipe, smallest_side=smallest)
-
-    def _try_out(self) -> None:
-        """Corrupt one image with each set of the config's parameters, as values may not fit each other."""
-        config, row = self.config, self.edition
-        side = min(64, row.side or 64)
-        image = np.arange(side * side * 3, dtype=np.uint8).reshape(side, side, 3)
-        edition = config.edition if row.implementation or row.data_set else "folder"
-        recipe = CorruptionRecipe(edition, 0, config.constants_for, config.parameters)
-        for name, severities in config.parameters.items():
-            for severity in severities:
-                variant = Variant(name, severity, f"{name}/{severity}")
-                operation = recipe.bind(variant).operation
-                # Whole clips are corrupted by one number, which has been checked.
-                is_lacking = operation.needs and operation.needs.default != "installed"
-                if operation.over_time == "whole" or operation.requires or is_lacking:
-                    continue
-                try:
-                    recipe.make(variant, "trial", image)
-                except Exception as error:
-                    raise ConfigError(f"parameters: {name}.{severity}: cannot be used: {error}") from error
-
-    def _check_constants(self, bound: Bound) -> None:
-        """Raise a ConfigError if a variant has no constants, or cannot use images of the edition's size."""
-        operation, edition, scale, hint = bound.operation, bound.edition, bound.fixed_scale, ""
-        try:
-            if edition.side and edition.side < operation.smallest_side:
-                least = f"{operation.name} needs sides of at least {operation.smallest_side} pixels"
-                raise ArgumentError(f"{least}; {RESIZING}")
-            sides = [each for each in operation.table if isinstance(each, int)]
-            if sides and isinstance(scale, int) and scale not in sides:
-                hint = f"; set constants_for={nearest_scale(scale, sides)}"
-            if {*operation.table} == {*CLIP_SETS}:
-                hint = "; choose --dataset clips, kinetics or ssv2, or the edition kinetics or ssv2"
-            if scale or not (sides or len(operation.table) == 1):
-                operation.rows(scale or USUAL_SCALE)
-        except ArgumentError as error:
-            raise ConfigError(f"edition {self.config.edition}: {error}{hint}") from error
-        if isinstance(operation, Corruption) and operation.requires:
-            side = (
-                operation.preparation(bound.any_parameters()).crop if edition.by_corruption else edition.side
-            )
-            operation.requires(bound.any_parameters(), side)
-
-    def _fit_recipe(self, recipe: BenchmarkRecipe[Any], source: Source) -> BenchmarkRecipe[Any]:
-        """Return the recipe for what the source contains: images or clips.
-
-        Raises
-        ------
-        ConfigError
-            The benchmark, the edition or a corruption does not take it.
-        """
-        config, medium = self.config, source.medium
-        for name in config.corruptions if self.kind == "c" else ():
-            require(medium, (CLIP,) if get_corruption(name).over_time == "whole" else (IMAGE, CLIP), name)
-        require(medium, RECIPES[self.kind], f"make-{self.kind}")
-        row = get_edition(config.edition)
-        of_clips = row.format == "jpeg" and row.data_set in (None, *CLIP_SETS)
-        takes = (IMAGE, CLIP) if of_clips and not (row.by_corruption or row.implementation) else (IMAGE,)
-        require(medium, takes, f"edition {row.name}, unlike kinetics, ssv2, imagenet and folder,")
-        fitting = RECIPES[self.kind][medium]
-        names = [each.name for each in dataclasses.fields(fitting) if each.init]
-        return fitting(**{name: getattr(recipe if hasattr(recipe, name) else config, name) for name in names})
-
-    def _name_usual_format(self, benchmark: Benchmark, source: Source) -> str:
-        """Return the format of a set whose config names none."""
-        if self.kind == "c" and isinstance(source, TableSource):
-            return "table"
-        return self.edition.format if self.edition.format != "jpeg" else DEFAULTS[benchmark.content]
-
-    def _choose_encoders(self) -> EncoderChoices:
-        config = self.config
-        return EncoderChoices(
-            quality=config.quality,
-            libjpeg=config.libjpeg,
-            subsampling=self.edition.subsampling,
-            grey=self.edition.grey,
-            videos=self._choose_encodings,
-            clip_video=self._choose_clip_encodings,
-        )
-
-    def _choose_encodings(self) -> tuple[video.Encoding, video.Encoding]:
-        """Return the encodings of smooth sequences and of noise."""
-        choice = self.config.video
-        side = self.config.size or self.edition.side or 0
-        if side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
-            raise ConfigError(f"video: yuv420p halves the colour, which {side} x {side} pixels do not allow")
-        changes: dict[str, Any] = {"pixel_format": choice.pixel_format}
-        changes |= {} if choice.preset is None else {"preset": choice.preset}
-        changes |= {} if choice.crf is None else {"crf": choice.crf}
-        usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
-        smooth, noise = (dataclasses.replace(encoding, **changes) for encoding in usual)
-        if choice.lossless:
-            smooth, noise = smooth.lossless(), noise.lossless()
-        return (smooth.playable(), noise.playable()) if choice.playable else (smooth, noise)
-
-    def _choose_clip_encodings(self) -> tuple[Any, ...]:
-        """Return the arguments of `ClipVideoEncoder`; () for its defaults."""
-        choice = self.config.video
-        if choice == type(choice)():
-            return ()
-        smooth, noise = self._choose_encodings()
-        if choice.lossless and not choice.playable and choice.pixel_format == "yuv444p":
-            # Only RGB is exact.
-            smooth = noise = dataclasses.replace(LOSSLESS_CLIP, preset=choice.preset or LOSSLESS_CLIP.preset)
-        return smooth, noise, not choice.lossless
-
-    def _open_mirror(self, name: str, source: Source, maps: Maps) -> Mirror | None:
-        """Return the mirror of the source's other files, if the config asks for one.
-
-        `maps` are all label maps of the source, with their pictures.
-
-        Raises
-        ------
-        ConfigError
-            The source or the format does not allow it.
-        """
-        if self.config.mirror is None:
-            return None
-        if name != "original":
-            raise ConfigError(
-                "mirror: needs `format: original`, which keeps the names that other files refer to; "
-                "choose it, or `mirror: none`"
-            )
-        folder = open_store(source.location)
-        if folder.is_local and not Path(source.location).is_dir():
-            raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-        chosen, every = (
-            frozenset(list_files(source, keys)) for keys in (list_subset(source, self.config), source.keys())
-        )
-        return Mirror(folder, chosen, every - chosen, maps, link=self.config.mirror == "link")
-
-    def _name_unused(self, form: str, writer: Writer) -> Iterator[str]:
-        """Yield a remark on each choice of an encoding that the writer does not have."""
-        settings, fields = writer.settings(), type(self.config).model_fields
-        used = {*settings, *settings.get("sample", ())}
-        usual = {key: fields[key].default for key in ("quality", "shard_size", "video")}
-        usual["quality"] = self.edition.quality
-        for key, value in usual.items():
-            if getattr(self.config, key) != value and key not in used:
-                yield f"{key}: has no effect on the format {form}"
+def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:
+    """Yield a remark on each choice of an encoding that the writer does not have."""
+    settings, fields = writer.settings(), type(config).model_fields
+    used = {*settings, *settings.get("sample", ())}
+    usual = {key: fields[key].default for key in ("quality", "shard_size", "video")}
+    usual["quality"] = EDITIONS[config.base_edition].quality
+    for key, value in usual.items():
+        if getattr(config, key) != value and key not in used:
+            yield f"{key}: has no effect on the format {form}"
 
 
 def _add_existing(

@@ -19,13 +19,13 @@ from robustgen.files.set_files import MANIFEST, WrittenFile
 from robustgen.files.storage import AT_ONCE, Store, prefetch
 from robustgen.files.text_files import describe_difference
 from robustgen.pixels.benchmarks.kinds import BENCHMARKS, TITLES, Benchmark, Kind, Variant
-from robustgen.pixels.imaging import video
 from robustgen.pixels.imaging.arrays import Pixels, Rgb, check_alike
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags, add_tags
 from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version, libjpeg_version
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.classes import place_classes
+from robustgen.settings.config import Video
 
 _FEWEST_UNITS, _MOST_UNITS, _MOST_IMAGES = 64, 4096, 16
 
@@ -133,10 +133,10 @@ class EncoderChoices:
         Chroma subsampling of JPEG files.
     grey : bool
         Whether all three channels are the same, so that files keep one channel if their format allows it.
-    videos : callable
-        Returns the video encodings of smooth sequences and of noise, or () for the published ones.
-    clip_video : callable
-        Returns the arguments of `ClipVideoEncoder`.
+    video : Video
+        Compression of videos.
+    side : int
+        Side of the images of sequences; 0 if unknown.
 
     Examples
     --------
@@ -149,8 +149,8 @@ class EncoderChoices:
     libjpeg: Libjpeg = "turbo"
     subsampling: Subsampling = "4:2:0"
     grey: bool = False
-    videos: Callable[[], tuple[video.Encoding, ...]] = tuple
-    clip_video: Callable[[], tuple[Any, ...]] = tuple
+    video: Video = field(default_factory=Video)
+    side: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from PIL import Image, features
 
-from robustgen.errors import ArgumentError, ImageError
+from robustgen.errors import ArgumentError, ConfigError, ImageError
 from robustgen.pixels.benchmarks.editions import EDITIONS
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C, IMAGENET_P, Kind, Variant
 from robustgen.pixels.imaging import codecs, video
@@ -248,12 +248,39 @@ class OriginalEncoder(Encoder):
         raise ImageError(f"{files} cannot store the result; convert them to PNG first")
 
 
+def _choose_encodings(own: EncoderChoices) -> tuple[video.Encoding, video.Encoding]:
+    """Return the encodings of smooth sequences and of noise."""
+    choice = own.video
+    if own.side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
+        raise ConfigError(
+            f"video: yuv420p halves the colour, which {own.side} x {own.side} pixels do not allow"
+        )
+    changes = {name: getattr(choice, name) for name in ("pixel_format", "preset", "crf")}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
+    smooth, noise = (replace(encoding, **changes) for encoding in usual)
+    if choice.lossless:
+        smooth, noise = smooth.lossless(), noise.lossless()
+    return (smooth.playable(), noise.playable()) if choice.playable else (smooth, noise)
+
+
+def _open_clip_video(own: EncoderChoices) -> "ClipVideoEncoder":
+    choice = own.video
+    if choice == type(choice)():
+        return ClipVideoEncoder()
+    smooth, noise = _choose_encodings(own)
+    if choice.lossless and not choice.playable and choice.pixel_format == "yuv444p":
+        # Only RGB is exact.
+        smooth = noise = replace(LOSSLESS_CLIP, preset=choice.preset or LOSSLESS_CLIP.preset)
+    return ClipVideoEncoder(smooth, noise, not choice.lossless)
+
+
 ORIGINAL: Final = Format(
     "as in the source",
     {
         "c": lambda own: OriginalEncoder(own.quality, own.libjpeg),
         "clip": lambda own: OriginalClipEncoder(
-            OriginalEncoder(own.quality, own.libjpeg), ClipVideoEncoder(*own.clip_video())
+            OriginalEncoder(own.quality, own.libjpeg), _open_clip_video(own)
         ),
     },
     TreeWriter,
@@ -494,8 +521,8 @@ class OriginalClipEncoder(Encoder):
 MP4: Final = Format(
     "MP4",
     {
-        "p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *own.videos()),
-        "clip": lambda own: ClipVideoEncoder(*own.clip_video()),
+        "p": lambda own: Mp4Encoder(frozenset(IMAGENET_P.noises), *_choose_encodings(own)),
+        "clip": _open_clip_video,
     },
     TreeWriter,
 )

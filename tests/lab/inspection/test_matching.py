@@ -25,6 +25,7 @@ from robustgen.pixels.benchmarks.binding import check_overrides
 from robustgen.pixels.benchmarks.corruptions import CORRUPTIONS
 from robustgen.pixels.benchmarks.kinds import Variant
 from robustgen.pixels.imaging.similarity import similarity
+from robustgen.sets.dataset.planning import open_making
 from robustgen.settings.config import Config
 from robustgen.settings.loading import load
 from tests.helpers import cli, cli_error, pixels_of, put_photo
@@ -48,6 +49,17 @@ def chosen(source, names, levels):
 
 
 # --- strengths -----------------------------------------------------------------------------------
+
+
+def test_calibration_and_previews_need_no_output(source, tmp_path):
+    small = ("--dataset", "folder", "--corruptions", "contrast", "--severities", "1", "--jobs", "1")
+    cli("make-c", "--source", source, *small, "--limit", "1", "--output", tmp_path / "c")
+    held = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    own = choices(tmp_path / "c" / "clean", corruptions="contrast", severities="1")
+    assert measure_strengths(own).images == 1
+    making = open_making(own, "c")
+    assert making.writer.output_name(making.keys[0]) and not hasattr(making, "store")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == held
 
 
 def test_strengths_are_those_of_the_api(source):

@@ -105,7 +105,7 @@ def evaluate_detectors(
     with ExitStack() as stack:
         runs = list[_Results]()
         for detector, folder in zip(detectors, name_folders(output, names), strict=True):
-            store = stack.enter_context(open_output(folder, images.plan.source.location))
+            store = stack.enter_context(open_output(folder, images.making.source.location))
             runs.append(_Results(detector, images, truth, store, overwrite))
         _detect_missing(images, units, runs)
         return [run.finish([*units]) for run in runs]
@@ -190,7 +190,7 @@ class _Results:
 
     def _check_images(self, images: CorruptedImages) -> None:
         """Record the identities of the images, or raise an AnotherSetError if one has changed since."""
-        source = images.plan.source
+        source = images.making.source
         looked = {key: look_up(source, key) for key in images.keys.values()}
         stamps = {key: stamp for key, (_, stamp) in looked.items()}
         if held := self.ledger.read_record(_IMAGES):

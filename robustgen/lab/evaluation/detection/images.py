@@ -11,15 +11,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from robustgen.errors import ConfigError, ImageError, MissingDependencyError, SourceError, explain_failure
-from robustgen.files.storage import AT_ONCE, prefetch
+from robustgen.files.storage import AT_ONCE, open_store, prefetch
 from robustgen.lab.evaluation.detection.reading import Annotations
 from robustgen.lab.evaluation.processes import map_files
 from robustgen.pixels.benchmarks.kinds import IMAGE, Variant, require
 from robustgen.pixels.imaging.arrays import Rgb
 from robustgen.pixels.imaging.file_tags import turn_upright
 from robustgen.sets.dataset.manifest import source_digest
-from robustgen.sets.dataset.plan import Plan
-from robustgen.sets.dataset.planning import plan_benchmark
+from robustgen.sets.dataset.plan import Making, check_output
+from robustgen.sets.dataset.planning import open_making
 from robustgen.sets.dataset.unit_jobs import describe_orientations
 from robustgen.sets.executors import count_cores
 from robustgen.sets.sources.base import Items, map_keys
@@ -68,7 +68,7 @@ class CorruptedImages:
 
     Attributes
     ----------
-    plan : Plan
+    making : Making
     keys : dict of int to str
         Image id to source image.
     sizes : dict of int to (int, int)
@@ -76,7 +76,7 @@ class CorruptedImages:
     orientations : Orientations
     """
 
-    plan: Plan
+    making: Making
     keys: dict[int, str]
     sizes: dict[int, tuple[int, int]]
     orientations: Orientations
@@ -84,19 +84,19 @@ class CorruptedImages:
     @property
     def variants(self) -> tuple[Variant, ...]:
         """Return the variants: the clean images, if wanted, and every corruption at every severity."""
-        return self.plan.variants
+        return self.making.variants
 
     @cached_property
     def identities(self) -> dict[str, str]:
         """Return source image to identity."""
-        source, keys = self.plan.source, [*self.keys.values()]
+        source, keys = self.making.source, [*self.keys.values()]
         return dict(zip(keys, map_keys(source.location, source.identify, keys, source.size), strict=True))
 
     def settings(self) -> dict[str, Any]:
         """Return everything that decides the pixels of all variants, so that variants can be added."""
-        plan = self.plan
-        found = {**plan.settings()} | {name: plan.choices.get(name) for name in _CHOICES}
-        found |= {"source": source_digest({key: plan.source.size(key) for key in self.keys.values()})}
+        making = self.making
+        found = {**making.settings()} | {name: making.choices.get(name) for name in _CHOICES}
+        found |= {"source": source_digest({key: making.source.size(key) for key in self.keys.values()})}
         return found | ({"orientation": self.orientations.rule} if self.orientations.found else {})
 
     def __call__(self, wanted: tuple[int, Sequence[Variant]]) -> list[Rgb]:
@@ -108,10 +108,10 @@ class CorruptedImages:
             The image fails, or its size differs from the annotations.
         """
         image, variants = wanted
-        key, recipe, shared = self.keys[image], self.plan.recipe, dict[str, Any]()
+        key, recipe, shared = self.keys[image], self.making.recipe, dict[str, Any]()
         try:
-            prepared = recipe.prepare(self.plan.source.open(key))
-            as_read = self.plan.writer.encoder.as_read
+            prepared = recipe.prepare(self.making.source.open(key))
+            as_read = self.making.writer.encoder.as_read
             made = [as_read(each, key, recipe.make(each, key, prepared, shared)) for each in variants]
             # Comes last, so that the pixels are those of make-c.
             made = [self.orientations.turn(image, each) for each in made]
@@ -139,7 +139,7 @@ class CorruptedImages:
             for step in [max(1, _MOST_BYTES // (3 * math.prod(self.sizes[image])))]
             for start in range(0, len(variants), step)
         )
-        made = map_files(self, (piece[1:] for piece in ahead), self.plan.jobs or count_cores())
+        made = map_files(self, (piece[1:] for piece in ahead), self.making.jobs or count_cores())
         for pictures, (unit, image, variants) in zip(made, pieces, strict=True):
             for variant, pixels in zip(variants, pictures, strict=True):
                 yield unit, image, variant, pixels
@@ -157,11 +157,12 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
     """
     if config.one_per_image:
         raise ConfigError("one_per_image: only make-c has it; evaluate uses all corruptions and severities")
-    changed = {"output": str(output), "mirror": None, "require_classes": False, "orientation": None}
-    plan = plan_benchmark(config.model_copy(update=changed), "c", overwrite=True)
-    require(plan.source.medium, (IMAGE,), "evaluate --annotations")
+    store = open_store(output)
+    making = open_making(config.of_separate_images(require_classes=False), "c", output=store)
+    check_output(store, making.source)
+    require(making.source.medium, (IMAGE,), "evaluate --annotations")
     keys, missing = dict[int, str](), list[str]()
-    for image, name, found in _match(annotations, plan.keys):
+    for image, name, found in _match(annotations, making.keys):
         if len(found) > 1:
             raise SourceError(f"{annotations.path}: {name} may be {found[0]} or {found[1]}")
         if found:
@@ -170,15 +171,15 @@ def open_images(config: Config, annotations: Annotations, output: Path) -> Corru
             missing.append(name)
     some = any(value is not None for value in (config.limit, config.sample, config.subset))
     if not keys or (missing and not some):
-        count = f"{len(missing)} of {len(annotations.sizes)}"
+        location, count = making.source.location, f"{len(missing)} of {len(annotations.sizes)}"
         raise SourceError(
-            f"{plan.source.location}: {count} images of {annotations.path} are missing, such as {missing[0]}"
+            f"{location}: {count} images of {annotations.path} are missing, such as {missing[0]}"
         )
-    refused = plan.refused.keys() & {*keys.values()}
+    refused = making.refused.keys() & {*keys.values()}
     if refused:
-        raise SourceError(f"{min(refused)!r}: {plan.refused[min(refused)]}")
+        raise SourceError(f"{min(refused)!r}: {making.refused[min(refused)]}")
     sizes = {image: annotations.sizes[image] for image in keys}
-    return CorruptedImages(plan, keys, sizes, _find_orientations(config, annotations, plan.source, keys))
+    return CorruptedImages(making, keys, sizes, _find_orientations(config, annotations, making.source, keys))
 
 
 def _match(annotations: Annotations, keys: Iterable[str]) -> Iterator[tuple[int, str, list[str]]]:
