@@ -20,7 +20,6 @@ from PIL import Image
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
-from robustgen.pixels.imaging.geometry import resize
 from robustgen.settings.loading import check, load
 from robustgen.settings.models import Axes, Colour, InputKeys, OutputForm
 from robustgen.settings.yaml_files import read_yaml
@@ -101,6 +100,8 @@ class Preprocessing:
         if pixels.ndim == 4:
             return np.stack([self.resize(frame) for frame in pixels])
         height, width = self.input_size
+        from robustgen.pixels.imaging.geometry import resize
+
         return resize(pixels, width, height, _INTERPOLATIONS[self.interpolation])
 
     def prepare(self, pixels: Pixels) -> Pixels:

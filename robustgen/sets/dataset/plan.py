@@ -202,11 +202,9 @@ def assemble_plan(
     >>> len(plan.keys), plan.recipe.title
     (8, 'Negatives')
     """
-    making = assemble_making(
-        recipe, source, keys, variants, writer, choices, citation=citation, licence=licence
-    )
+    making = assemble_making(recipe, source, keys, variants, writer, choices)
     check_output(store, source)
-    return Plan(**vars(making), store=store)
+    return Plan(**vars(making) | {"citation": citation, "licence": licence}, store=store)
 
 
 def assemble_making(
@@ -216,9 +214,6 @@ def assemble_making(
     variants: tuple[Variant, ...],
     writer: Writer,
     choices: Choices,
-    *,
-    citation: str = CITATION,
-    licence: tuple[str, ...] = (LICENCE,),
 ) -> Making:
     """Return the making of `variants` from the images `keys` of `source`, without refused images.
 
@@ -239,8 +234,6 @@ def assemble_making(
         jobs=choices.jobs,
         dataset=choices.name_dataset(),
         choices=resolve_paths(choices),
-        citation=citation,
-        licence=licence,
     )
 
 

@@ -176,12 +176,12 @@ def open_making(
         side=config.size or edition.side or 0,
     )
     writer = open_writer(name, content, choices, encoding)
-    making = assemble_making(
-        made, source, keys, variants, writer, config, citation=citation, licence=(LICENCE, *terms)
-    )
+    making = assemble_making(made, source, keys, variants, writer, config)
     return dataclasses.replace(
         making,
         refused=making.refused | unlabelled,
+        citation=citation,
+        licence=(LICENCE, *terms),
         maps=maps,
         chosen=list_subset(source, config) if config.mirror else (),
         remarks=(*remarks, *_name_unused(config, name, writer)),

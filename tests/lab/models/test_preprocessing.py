@@ -1,6 +1,8 @@
 """Preparation of a model's images: the YAML file, and the cleaning that `--clean-input` names."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -113,3 +115,10 @@ def test_wrong_yaml(tmp_path, text, says):
     with pytest.raises(ConfigError) as caught:
         load(tmp_path / "p.yaml")
     assert str(caught.value) == f"{tmp_path / 'p.yaml'}:1: {says}"
+
+
+def test_scores_load_no_blur():
+    loads = "import sys, robustgen.lab.scores.public, robustgen.lab.scores.scoring; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", loads], capture_output=True, text=True, check=True).stdout
+    assert "robustgen.lab.models.preprocessing" in loaded.split()
+    assert not {"robustgen.pixels.imaging.blur", "robustgen.pixels.imaging.warps"} & {*loaded.split()}
