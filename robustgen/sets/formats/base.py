@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from importlib import metadata
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,9 @@ from robustgen.pixels.imaging.jpeg import Libjpeg, Subsampling, decoder_version,
 from robustgen.pixels.imaging.third_party import cv2
 from robustgen.sets.sources.base import Items, Source
 from robustgen.sets.sources.classes import place_classes
-from robustgen.settings.config import Video
+
+if TYPE_CHECKING:
+    from robustgen.settings.config import Video
 
 _FEWEST_UNITS, _MOST_UNITS, _MOST_IMAGES = 64, 4096, 16
 
@@ -133,8 +135,8 @@ class EncoderChoices:
         Chroma subsampling of JPEG files.
     grey : bool
         Whether all three channels are the same, so that files keep one channel if their format allows it.
-    video : Video
-        Compression of videos.
+    video : Video, optional
+        Compression of videos; default as published.
     side : int
         Side of the images of sequences; 0 if unknown.
 
@@ -149,7 +151,7 @@ class EncoderChoices:
     libjpeg: Libjpeg = "turbo"
     subsampling: Subsampling = "4:2:0"
     grey: bool = False
-    video: Video = field(default_factory=Video)
+    video: "Video | None" = None
     side: int = 0
 
 

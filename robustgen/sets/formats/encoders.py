@@ -250,14 +250,15 @@ class OriginalEncoder(Encoder):
 
 def _choose_encodings(own: EncoderChoices) -> tuple[video.Encoding, video.Encoding]:
     """Return the encodings of smooth sequences and of noise."""
-    choice = own.video
+    usual, choice = (video.Encoding(), video.Encoding(crf=None, tune="grain")), own.video
+    if choice is None:
+        return usual
     if own.side % 2 and (choice.playable or choice.pixel_format == "yuv420p"):
         raise ConfigError(
             f"video: yuv420p halves the colour, which {own.side} x {own.side} pixels do not allow"
         )
     changes = {name: getattr(choice, name) for name in ("pixel_format", "preset", "crf")}
     changes = {name: value for name, value in changes.items() if value is not None}
-    usual = video.Encoding(), video.Encoding(crf=None, tune="grain")
     smooth, noise = (replace(encoding, **changes) for encoding in usual)
     if choice.lossless:
         smooth, noise = smooth.lossless(), noise.lossless()
@@ -266,7 +267,7 @@ def _choose_encodings(own: EncoderChoices) -> tuple[video.Encoding, video.Encodi
 
 def _open_clip_video(own: EncoderChoices) -> "ClipVideoEncoder":
     choice = own.video
-    if choice == type(choice)():
+    if choice is None or choice == type(choice)():
         return ClipVideoEncoder()
     smooth, noise = _choose_encodings(own)
     if choice.lossless and not choice.playable and choice.pixel_format == "yuv444p":
