@@ -263,7 +263,7 @@ def open_clip(data: bytes, name: str) -> Clip:
             raise ImageError(f"frames of {width} x {height} pixels have more than {MOST_PIXELS}")
         if (first := next(read_pictures(data, name), None)) is None:
             raise ImageError("contains no frames")
-        if len(data) < (whole := _find_matroska_end(data)):
+        if len(data) < (whole := _find_matroska_end(data) or _find_asf_end(data)):
             raise ImageError(f"not a complete video (has {len(data)} of its {whole} bytes)")
     steps = np.diff(np.sort(np.array(times, float)))
     # Times in Matroska are whole milliseconds.
@@ -293,13 +293,35 @@ def _find_matroska_end(data: bytes) -> int:
     return 0 if size == most else place
 
 
+def _find_asf_end(data: bytes) -> int:
+    """Return the bytes of a whole ASF or WMV file, which its header tells; 0 if unknown."""
+    place = data.find(b"\xa1\xdc\xab\x8c\x47\xa9\xcf\x11\x8e\xe4\x00\xc0\x0c\x20\x53\x65", 0, 1 << 16)
+    is_live = place < 0 or len(data) < place + 92 or data[place + 88] & 1
+    known = data.startswith(b"\x30\x26\xb2\x75") and not is_live
+    return int.from_bytes(data[place + 40 : place + 48], "little") if known else 0
+
+
 def read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]]:
     """Return width, height, frames per second, and the times of all frames in seconds."""
     with _open_video(data, name) as (container, stream):
         rate = stream.average_rate or stream.guessed_rate or USUAL_RATE
-        packets = (packet for packet in container.demux(stream) if packet.size)
-        times = [float((packet.pts or 0) * packet.time_base) for packet in packets]
+        times, ends = list[float](), [0.0]
+        for packet in container.demux():
+            if packet.size:
+                start = float((packet.pts or 0) * packet.time_base)
+                ends.append(start + float((packet.duration or 0) * packet.time_base))
+                times += [start] if packet.stream == stream else []
+        _check_end(container, max(ends), float(rate), name)
         return stream.width, stream.height, Fraction(rate), times
+
+
+def _check_end(container: Any, end: float, rate: float, name: str) -> None:
+    """Raise an ImageError if a file ends, by more than two frames, before the duration in its header."""
+    # Sound may end elsewhere than its last packet.
+    margin = 2 / rate if len(container.streams) == len(container.streams.video) else 0.5
+    whole = ((container.duration or 0) + max(container.start_time or 0, 0)) / 1e6
+    if end < whole - margin:
+        raise ImageError(f"{name}: not a complete video (ends after {end:.2f} of its {whole:.2f} seconds)")
 
 
 def read_clip_size(data: bytes, name: str) -> tuple[int, int]:
@@ -499,12 +521,17 @@ def read_pictures(data: bytes, name: str) -> Iterator[Any]:
     """Yield the frames (av.VideoFrame) of the first video of a file; raise an ImageError at damage."""
     with _open_video(data, name) as (container, stream):
         # By default, the decoder conceals damage by inventing pixels.
-        stream.codec_context.options = {"err_detect": "explode"}
+        stream.codec_context.options = {"err_detect": "crccheck+bitstream+buffer+explode"}
         stream.codec_context.thread_count = 1
         count = 0
-        for frame in container.decode(stream):
-            count += 1
-            yield frame
+        for packet in container.demux(stream):
+            if packet.is_corrupt:
+                raise ImageError(f"{name}: not a complete video (damaged after frame {count})")
+            for frame in packet.decode():
+                if frame.is_corrupt:
+                    raise ImageError(f"{name}: not a complete video (frame {count + 1} is damaged)")
+                count += 1
+                yield frame
         whole = stream.frames
     # Frames that an edit list hides are there.
     if count < whole and (there := _count_packets(data, name, {"ignore_editlist": "1"})) < whole:

@@ -495,3 +495,54 @@ def test_attached_pictures_are_no_clips():
                 made.mux(packet)
         made.mux(picture.encode(None))
     assert video.open_clip(file.getvalue(), "a.mp4").stack().shape == (4, 32, 48, 3)
+
+
+def write_container(codec, form, container, **options):
+    file = io.BytesIO()
+    with av.open(file, "w", format=container, options=options) as made:
+        stream = made.add_stream(codec, rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, form
+        for number, frame in enumerate(waves(25, 48, 64)):
+            picture = av.VideoFrame.from_ndarray(frame, format="rgb24").reformat(format=form)
+            picture.pts = number
+            made.mux(stream.encode(picture))
+        made.mux(stream.encode(None))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("codec", "form", "container"),
+    [
+        ("wmv2", "yuv420p", "asf"),
+        ("flv1", "yuv420p", "flv"),
+        ("mpeg4", "yuv420p", "mp4"),
+        ("libvpx-vp9", "yuv420p", "webm"),
+        ("mjpeg", "yuvj420p", "avi"),
+        ("prores_ks", "yuv422p10le", "mov"),
+    ],
+)
+def test_a_cut_video_is_no_shorter_clip(codec, form, container):
+    data = write_container(codec, form, container)
+    assert len(video.open_clip(data, "whole").stack()) == 25
+    for share in np.linspace(0.3, 0.95, 8):
+        with pytest.raises(ImageError):
+            video.open_clip(data[: int(share * len(data))], "cut").stack()
+
+
+@pytest.mark.parametrize(
+    ("codec", "form", "container"),
+    [
+        ("prores_ks", "yuv422p10le", "mov"),
+        ("mpeg4", "yuv420p", "avi"),
+        ("mpeg2video", "yuv420p", "mpegts"),
+        ("wmv2", "yuv420p", "asf"),
+    ],
+)
+def test_changed_bytes_are_noticed(codec, form, container):
+    data = write_container(codec, form, container)
+    for seed in range(4):
+        draws, changed = np.random.default_rng(seed), bytearray(data)
+        for place in draws.integers(len(data) // 5, len(data) * 9 // 10, 16):
+            changed[place] ^= int(draws.integers(1, 256))
+        with pytest.raises(ImageError):
+            video.open_clip(bytes(changed), "changed").stack()
