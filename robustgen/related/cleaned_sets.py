@@ -22,7 +22,7 @@ from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
 from robustgen.pixels.imaging.decode import as_rgb, name_image_in_errors
 from robustgen.pixels.imaging.file_tags import NO_TAGS, FileTags
 from robustgen.related.settings import CLEANING_CHOICES, CleaningChoices
-from robustgen.sets.dataset.label_maps import describe_likely_maps
+from robustgen.sets.dataset.layouts import describe_likely_maps
 from robustgen.sets.dataset.opening import CLEANED, open_set, read_manifest_of
 from robustgen.sets.dataset.plan import Plan, assemble_plan
 from robustgen.sets.dataset.recipes import Recipe
@@ -218,7 +218,7 @@ def plan_cleaning(choices: CleaningChoices) -> Plan:
         known |= {"benchmark": manifest.get("title"), "origin": manifest.get("source", {}).get("digest")}
     named = choices.model_copy(update=known)
     plan = assemble_plan(recipe, source, keys, variants, writer, open_store(choices.output), named)
-    remark, _ = describe_likely_maps(source, keys)
+    remark, _ = describe_likely_maps(keys)
     return replace(plan, remarks=(remark,) * bool(remark))
 
 

@@ -237,6 +237,10 @@ class Choices(Options):
     """treat numbers in labels as names of your own classes, not as class numbers or the devkit's"""
     label_column: str | None = None
     """column of labels in a table; default one with a usual name, such as label or class"""
+    file_column: str | None = None
+    """column of file names in a table of labels or a list; default that which names the images"""
+    split_column: str | None = None
+    """column of splits in a table of labels or a list; default one with a usual name, such as split"""
     image_columns: Words | None = None
     """image columns of a table; default image"""
     image_root: ExpandedLocation | None = None
@@ -347,6 +351,8 @@ class Config(Choices):
         description="repeat other files of the source in every variant, as hard links or copies, with "
         "format original; or none",
     )
+    maps: Words | None = None
+    """patterns of label maps, which stay as they are, or none; default those of known layouts"""
     orientation: Literal["stored", "upright"] | None = None
     """pixels that detectors get of files with an EXIF orientation; default as their annotations fit"""
     video: Video = Video()

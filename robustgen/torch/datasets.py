@@ -23,7 +23,7 @@ from robustgen.pixels.imaging.decode import (
     warn_of_few_greys,
 )
 from robustgen.pixels.imaging.jpeg import Libjpeg, check_libjpeg
-from robustgen.sets.dataset.label_maps import describe_likely_maps
+from robustgen.sets.dataset.layouts import describe_likely_maps
 from robustgen.sets.dataset.recipes import BenchmarkRecipe, CorruptionRecipe, PerturbationRecipe
 from robustgen.sets.formats.encoders import JpegEncoder, Mp4Encoder
 from robustgen.sets.sources.base import Source, SourceOptions
@@ -134,7 +134,7 @@ class SourceDataset:
         for remark in self.source.remarks():
             print_note(remark)
         self._has_warned = False
-        remark, _ = describe_likely_maps(self.source, self.keys)
+        remark, _ = describe_likely_maps(self.keys)
         if remark:
             warnings.warn(remark, stacklevel=2)
 

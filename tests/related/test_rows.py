@@ -27,7 +27,7 @@ ALSO = {
     "sets/dataset": _OF_SETS,
     "sets/dataset/selection": _OF_SOURCES,
     # Only make-c and make-p look for label maps, and `stream` reads no pixels.
-    "sets/dataset/label_maps": "",
+    "sets/dataset/layouts": "",
     "sets/sources/arrays": _OF_SOURCES.replace(" stream ", " "),
     "lab/evaluation/store": "filter-a filter-o",
     "sets/executors": _OF_SETS,

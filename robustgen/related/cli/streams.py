@@ -63,8 +63,8 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     from robustgen.related.streams.rows import StreamRow, format_row
     from robustgen.sets.dataset.selection import (
         check_classes,
+        describe_maps,
         describe_maps_left_in,
-        leave_out_maps,
         open_chosen_source,
         select_keys,
     )
@@ -76,8 +76,7 @@ def stream(config: Streaming, drawing: Drawing) -> None:
     source = open_chosen_source(config)
     require(source.medium, (IMAGE,), "stream")
     check_classes(source, config)
-    selected, _, remarks = leave_out_maps(config, source)
-    keys = select_keys(source, selected)
+    remarks, keys = describe_maps(config, source), select_keys(source, config)
     for remark in (*remarks, *describe_maps_left_in(config, source, keys)):
         echo(remark, err=True)
     _tell_of_others(source)

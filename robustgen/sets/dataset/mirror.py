@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from robustgen.display.text import format_count
 from robustgen.files.ledger import Failure, Record
 from robustgen.files.set_files import FRAMES, SUMS, WrittenFile
 from robustgen.files.storage import Store
-from robustgen.sets.dataset.label_maps import Maps, find_owner, identify
+from robustgen.sets.dataset.layouts import find_owner, identify
 from robustgen.sets.dataset.outputs import measure_file
 
 _TEXTS: Final = (
@@ -27,9 +27,7 @@ _ABSOLUTE: Final = re.compile(rb"(?:^|[\s\"'=,>\[(])(/[^\s\"'<>,\])]+)", re.MULT
 _MOST_NAMED, _MOST_FOLDERS = 3, 10
 
 
-def select_companions(
-    names: Iterable[str], images: Collection[str], maps: Collection[str], others: Collection[str]
-) -> list[str]:
+def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:
     """Return the files among `names` that belong to `images`, and not only to others.
 
     A file belongs to an image if its name begins with that of the image. Files named after no image belong to
@@ -40,19 +38,17 @@ def select_companions(
     names : iterable of str
     images : collection of str
         Selected images.
-    maps : collection of str
-        Label maps of `images`.
     others : collection of str
-        All other files that look like images.
+        All other pictures.
     """
     own, foreign = {identify(name) for name in images}, {identify(name) for name in others}
     known = own | foreign
-    near = {part for name in (*images, *maps) for part in name.split("/")[:-1]}
+    near = {part for name in images for part in name.split("/")[:-1]}
     far = {part for name in others for part in name.split("/")[:-1]} - near
 
     def goes_along(name: str) -> bool:
-        if name in others or name in maps:
-            return name in maps
+        if name in others:
+            return False
         owner = find_owner(name, known)
         # Images of several folders may have one name.
         if owner and (owner in own) != (owner in foreign):
@@ -73,8 +69,8 @@ class Mirror:
         Paths of the images in the source, which are not repeated.
     others : frozenset of str
         Paths of its other images, which are not repeated either.
-    all_maps : mapping of str to tuple of str
-        Path of each label map of the source to those of its pictures, none if they are missing.
+    maps : frozenset of str
+        Paths of its label maps, which are repeated like any other file.
     link : bool
         Whether to create hard links, if the file system supports them, instead of copies.
     """
@@ -82,22 +78,12 @@ class Mirror:
     source: Store
     images: frozenset[str]
     others: frozenset[str]
-    all_maps: Maps
+    maps: frozenset[str]
     link: bool
 
     def extend(self, images: Collection[str]) -> "Mirror":
         """Return the mirror of further `images`."""
         return replace(self, images=self.images.union(images), others=self.others.difference(images))
-
-    @cached_property
-    def maps(self) -> frozenset[str]:
-        """Return the label maps of the images, and those of missing pictures beside them."""
-        own = {name for name, pictures in self.all_maps.items() if not self.images.isdisjoint(pictures)}
-        folders = {name.rpartition("/")[0] for name in own}
-        lone = (name for name, pictures in self.all_maps.items() if not pictures)
-        return frozenset(own).union(
-            name for name in lone if not self.others or name.rpartition("/")[0] in folders
-        )
 
     @cached_property
     def _names(self) -> tuple[list[str], list[Failure]]:
@@ -125,17 +111,19 @@ class Mirror:
         """
         names, failures = self._names
         if self.others:
-            foreign = self.others.union(self.all_maps) - self.maps
-            names = select_companions(names, self.images, self.maps, foreign)
+            names = select_companions(names, self.images, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])
 
     def describe_left_out(self) -> tuple[str, ...]:
         """Return a remark on the files that are not repeated because they belong to other images."""
-        left = {*self._names[0]}.difference(self.list_files()[0], self.others)
+        left = {*self._names[0]}.difference(self.list_files()[0])
         if not left:
             return ()
-        counts = Counter(name.rpartition("/")[0] for name in left)
-        folders = [f"{folder or '.'}/ ({count})" for folder, count in sorted(counts.items())]
+        counts = Counter((name.rpartition("/")[0], PurePosixPath(name).suffix) for name in left)
+        folders = [
+            f"{folder or '.'}/ ({count}{suffix and f' {suffix}'})"
+            for (folder, suffix), count in sorted(counts.items())
+        ]
         named = [*map(repr, sorted(left))] if len(left) <= _MOST_NAMED else folders
         more = ", ..." * (len(named) > _MOST_FOLDERS)
         are = "are" if len(left) > 1 else "is"

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from robustgen.files.set_files import ERRORS, FRAMES, MANIFEST, NOTES, SUMS
 from robustgen.files.storage import Store, is_url, open_store
 from robustgen.pixels.benchmarks.kinds import Variant, require
 from robustgen.sets.dataset.descriptions import CARD
-from robustgen.sets.dataset.label_maps import Maps
 from robustgen.sets.dataset.mirror import Mirror
 from robustgen.sets.dataset.outputs import refuse_files
 from robustgen.sets.dataset.recipes import Recipe
@@ -54,10 +53,6 @@ class Making:
     citation : str
     licence : tuple of str
         Sentences about the terms of the set.
-    maps : dict
-        Label maps that are left out of the images, with their pictures.
-    chosen : tuple of str
-        For a mirror, the keys before a sample or a limit.
     remarks : tuple of str
         Remarks about the choice of images.
     """
@@ -73,8 +68,6 @@ class Making:
     choices: dict[str, Any]
     citation: str = CITATION
     licence: tuple[str, ...] = (LICENCE,)
-    maps: Maps = field(default_factory=dict)
-    chosen: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
     def settings(self) -> dict[str, Any]:

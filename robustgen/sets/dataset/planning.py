@@ -38,10 +38,9 @@ from robustgen.sets.dataset.recipes import RECIPES, BenchmarkRecipe, CorruptionR
 from robustgen.sets.dataset.selection import (
     check_classes,
     check_data_set,
+    describe_maps,
     describe_maps_left_in,
-    leave_out_maps,
-    list_files,
-    list_subset,
+    list_unselected,
     open_chosen_source,
     select_keys,
 )
@@ -131,9 +130,7 @@ def open_making(
     check_classes(source, config)
     check_data_set(source, edition)
     recipe = _fit_recipe(recipe, config, kind, source)
-    # A pattern that only pictures match becomes the subset.
-    config, maps, remarks = leave_out_maps(config, source)
-    keys = select_keys(source, config)
+    remarks, keys = describe_maps(config, source), select_keys(source, config)
     remarks += describe_maps_left_in(config, source, keys)
     name, encoding = parse_format(config.format or _name_usual_format(edition, recipe.benchmark, source))
     # Other formats have no place for rows of a table without a label.
@@ -182,8 +179,6 @@ def open_making(
         refused=making.refused | unlabelled,
         citation=citation,
         licence=(LICENCE, *terms),
-        maps=maps,
-        chosen=list_subset(source, config) if config.mirror else (),
         remarks=(*remarks, *_name_unused(config, name, writer)),
     )
 
@@ -310,8 +305,7 @@ def _open_mirror(making: Making, config: Config) -> Mirror | None:
     folder = open_store(source.location)
     if folder.is_local and not Path(source.location).is_dir():
         raise ConfigError(f"mirror: {source.location} is not a folder; choose `mirror: none`")
-    chosen, every = (frozenset(list_files(source, keys)) for keys in (making.chosen, source.keys()))
-    return Mirror(folder, chosen, every - chosen, making.maps, link=config.mirror == "link")
+    return Mirror(folder, *list_unselected(config, source), link=config.mirror == "link")
 
 
 def _name_unused(config: Config, form: str, writer: Writer) -> Iterator[str]:

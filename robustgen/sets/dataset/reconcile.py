@@ -171,7 +171,7 @@ class _PlanView:
         """
         gone = {key for key in record.images if key not in self._sizes and key not in self._known}
         failed = {failure["key"] for failure in record.failures if "variant" not in failure}
-        maps = self._plan.mirror.all_maps if self._plan.mirror else {}
+        maps = self._plan.mirror.maps if self._plan.mirror else ()
         if corrupted := gone.intersection(maps):
             raise AnotherSetError(
                 f"{self._plan.store.location}: created with {min(corrupted)!r} as an image, which is a label "

@@ -1,7 +1,7 @@
 """Selection of images of a source: a listed subset, a sample, the first few, or all."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any, Final
@@ -12,13 +12,12 @@ from robustgen.files.storage import Store, locate
 from robustgen.pixels.benchmarks.editions import Edition
 from robustgen.pixels.benchmarks.registry import MEDMNIST
 from robustgen.pixels.imaging.jpeg import Libjpeg
-from robustgen.sets.dataset.label_maps import (
+from robustgen.sets.dataset.layouts import (
     FoundMaps,
-    Maps,
-    check_doubts,
+    check_pictures,
     describe_likely_maps,
     find_maps,
-    find_pattern,
+    find_other_maps,
 )
 from robustgen.sets.dataset.recipes import rank
 from robustgen.sets.dataset.subset_lists import select_listed
@@ -27,6 +26,7 @@ from robustgen.sets.sources.base import Items, Source, SourceOptions
 from robustgen.sets.sources.folder import FileSource, ImageFolder, TreeItems
 from robustgen.sets.sources.opening import open_source
 from robustgen.sets.sources.published import MedMnist
+from robustgen.sets.sources.rows import Asked
 from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 
@@ -39,6 +39,8 @@ def open_chosen_source(
     config: Choices, index: tuple[Store, str] | None = None, libjpeg: Libjpeg = "turbo"
 ) -> Source:
     """Open the source that `config` names; `index` is the cache for its listing.
+
+    The label maps of a set that mirrors its source are none of its images.
 
     Raises
     ------
@@ -68,6 +70,9 @@ def open_chosen_source(
         split=config.split,
         labels_are_classes=config.labels_are_classes,
         label_column=config.label_column,
+        file_column=config.file_column,
+        split_column=config.split_column,
+        split_is_listed=(config.subset or "").startswith("@"),
         classes=has_classes,
         columns=config.image_columns or (),
         image_root=root,
@@ -75,7 +80,10 @@ def open_chosen_source(
         levels=config.levels,
         rate=Fraction(config.fps) if config.fps else None,
     )
-    return open_source(located, config.source_kind, options)
+    source = open_source(located, config.source_kind, options)
+    if isinstance(source, TreeItems) and isinstance(config, Config) and is_mirror(config):
+        source.leave_out(_find_maps(config, source).maps)
+    return source
 
 
 def is_mirror(config: Config) -> bool:
@@ -120,58 +128,46 @@ def check_data_set(source: Source, edition: Edition) -> None:
         )
 
 
-def leave_out_maps(config: Config, source: Source) -> tuple[Config, Maps, tuple[str, ...]]:
-    """Leave label maps out of the images of a set for detection or segmentation.
+def _find_maps(config: Config, source: TreeItems[Any]) -> FoundMaps:
+    """Return the label maps among the items of a source, by the name of the first file of each."""
+    keys = (*source.keys(), *source.left_out)
+    files = {name: key for key in keys for name in source.list_files(key)[:1]}
+    found = find_maps([*files], config.maps)
+    maps, said = (frozenset(map(files.__getitem__, each)) for each in (found.maps, found.said))
+    doubted = tuple(tuple(map(files.__getitem__, each)) for each in found.doubted)
+    return FoundMaps(maps, said, doubted, found.names)
 
-    Returns
-    -------
-    config : Config
-        With a subset that only pictures match, if it had none and a simple pattern exists.
-    maps : dict
-        Files of all label maps of the source, with those of their pictures.
-    remarks : tuple of str
+
+def describe_maps(config: Config, source: Source) -> tuple[str, ...]:
+    """Return a remark on the label maps of a set that mirrors its source.
 
     Raises
     ------
     ConfigError
-        It is not certain which images are label maps.
+        It is a guess which images are label maps.
     """
     if not isinstance(source, TreeItems) or not is_mirror(config):
-        return config, {}, ()
-    keys, is_list = source.keys(), (config.subset or "").startswith("@")
-    # The first frame of a clip stands for all.
-    files = {name: key for key in keys for name in source.list_files(key)[:1]}
-    by_file = find_maps(source, [*files])
-    found = FoundMaps(
-        {files[name]: tuple(map(files.__getitem__, each)) for name, each in by_file.maps.items()},
-        {files[name]: files[picture] for name, picture in by_file.doubts.items()},
-    )
-    if config.subset is None:
-        check_doubts(found, keys)
+        return ()
+    found = _find_maps(config, source)
+    if config.subset is None and config.maps is None:
+        check_pictures(source, [*source.keys(), *source.left_out], found)
+    if not found.maps:
+        return ()
+    fate = "repeated unchanged" if config.mirror else "left out"
+    count = f"{format_count(len(found.maps), 'label map')}, such as {min(found.maps)!r}"
+    return (f"{count}: {fate}, and not corrupted ({', '.join(found.names)}; the key maps names others)",)
+
+
+def list_unselected(config: Config, source: Source) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Return the files of the selected items of a source, those of the others, and the label maps of both."""
     chosen = {*list_subset(source, config)}
-    listed, pictures = chosen.intersection(found.maps), chosen.difference(found.maps)
-    if is_list:
-        images = chosen
-    else:
-        # Maps without their pictures are wanted as images.
-        lone = {key for key in listed if chosen.isdisjoint(found.maps[key])}
-        images = pictures | {key for key in lone if found.maps[key] or not pictures}
-    unsure = {key: (picture,) for key, picture in found.doubts.items() if picture in images}
-    maps = {key: each for key, each in (found.maps | unsure).items() if key not in images}
-    source.leave_out(maps)
-    remarks = []
-    if is_list and (asked := {key for key in listed if not chosen.isdisjoint(found.maps[key])}):
-        remarks.append(f"--subset selects {_count_maps(asked)}; they are corrupted like pictures")
-    if own := {key for key, each in maps.items() if not (each and images.isdisjoint(each))}:
-        fate = "repeated unchanged" if config.mirror else "left out"
-        remarks.append(f"{_count_maps(own)}: {fate}, and not corrupted")
-        if config.subset is None and (pattern := find_pattern(images, maps)):
-            config = config.model_copy(update={"subset": pattern})
-            remarks[-1] += f"; the {source.medium.name}s are those of --subset {pattern!r}"
-    of_files = {
-        name: tuple(list_files(source, each)) for key, each in maps.items() for name in source.list_files(key)
-    }
-    return config, of_files, tuple(remarks)
+    others = {*source.keys()} - chosen
+    maps = frozenset[str]()
+    if isinstance(source, TreeItems):
+        found = _find_maps(config, source)
+        maps = found.maps | find_other_maps(source, chosen, others, found)
+    files = (frozenset(list_files(source, each)) for each in (chosen, others - maps, maps))
+    return next(files), next(files), next(files)
 
 
 def list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
@@ -181,14 +177,11 @@ def list_files(source: Items[Any], keys: Iterable[str]) -> list[str]:
     return [name for key in keys for name in source.list_files(key)]
 
 
-def _count_maps(maps: Collection[str]) -> str:
-    return f"{format_count(len(maps), 'label map')}, such as {min(maps)!r}"
-
-
 def describe_maps_left_in(choices: Choices, source: Source, keys: Sequence[str]) -> tuple[str, ...]:
     """Return a remark on those of the chosen images `keys` that look like label maps, if any."""
     is_apart = isinstance(choices, Config) and is_mirror(choices)
-    remark, pattern = ("", None) if is_apart else describe_likely_maps(source, keys)
+    is_files = isinstance(source, FileSource) and not is_apart
+    remark, pattern = describe_likely_maps(keys) if is_files else ("", None)
     how = f"--subset '{pattern}'" if pattern else "--subset @FILE, a list of the pictures"
     return (f"{remark}; leave them out with {how}",) * bool(remark)
 
@@ -227,11 +220,17 @@ def list_subset(source: Items[Any], config: Choices) -> tuple[str, ...]:
     """
     keys = match_keys(source, config)
     if config.subset and config.subset[0] == "@":
-        return select_listed(
-            config.subset[1:],
-            keys,
-            lambda: find_maps(source, keys).maps if isinstance(source, FileSource) else {},
-        )
+        own = config if isinstance(config, Config) else Config()
+        maps = _find_maps(own, source).maps if isinstance(source, TreeItems) else frozenset[str]()
+        columns = config.file_column, None, config.split_column
+        # Without labels, and without a folder of the split, only the list can say it.
+        needed = config.split is not None and isinstance(source, ImageFolder) and source.lacks_split
+        try:
+            return select_listed(config.subset[1:], keys, maps, Asked(*columns, config.split, needed))
+        except ConfigError as error:
+            left = isinstance(source, TreeItems) and source.left_out
+            hint = "; label maps are no images of the set unless you --set maps=none" if left else ""
+            raise ConfigError(f"{error}{hint}") from error
     return keys
 
 
@@ -254,6 +253,9 @@ def match_keys(source: Items[Any], config: Choices) -> tuple[str, ...]:
     if not matching:
         store, name = locate(pattern)
         file = f", or did you mean @{pattern}, a file of keys?" if store.exists(name) else ""
+        maps = source.left_out if isinstance(source, TreeItems) else ()
+        if any(fnmatchcase(key, pattern) for key in maps):
+            file = ", and the label maps that match are no images unless you --set maps=none"
         raise ConfigError(f"subset: no key matches {pattern!r}; the first is {keys[0]!r}{file}")
     return matching
 

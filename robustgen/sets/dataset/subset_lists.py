@@ -6,60 +6,25 @@ names a folder, which stands for the images in it.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import zip_longest
 from pathlib import PurePosixPath
-from typing import Final, NamedTuple
+from typing import Final
 
-from robustgen.errors import ConfigError
+from robustgen.errors import ConfigError, SourceError
 from robustgen.files.storage import locate
 from robustgen.files.text_files import unescape_name
-from robustgen.sets.dataset.label_maps import identify
+from robustgen.sets.dataset.layouts import identify
+from robustgen.sets.sources.labels import is_label_column
+from robustgen.sets.sources.rows import ANY, Asked, is_title, list_tables, read_rows
 
-_SEPARATORS: Final = ("\t", ",", ";", None)
-_HEADERS: Final = frozenset(
-    ("file", "filename", "filepath", "id", "image", "imageid", "imagename", "imagepath", "images")
-    + ("img", "imgpath", "key", "name", "path", "rgb")
-)
 _NOT_OF_THE_CLASS: Final = "-1"
 
 Images = tuple[str, ...]
 """An image, or all images of a folder."""
 
 
-class _Column(NamedTuple):
-    """A column of a list, or its whole lines.
-
-    Attributes
-    ----------
-    cells : sequence of str
-    found : list of list of tuple
-        What each cell may name.
-    has_files : bool
-        Whether a cell names a file with its suffix.
-    """
-
-    cells: Sequence[str]
-    found: list[list[Images]]
-    has_files: bool
-
-    @property
-    def named(self) -> int:
-        """Return the number of cells that name something."""
-        return sum(map(bool, self.found))
-
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """Return what the column of the images has most of."""
-        return self.has_files, self.named
-
-    def without(self, maps: Collection[str]) -> "_Column":
-        """Return the column without what names only `maps`."""
-        return self._replace(found=[[*_drop(images, maps)] for images in self.found])
-
-
-def select_listed(path: str, keys: Sequence[str], list_maps: Callable[[], Collection[str]]) -> Images:
+def select_listed(path: str, keys: Sequence[str], maps: Collection[str] = (), asked: Asked = ANY) -> Images:
     """Return the images that a file lists, in the order of `keys`.
 
     Parameters
@@ -67,8 +32,10 @@ def select_listed(path: str, keys: Sequence[str], list_maps: Callable[[], Collec
     path : path or URL
     keys : sequence of str
         Images of the source.
-    list_maps : callable
-        Returns those of the `keys` that are label maps, which are only meant where nothing else can be.
+    maps : collection of str
+        Those of the `keys` that are label maps, which are only meant where nothing else can be.
+    asked : Asked
+        Names of columns, and the split.
 
     Raises
     ------
@@ -76,79 +43,46 @@ def select_listed(path: str, keys: Sequence[str], list_maps: Callable[[], Collec
         The file cannot be read, or a line names no image, or several.
     """
     index = _KeyIndex(keys)
-    lines = {
-        number: line
-        for number, line in enumerate(_read_lines(path), 1)
-        if line.strip() and (not line.startswith("#") or line.removesuffix("\r") in index.there)
-    }
-    if not lines:
-        raise ConfigError(f"{path}: lists no image")
-    columns = _choose_columns(path, [*lines.values()], index)
-    if sum(each.named > 0 for each in columns) > 1:
-        maps = list_maps()
-        pictures = [each.without(maps) for each in columns]
-        columns = pictures if any(each.named for each in pictures) else columns
-    best = max(columns, key=lambda each: each.rank)
-    wanted = set[str]()
-    for place, number in enumerate(lines):
-        meant = {images for each in columns if each.rank == best.rank for images in each.found[place]}
-        if len(meant) > 1 or any(len(images) > 1 for images in meant):
-            meant = {*_drop(meant, list_maps())} or meant
-        if len(meant) == 1:
-            wanted.update(*meant)
-        elif meant:
-            first, second = (images[0] for images in sorted(meant)[:2])
-            raise ConfigError(
-                f"{path}, line {number}: {best.cells[place]!r} may be {first!r} or {second!r}: write one "
-                "of these keys"
-            )
-        elif place or not _is_header(lines[number]):
-            raise ConfigError(
-                f"{path}, line {number}: the source has no image {best.cells[place]!r}; its first key is "
-                f"{keys[0]!r} ('robustgen list --keys' prints all keys)"
-            )
-    return tuple(key for key in keys if key in wanted)
-
-
-def _read_lines(path: str) -> list[str]:
-    """Return the lines of a text in UTF-8 or UTF-16."""
+    listed = "'robustgen list --keys' prints all keys"
+    first = f"the source has no such image; its first key is {keys[0]!r} ({listed})"
     try:
         store, name = locate(path)
-        data = store.read(name)
+        tables = [*list_tables(store.read(name), path, index.there, of_lines=True)]
+        # Whole lines come last: their last word may be a file.
+        pictures = _KeyIndex([key for key in keys if key not in maps]) if maps else index
+
+        def match(cells: Sequence[str]) -> list[list[Images]]:
+            found = pictures.match(cells)
+            # Beside pictures, a list may name label maps.
+            both = zip(found, index.match(cells), strict=True) if maps and any(found) else ()
+            return [one or other for one, other in both] or found
+
+        read = read_rows(tables, path, match, asked, is_label_column)
+        read = read or read_rows(tables, path, index.match, asked, is_label_column)
     except OSError as error:
         raise ConfigError(f"subset {path}: cannot be read: {error.strerror}") from error
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = data.decode("utf-16", "replace")
-    else:
-        text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-    # splitlines() would also split at form feeds, which keys may contain.
-    return text.split("\n")
-
-
-def _choose_columns(path: str, lines: Sequence[str], index: "_KeyIndex") -> list[_Column]:
-    """Return the whole lines as a column, or their columns if these name more images."""
-    whole = index.read_column(lines)
-    for separator in _SEPARATORS if whole.named < len(lines) else ():
-        rows = [[cell.strip().strip("\"'") for cell in line.split(separator)] for line in lines]
-        columns = [index.read_column(column) for column in zip_longest(*rows, fillvalue="")]
-        if max(each.named for each in columns) > whole.named:
-            if any(row[1:] == [_NOT_OF_THE_CLASS] for row in rows):
-                raise ConfigError(f"{path}: marks images of other classes with -1; list the others alone")
-            return columns
-    return [whole]
-
-
-def _is_header(line: str) -> bool:
-    """Return whether a line has the name of a column of images."""
-    words = (re.sub(r"[\W_]", "", cell).lower() for cell in re.split(r"[\t,; ]", line))
-    return not _HEADERS.isdisjoint(words)
-
-
-def _drop(groups: Iterable[Images], maps: Collection[str]) -> Iterator[Images]:
-    """Yield the images of each of the `groups` that are no `maps`, if there are any."""
-    for images in groups:
-        if pictures := tuple(key for key in images if key not in maps):
-            yield pictures
+    except SourceError as error:
+        raise ConfigError(str(error)) from error
+    if not tables:
+        raise ConfigError(f"{path}: lists no image; write a key in each line ({listed})")
+    if read is None:
+        row, cells = tables[-1].rows[0]
+        way = "name the column of files with the key file_column"
+        raise ConfigError(f"{row}: read {cells[0][:80]!r}, but {first}; {way}")
+    if read.title and not any(map(is_title, read.header)):
+        raise ConfigError(f"{read.title}: read {read.header[read.header.index(read.file)]!r}, but {first}")
+    wanted = set[str]()
+    for (row, cells), found in zip(read.rows, read.found, strict=True):
+        cell = cells[read.header.index(read.file)]
+        if [*map(str, cells[1:])] == [_NOT_OF_THE_CLASS]:
+            raise ConfigError(f"{path}: marks images of other classes with -1; list the others alone")
+        if not found:
+            raise ConfigError(f"{row}: read {cell!r}, but {first}")
+        if len(found) > 1:
+            one, other = (images[0] for images in sorted(found)[:2])
+            raise ConfigError(f"{row}: {cell!r} may be {one!r} or {other!r}: write one of these keys")
+        wanted.update(*found)
+    return tuple(key for key in keys if key in wanted)
 
 
 class _KeyIndex:
@@ -157,22 +91,20 @@ class _KeyIndex:
     def __init__(self, keys: Sequence[str]) -> None:
         self._keys, self.there = keys, {*keys}
 
-    def read_column(self, cells: Sequence[str]) -> _Column:
-        """Look up the cells of a column."""
-        found = [*map(self._find, cells)]
-        return _Column(cells, [images for images, _ in found], any(is_file for _, is_file in found))
+    def match(self, cells: Sequence[str]) -> list[list[Images]]:
+        """Return what each of the cells of a column may name."""
+        return [*map(self._find, cells)]
 
-    def _find(self, cell: str) -> tuple[list[Images], bool]:
-        """Return what a cell may name, and whether it names a file with its suffix."""
+    def _find(self, cell: str) -> list[Images]:
         for text in (cell, cell.removesuffix("\r"), unescape_name(cell.removeprefix("\\"))):
             if text in self.there:
-                return [(text,)], True
+                return [(text,)]
         parts = [part for part in re.split(r"[/\\]", cell.strip()) if part not in ("", ".", "..")]
         for names in ("_files", "_stems", "_folders") if parts else ():
             places: Mapping[str, Images] = getattr(self, names).get(parts[-1], {})
             if found := _choose_nearest(places, parts[:-1]):
-                return found, names == "_files"
-        return [], False
+                return found
+        return []
 
     @cached_property
     def _files(self) -> dict[str, dict[str, Images]]:

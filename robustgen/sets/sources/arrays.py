@@ -38,6 +38,7 @@ from robustgen.sets.sources.classes import CLASS_NAMES, KEYS, name_folders, sort
 from robustgen.sets.sources.files import Copies
 from robustgen.sets.sources.labels import ImageNames, parse_labels
 from robustgen.sets.sources.places import ARRAYS, Place, SourceFile, find_place
+from robustgen.sets.sources.rows import ask
 from robustgen.sets.sources.trees import is_image
 
 _FEWEST_DIGITS = 5
@@ -478,7 +479,9 @@ class ArraySource(UnpackedSource):
         self._asked = options.split
         self.levels: Levels | None = options.levels
         self._labels_file = None if options.labels is None else find_place(options.labels)
-        self._column, self._are_classes = options.label_column, options.labels_are_classes
+        # The arrays of a split are chosen by their names.
+        self._columns = ask(options)._replace(needs_split=False)
+        self._are_classes = options.labels_are_classes
 
     @cached_property
     def _file(self) -> ArrayFile:
@@ -592,7 +595,7 @@ class ArraySource(UnpackedSource):
         """Read the labels of the images `keys` from an `.npy` file or a text: integers, or else strings."""
         if place.has_suffix(".npy"):
             return NpyFiles(place.store).read(PurePosixPath(place.name).stem).reshape(-1)
-        how = ImageNames(keys), self._column, self._are_classes
+        how = ImageNames(keys), self._columns, self._are_classes
         found = parse_labels(place.store.read(place.name), place.location, *how)
         texts = [found.classes.get(key) or "" for key in keys]
         if "" in texts:

@@ -43,8 +43,12 @@ class SourceOptions(NamedTuple):
         "train" or another split of the source. Default: the split that benchmarks use, or all images.
     labels_are_classes : bool
         Whether numbers in a labels file are class names, not class numbers or those of the devkit.
-    label_column : str, optional
-        Column of labels in a table. Default: one with a usual name.
+    label_column, file_column, split_column : str, optional
+        Columns of labels, of files and of splits in a table. Default: those with usual names.
+    folder_split : str, optional
+        The split whose folder was opened, so that `split` is None.
+    split_is_listed : bool
+        Whether a list of images says which of them belong to the split, so that it needs no folder.
     classes : bool
         Whether the first folders of images are classes; false for a set that mirrors its source.
     columns : sequence of str
@@ -71,6 +75,10 @@ class SourceOptions(NamedTuple):
     split: str | None = None
     labels_are_classes: bool = False
     label_column: str | None = None
+    file_column: str | None = None
+    split_column: str | None = None
+    folder_split: str | None = None
+    split_is_listed: bool = False
     classes: bool = True
     columns: Sequence[str] = ()
     image_root: str | None = None
@@ -270,6 +278,10 @@ class Items(Reusable, ABC, Generic[Loaded]):
 
     def remarks(self) -> Sequence[str]:
         """Return remarks about content that is skipped or copied unchanged, one line each."""
+        return ()
+
+    def describe_columns(self) -> Sequence[str]:
+        """Return lines that say what the columns of a table of labels mean."""
         return ()
 
     def make_ready(self) -> None:

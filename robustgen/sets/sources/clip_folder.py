@@ -26,6 +26,7 @@ from robustgen.sets.sources.base import DEFAULTS, SourceOptions
 from robustgen.sets.sources.folder import Named, TreeItems, put_into_classes
 from robustgen.sets.sources.labels import Labels, read_labels
 from robustgen.sets.sources.places import VIDEOS, Place, find_place
+from robustgen.sets.sources.rows import ask
 from robustgen.sets.sources.trees import FileTree, Finder, FolderTree, Found, check_name, is_image, is_video
 
 _SOUND: Final = "the sound of videos, if any, is not kept"
@@ -93,7 +94,7 @@ class ClipFolder(TreeItems[Clip]):
         super().__init__(Place(place.store.location) if self._only else place, options)
         self.location, self._rate = place.location, options.rate
         self._file = find_place(options.labels) if options.labels else None
-        self._column, self._are_classes = options.label_column, options.labels_are_classes
+        self._asked, self._are_classes = ask(options), options.labels_are_classes
         self._stem = place.name.partition(".")[0]
 
     @property
@@ -128,7 +129,7 @@ class ClipFolder(TreeItems[Clip]):
         clips, folder = sorted(self._found[0]), f"{self.location}/{self._prefix}".rstrip("/")
         if self._file is None or not clips:
             return Labels({}, are_numbers=False)
-        return read_labels(self._file, clips, folder, self._column, self._are_classes)
+        return read_labels(self._file, clips, folder, self._asked, self._are_classes)
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         return (), self._labels.are_numbers

@@ -38,6 +38,7 @@ from robustgen.sets.sources.labels import (
     read_labels,
 )
 from robustgen.sets.sources.places import PARQUET, Place, find_place
+from robustgen.sets.sources.rows import ask
 from robustgen.sets.sources.trees import (
     UNREAD,
     FileTree,
@@ -49,7 +50,8 @@ from robustgen.sets.sources.trees import (
     open_tree,
 )
 
-_SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
+SPLITS: Final = ("val", "valid", "validation", "test", "testing", "eval", "dev", "train", "training")
+"""Usual names of the folders of splits."""
 _RECORD: Final = "dataset.json"
 
 Named = tuple[str, str, str | None]
@@ -69,9 +71,15 @@ class TreeItems(ListedItems[Loaded]):
     ------
     SourceError
         `root` is neither a folder nor an archive.
+
+    Attributes
+    ----------
+    left_out : frozenset of str
+        Keys of the items that `leave_out` left out.
     """
 
     has_class_folders: ClassVar[bool] = True
+    left_out: frozenset[str] = frozenset()
 
     @property
     def finder(self) -> Finder:
@@ -137,7 +145,7 @@ class TreeItems(ListedItems[Loaded]):
 
     def leave_out(self, keys: Collection[str]) -> None:
         """Count the files of some items among the other files of the source."""
-        listing = self.listing
+        listing, self.left_out = self.listing, frozenset(keys)
         places = {key: place for key, place in listing.places.items() if key not in keys}
         emptied = {*map(class_of, keys)}.difference(map(class_of, places))
         classes = [name for name in listing.classes if name not in emptied]
@@ -200,7 +208,9 @@ class ImageFolder(FileSource):
     """
 
     def __init__(self, root: Location | Place, options: SourceOptions = DEFAULTS) -> None:
-        self._split, self._has_classes = options.split, options.classes
+        # A list of images may say the split instead of a folder.
+        self.lacks_split = options.split_is_listed and options.split is not None
+        self._split, self._has_classes = None if self.lacks_split else options.split, options.classes
         self.strays: list[str] = []
         super().__init__(root, options)
 
@@ -230,7 +240,7 @@ class ImageFolder(FileSource):
 
     def find_splits(self) -> tuple[tuple[str, ...], str]:
         """Return the splits in the root if they repeat class folders, and the first such folder."""
-        inner = {split: set[str]() for split in _SPLITS}
+        inner = {split: set[str]() for split in SPLITS}
         for key in self.keys():
             split, _, rest = key.partition("/")
             if split in inner and "/" in rest:
@@ -368,7 +378,7 @@ class LabelledFolder(FileSource):
 
     def __init__(self, root: Location | Place | FileTree, options: SourceOptions = DEFAULTS) -> None:
         super().__init__(root, options)
-        self._file, self._column = find_place(options.labels or ""), options.label_column
+        self._file, self._asked = find_place(options.labels or ""), ask(options)
         self._are_classes = options.labels_are_classes
 
     @cached_property
@@ -381,10 +391,17 @@ class LabelledFolder(FileSource):
         images, folder = sorted(filter(is_image, self._found)), f"{self.location}/{self._prefix}".rstrip("/")
         if not images:
             return Labels({}, are_numbers=False)
-        return read_labels(self._file, images, folder, self._column, self._are_classes)
+        return read_labels(self._file, images, folder, self._asked, self._are_classes)
 
     def _read_record(self, found: set[str]) -> tuple[Sequence[str], bool]:
         return (), self._labels.are_numbers
+
+    def _review(self, listing: SourceListing) -> None:
+        listing.remarks = [*listing.remarks, *self._labels.remarks]
+
+    def describe_columns(self) -> Sequence[str]:
+        """Return what the columns of the labels mean, and a few rows."""
+        return self._labels.shown
 
     def _scan(self) -> Iterator[Named]:
         return put_into_classes(self._found, self._labels, self._file.location)
@@ -437,7 +454,7 @@ class MetadataFolder(LabelledFolder):
         where, names = f"{self.location}/{self._metadata}", ImageNames(sorted(filter(is_image, self._found)))
         try:
             with name_source_in_errors(where):
-                labels = parse_metadata(self._tree.read(self._metadata), where, names, self._column)
+                labels = parse_metadata(self._tree.read(self._metadata), where, names, self._asked)
         except SourceError as error:
             raise SourceError(f"{error} (set source_kind=folder to use class folders)") from error
         return labels or Labels({}, are_numbers=False)
@@ -449,6 +466,7 @@ class MetadataFolder(LabelledFolder):
         return not all(name.startswith(f"{label}/") for name, label in labels.items())
 
     def _review(self, listing: SourceListing) -> None:
+        super()._review(listing)
         listing.remarks = [*listing.remarks, f"labels are those of {self._metadata}"]
 
 
@@ -463,7 +481,7 @@ def open_by_metadata(source: Source, options: SourceOptions) -> Source:
     return source
 
 
-LABELLED: Final = SourceKind(lambda _: False, LabelledFolder)
+LABELLED: Final = SourceKind(lambda _: False, LabelledFolder, has_split_folders=True)
 SHARD_FOLDERS: Final = SourceKind(is_img2dataset, ShardFolders)
 FOLDER: Final = SourceKind(lambda _: True, _open_images, has_split_folders=True)
 

@@ -1,21 +1,29 @@
 """Label files of images in any of the usual formats, and the development kit of ILSVRC 2012."""
 
-import codecs
-import csv
 import io
 import posixpath
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from robustgen.errors import SourceError, quote
-from robustgen.files.containers.tables import ParquetTable
-from robustgen.files.text_files import parse_json, parse_object
+from robustgen.files.text_files import parse_object
 from robustgen.sets.sources.base import name_source_in_errors
 from robustgen.sets.sources.classes import is_folder_name, sort_classes
 from robustgen.sets.sources.places import Place, read_named_files
+from robustgen.sets.sources.rows import (
+    ANY,
+    Asked,
+    Reading,
+    Table,
+    decode_text,
+    list_lines,
+    list_tables,
+    plain,
+    read_rows,
+    refuse_unmatched,
+)
 
 _IN_JSON: Final = ("cls", "label", "class", "class_id")
 _MOST_LABEL_BYTES: Final = 1 << 20
@@ -60,12 +68,15 @@ _LABEL_COLUMNS: Final = frozenset(
     {
         *("label", "labels", "cls", "class", "category", "target", "finelabel", "classlabel"),
         *("labelid", "classid", "categoryid", "targetid", "labelidx", "classidx", "labelindex", "classindex"),
-        *("labelname", "classname", "categoryname"),
+        *("labelname", "classname", "categoryname", "choice", "choices"),
     }
 )
 # With more digits, an integer is an identifier.
 _NUMBER: Final = re.compile(r"(-?\d{1,5})(\.0+)?")
-_FRACTION: Final = re.compile(r"-?\d*\.\d+")
+_FRACTION: Final = re.compile(r"-?\d*\.\d+(e[+-]?\d+)?")
+_MISSING: Final = frozenset({"na", "n/a", "#n/a", "<na>", "nan", "none", "null"})
+_ONE_LABEL: Final = "write one label for each image, or set labels_are_classes to make each text a class"
+_MARKS: Final = {"0": False, "0.0": False, "1": True, "1.0": True, "False": False, "True": True}
 
 
 class Labels(NamedTuple):
@@ -77,19 +88,23 @@ class Labels(NamedTuple):
         Name of the class of each row or image; None if it has none.
     are_numbers : bool
         Whether the labels are integers without names.
+    remarks : tuple of str
+    column : str
+        Name of the column of labels.
+    shown : tuple of str
+        Lines that say what the columns mean, and a few rows.
     """
 
     classes: dict[str, str | None]
     are_numbers: bool
+    remarks: tuple[str, ...] = ()
+    column: str = ""
+    shown: tuple[str, ...] = ()
 
 
 def is_label_column(name: str) -> bool:
     """Return True if tools give this name to the column of labels."""
-    return _plain(name) in _LABEL_COLUMNS
-
-
-def _plain(title: str) -> str:
-    return re.sub(r"[\s_-]", "", title).lower()
+    return plain(name) in _LABEL_COLUMNS
 
 
 def read_cells(cells: Mapping[str, Any], are_classes: bool = False) -> Labels:
@@ -109,31 +124,58 @@ def read_cells(cells: Mapping[str, Any], are_classes: bool = False) -> Labels:
     """
     for row, cell in cells.items():
         if isinstance(cell, (list, dict)):
-            raise SourceError(f"{row}: {quote(cell)} is not one class")
-    texts = {row: _as_text(cell) for row, cell in cells.items()}
+            raise SourceError(f"{row}: {quote(cell)} is not one class; {_ONE_LABEL}")
+    texts, remarks = {row: _as_text(cell) for row, cell in cells.items()}, list[str]()
+    if {text.lower() for text in texts.values()} <= {"true", "false", ""}:
+        texts = {row: text.lower() for row, text in texts.items()}
+    if not are_classes:
+        missing = {row: text for row, text in texts.items() if text.lower() in _MISSING}
+        for text, count in sorted(Counter(missing.values()).items()):
+            remarks.append(
+                f"{count} labels {text!r} count as missing; labels_are_classes keeps them as a class"
+            )
+        texts |= dict.fromkeys(missing, "")
+        _refuse_several(texts)
     numbers = {row: found[1] for row, text in texts.items() if (found := _NUMBER.fullmatch(text))}
     named = {row: text for row, text in texts.items() if text and row not in numbers}
-    known = [row for row, number in numbers.items() if int(number) >= 0]
+    known = [row for row, number in numbers.items() if are_classes or int(number) >= 0]
     for row, text in named.items():
+        if _FRACTION.fullmatch(text) and not are_classes:
+            raise SourceError(
+                f"{row}: label {text} is a measurement (regression), no class: write the class of each image "
+                "into a column, and name it with the key label_column"
+            )
         if known and not are_classes:
             other = f"that of {known[0]} is the number {numbers[known[0]]}"
             named_too = "set labels_are_classes if numbers are names too"
             raise SourceError(f"{row}: label {quote(text)} is a name, but {other}; {named_too}")
-        if _FRACTION.fullmatch(text) and not are_classes:
-            raise SourceError(f"{row}: label {text} is no class; name the column with the key label_column")
         if not is_folder_name(text):
-            raise SourceError(f"{row}: {quote(text)} cannot be the name of a class")
+            raise SourceError(
+                f"{row}: {quote(text)} cannot be the name of a class, which is that of a folder; write it "
+                "without slashes, control characters and a first dot, or name another column with the key "
+                "label_column"
+            )
     # Hubs mark hidden labels with -1.
     classes: dict[str, str | None] = dict.fromkeys(texts) | named
     classes |= {row: numbers[row] if are_classes else str(int(numbers[row])) for row in known}
-    return Labels(classes, bool(known) and not are_classes)
+    return Labels(classes, bool(known) and not are_classes, tuple(remarks))
+
+
+def _refuse_several(texts: Mapping[str, str]) -> None:
+    """Raise a SourceError if a cell has several labels, divided by | or ; or by commas without blanks."""
+    whole = {*texts.values()}
+    for row, text in texts.items():
+        parts = re.split("[|;,]", text)
+        is_list = "|" in text or ";" in text or ("," in text and ", " not in text)
+        if len(parts) > 1 and (is_list or all(part.strip() in whole for part in parts)):
+            raise SourceError(f"{row}: {quote(text)} are several labels; {_ONE_LABEL}")
 
 
 def _as_text(cell: Any) -> str:
     # An empty cell of pandas is NaN, the only value that differs from itself.
     if cell is None or cell != cell:
         return ""
-    return str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
+    return str(cell).strip()
 
 
 def choose_label_column(
@@ -167,6 +209,7 @@ def choose_label_column(
     found = {name: read_cells(columns[name], are_classes) for name in chosen}
     # An empty column does not contradict another one.
     found = {name: labels for name, labels in found.items() if any(labels.classes.values())} or found
+    found = {name: labels._replace(column=name) for name, labels in found.items()}
     first = next(iter(found), "")
     for name, labels in found.items():
         if _number_rows(labels) != _number_rows(found[first]):
@@ -187,20 +230,9 @@ def _number_rows(labels: Labels) -> list[int | None]:
 
 METADATA: Final = ("metadata.jsonl", "metadata.csv")
 """Files of the Hugging Face Hub in a folder of images, with a row for each of them."""
-_IMAGE_COLUMNS: Final = (
-    *("image", "img", "file", "path", "id", "name", "imageid", "imagename", "imagepath", "imagefile"),
-    *("filename", "filepath", "imgname", "imgpath"),
-)
-_SEPARATORS: Final = ("\t", ",", ";", "|")
-_EXAMPLE: Final = '{"file_name": "a.png", "label": 3}'
-_KAGGLE: Final = "ImageId,PredictionString"
-
-
-class _Table(NamedTuple):
-    """Rows of a file: their names in messages, and their cells; `header` names the columns if it is known."""
-
-    header: list[str]
-    rows: list[tuple[str, list[Any]]]
+# Annotation tools put it before the name of a file.
+_PREFIX: Final = re.compile(r"[0-9a-f]{8}-")
+_MOST_SHOWN: Final = 3
 
 
 class ImageNames:
@@ -214,10 +246,15 @@ class ImageNames:
         Absolute path or URL of the images.
     beside : str
         Absolute path or URL of the folder of the table.
+
+    Attributes
+    ----------
+    with_prefix : set of str
+        Cells that named an image by its name after the prefix of an annotation tool.
     """
 
     def __init__(self, images: Sequence[str], folder: str = "", beside: str = "") -> None:
-        self.images, self._folder, self._beside = images, folder, beside
+        self.images, self._folder, self._beside, self.with_prefix = images, folder, beside, set[str]()
         self._paths, last = {name: [name] for name in images}, defaultdict[str, list[str]](list)
         for name in images:
             stem = name.rpartition(".")[0]
@@ -229,18 +266,32 @@ class ImageNames:
         lengths = {len(posixpath.basename(name).partition(".")[0]) for name in images}
         self._digits = lengths.pop() if len(lengths) == 1 else 0
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._paths
+
     def find(self, cell: str) -> list[str]:
         """Return the images that a cell names: relative to the source, or to the table, or absolutely."""
         text = cell.strip()
         if text in self._paths:
             return self._paths[text]
+        if is_url := "://" in text or "/?d=" in text:
+            text = re.split("[?#]", re.sub(r".*/\?d=", "", text))[0]
         path = posixpath.normpath(text.replace("\\", "/"))
         inside = posixpath.join(self._beside, path).removeprefix(f"{self._folder}/")
         if known := next((each for each in (path, inside) if each in self._paths), None):
             return self._paths[known]
         # Spreadsheets and pandas drop leading zeros.
         number = path.zfill(self._digits) if path.isdecimal() else path
-        return self._last.get(path) or self._last.get(number, [])
+        if found := self._last.get(path) or self._last.get(number, []):
+            return found
+        name = posixpath.basename(path)
+        if is_url:
+            return self._last.get(name, [])
+        if match := _PREFIX.match(name):
+            if found := self._last.get(name[match.end() :], []):
+                self.with_prefix.add(cell)
+            return found
+        return []
 
     def match(self, cells: Sequence[str]) -> list[list[str]]:
         """Return the images that each of the cells of a column names."""
@@ -262,16 +313,8 @@ class ImageNames:
         return "", []
 
 
-class _Paths(NamedTuple):
-    """A column of paths: how well it names images, its number, and the images of each row."""
-
-    score: tuple[int, int, bool]
-    number: int
-    images: list[list[str]]
-
-
 def read_labels(
-    place: Place, images: Sequence[str], folder: str, column: str | None = None, are_classes: bool = False
+    place: Place, images: Sequence[str], folder: str, asked: Asked = ANY, are_classes: bool = False
 ) -> Labels:
     """Read the classes of images from a file or from ImageNet's devkit.
 
@@ -283,8 +326,8 @@ def read_labels(
         Paths of the images below `folder`, sorted.
     folder : str
         Absolute path or URL of the images.
-    column : str, optional
-        Name of the column of labels.
+    asked : Asked
+        Names of columns, and the split.
     are_classes : bool
         Whether labels that are numbers are class names, not class numbers or those of the devkit.
 
@@ -301,233 +344,143 @@ def read_labels(
             home = Place(place.store.location)
             return Labels({**read_devkit(home, images, content)}, are_numbers=False)
         names = ImageNames(images, folder, place.store.location)
-        return parse_labels(content, place.location, names, column, are_classes)
+        return parse_labels(content, place.location, names, asked, are_classes)
 
 
 def parse_labels(
-    content: bytes,
-    where: str,
-    names: ImageNames,
-    column: str | None = None,
-    are_classes: bool = False,
+    content: bytes, where: str, names: ImageNames, asked: Asked = ANY, are_classes: bool = False
 ) -> Labels:
     """Read the classes of images from a table, or from one class per line in the order of the images.
 
-    A table is CSV with any separator, JSON, JSON lines, Parquet, or lines ``name class``. The column of paths
-    is the one whose cells name the images; the column of labels is `column`, or has a usual name, or is the
-    only other one. Messages refer to the file as `where`.
+    A table is CSV with any separator, JSON, JSON lines, Parquet, or lines ``name class``. `rows.read_rows`
+    finds the column of files and the rows of a split; the column of labels is that of `asked`, or has a usual
+    name, or is the only other one. Messages refer to the file as `where`.
 
     Raises
     ------
     SourceError
         The file does not match the images; the message names the line and the columns that were read.
     """
-    tables = [*_list_tables(content, where)]
-    if labels := _read_tables(tables, names, where, column, are_classes=are_classes):
+    tables = [*list_tables(content, where, names)]
+    if labels := _read_tables(tables, names, where, asked, are_classes=are_classes):
         return labels
-    lines = _list_lines(_decode(content), where)
+    lines = list_lines(decode_text(content, where), where)
     if not lines:
         raise SourceError(f"{where}, line 1: no labels")
     images = names.images
     # Names of several words repeat, unlike those of images.
     if tables and not (len(tables) == 2 and len({*lines.values()}) < len(lines)):
-        row, cells = tables[0].rows[0]
-        listed = ", ".join(map(str, tables[0].header or cells))
-        raise SourceError(
-            f"{row}: no column names images of the source, such as {images[0]!r} (columns: {listed})"
-        )
+        raise refuse_unmatched(tables, where, asked, images[0])
     first, title = next(iter(lines.items()))
     if len(lines) == len(images) + 1 and is_label_column(title):
         del lines[first]
     if len(lines) != len(images):
-        raise SourceError(f"{[*lines][-1]}: {len(lines)} labels for {len(images)} images")
+        raise SourceError(
+            f"{[*lines][-1]}: {len(lines)} labels for {len(images)} images; write a line for each image, or "
+            "lines with its name and its label"
+        )
     labels = read_cells(lines, are_classes)
     return labels._replace(classes=dict(zip(images, labels.classes.values(), strict=True)))
 
 
-def parse_metadata(content: bytes, where: str, names: ImageNames, column: str | None = None) -> Labels | None:
+def parse_metadata(content: bytes, where: str, names: ImageNames, asked: Asked = ANY) -> Labels | None:
     """Read the classes of images from a file of the Hub beside them; None if it has no column of labels."""
-    tables = [*_list_tables(content, where)]
-    titles = {str(title) for table in tables for title in table.header or table.rows[0][1]}
-    if column not in titles and not any(map(is_label_column, titles)):
+    tables = [*list_tables(content, where, names)]
+    titles = {str(title) for table in tables for title in table.titles}
+    if asked.label not in titles and not any(map(is_label_column, titles)):
         return None
-    return _read_tables(tables, names, where, column, any_name=False)
+    return _read_tables(tables, names, where, asked, any_name=False)
 
 
 def _read_tables(
-    tables: Sequence[_Table],
+    tables: Sequence[Table],
     names: ImageNames,
     where: str,
-    column: str | None,
+    asked: Asked,
     *,
     are_classes: bool = False,
     any_name: bool = True,
 ) -> Labels | None:
     """Return the labels in that of the readings of a file which names most images; None if none does."""
-    found = [(paths, table) for table in tables if (paths := _find_paths(table, names))]
-    if not found:
+    read = read_rows(tables, where, names.match, asked, is_label_column)
+    if not read:
         return None
-    paths, table = max(found, key=lambda each: each[0].score)
-    columns, images = _list_columns(table, paths, names)
-    labels = choose_label_column(columns, where, column, are_classes=are_classes)
+    columns = {title: read.column(title) for title in read.list_others()}
+    labels = choose_label_column(columns, where, asked.label, are_classes=are_classes)
+    label = labels.column if labels else ""
     if not labels and any_name:
-        if len(columns) != 1:
-            listed = ", ".join(columns)
-            problem = f"none of the columns {listed} has a known name of labels" if columns else "no class"
-            raise SourceError(f"{table.rows[0][0]}: {problem}; name their column with the key label_column")
-        labels = read_cells(next(iter(columns.values())), are_classes)
+        columns = _drop_counter(columns, read.header.index(read.file), read.header)
+        label = next(iter(columns)) if len(columns) == 1 else "one-hot"
+        if len(columns) == 1:
+            labels = read_cells(columns[label], are_classes)
+        else:
+            labels = _read_one_hot(columns, read, where)
     if not labels:
         return None
-    classes = dict[str, str | None]()
+    classes, images = (
+        dict[str, str | None](),
+        dict(zip((row for row, _ in read.rows), read.found, strict=True)),
+    )
     for row, named in images.items():
         for image in named:
             if classes.setdefault(image, labels.classes[row]) != labels.classes[row]:
                 both = f"was {classes[image]!r} before, now {labels.classes[row]!r}"
-                raise SourceError(f"{row}: {image!r} {both}")
-    return labels._replace(classes=classes)
+                raise SourceError(f"{row}: {image!r} {both}; keep one label for each image")
+    said = [*labels.remarks]
+    if names.with_prefix:
+        count, first = len(names.with_prefix), min(names.with_prefix)
+        said.append(f"{where}: {count} names have a prefix that the images lack, such as {quote(first)}")
+    return Labels(classes, labels.are_numbers, tuple(said), label, _show_columns(read, where, label))
 
 
-def _find_paths(table: _Table, names: ImageNames) -> _Paths | None:
-    """Return the column whose cells name most images, with their full names before others; None without.
-
-    Raises
-    ------
-    SourceError
-        Two columns name different images equally well.
-    """
-    found = list[_Paths]()
-    titles = table.header or [str(cell) for cell in table.rows[0][1]]
-    for number, title in enumerate(titles):
-        cells = [str(row[number]) if number < len(row) else "" for _, row in table.rows]
-        images = names.match(cells)
-        named = {image for each in images for image in each}
-        # A number may be the stem of another image: 7 and 7.png.
-        whole = {*map(posixpath.basename, named)} & {re.split(r"[/\\]", cell)[-1] for cell in cells}
-        score = len(whole), len(named), _plain(title) in _IMAGE_COLUMNS
-        if named and not is_label_column(title):
-            found.append(_Paths(score, number, images))
-    found.sort(key=lambda each: each.score, reverse=True)
-    if len(found) > 1 and found[0].score == found[1].score and found[0].images != found[1].images:
-        both = " and ".join(repr(titles[each.number]) for each in found[:2])
-        raise SourceError(f"{table.rows[0][0]}: columns {both} name different images; remove one of them")
-    return found[0] if found else None
+def _show_columns(read: Reading[list[str]], where: str, label: str) -> tuple[str, ...]:
+    """Return what the columns of a table mean, and a few of its rows."""
+    split = f", {read.split!r} splits" if read.split else ""
+    shown = [f"{where}: column {read.file!r} names files, {label!r} labels{split}"]
+    for (_, cells), found in [*zip(read.rows, read.found, strict=True)][:_MOST_SHOWN]:
+        shown.append(f"  {', '.join(map(quote, cells))} -> {', '.join(found) or 'no image of the source'}")
+    return tuple(shown)
 
 
-def _list_columns(
-    table: _Table, paths: _Paths, names: ImageNames
-) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
-    """Return the cells of all columns beside that of the paths, by row, and the images of each row.
+def _drop_counter(
+    columns: dict[str, dict[str, Any]], place: int, header: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Leave out a column before the files that counts the rows."""
+    first = next(iter(columns), "")
+    cells = [str(cell) for cell in columns.get(first, {}).values()]
+    start = cells[0] if cells else ""
+    is_counter = start in ("0", "1") and cells == [str(int(start) + row) for row in range(len(cells))]
+    if len(cells) > 1 and is_counter and header.index(first) < place:
+        columns = {title: each for title, each in columns.items() if title != first}
+    return columns
+
+
+def _read_one_hot(columns: Mapping[str, Mapping[str, Any]], read: Reading[Any], where: str) -> Labels:
+    """Return the column with the 1 of each row as its class.
 
     Raises
     ------
     SourceError
-        A row has more cells than the header.
+        There are other cells than 0 and 1, or a row has not one 1.
     """
-    header, rows, images, width = table.header, table.rows, paths.images, len(table.rows[0][1])
-    if not header:
-        cells = [str(cell) for cell in rows[0][1]]
-        others = [cell for number, cell in enumerate(cells) if number != paths.number]
-        is_stem = cells[paths.number] not in names.images
-        is_title = not images[0] or (is_stem and any(map(is_label_column, others)))
-        header = cells if is_title else [*map(str, range(1, width + 1))]
-        rows, images = rows[is_title:], images[is_title:]
-    for row, cells in rows:
-        if any(cells[len(header) :]):
-            listed = ", ".join(header)
-            raise SourceError(f"{row}: {len(cells)} cells, but there are {len(header)} columns: {listed}")
-    columns = {
-        title: {row: cells[number] if number < len(cells) else None for row, cells in rows}
-        for number, title in enumerate(header)
-        if number != paths.number
-    }
-    # Spreadsheets end lines with separators.
-    filled = {title: cells for title, cells in columns.items() if title or any(cells.values())}
-    return filled, {row: each for (row, _), each in zip(rows, images, strict=True)}
-
-
-# --- readings of a file --------------------------------------------------------------------------
-
-
-def _list_tables(content: bytes, where: str) -> Iterator[_Table]:
-    """Yield the tables that a file may be, by its format or its separators; none for a word per line."""
-    if content.startswith(b"PAR1"):
-        header, rows = ParquetTable().read_columns(io.BytesIO(content)), list[list[Any]]()
-        for chunk in ParquetTable().read(io.BytesIO(content)):
-            rows += map(list, zip(*map(chunk.cells, header), strict=True))
-        yield _Table(header, [(f"{where}, row {number}", row) for number, row in enumerate(rows, 1)])
-        return
-    text = _decode(content)
-    if text.lstrip()[:1] in ("{", "["):
-        yield from _list_json(text, where)
-        return
-    lines = _list_lines(text, where)
-    if next(iter(lines.values()), "") == _KAGGLE:
-        # Boxes follow the class.
-        yield _Table([], [(row, line.split()[0].split(",")) for row, line in lines.items()])
-        return
-    for separator in _SEPARATORS:
-        if any(separator in line for line in lines.values()):
-            yield _Table([], [*_read_csv(text, separator, where)])
-    words = [(row, line.split()) for row, line in lines.items()]
-    if any(len(cells) > 1 for _, cells in words):
-        yield _Table([], [(row, line.rsplit(None, 1)) for row, line in lines.items()])
-        is_even = len({len(cells) for _, cells in words}) == 1
-        yield _Table([], words if is_even else [(row, line.split(None, 1)) for row, line in lines.items()])
-
-
-def _read_csv(text: str, separator: str, where: str) -> Iterator[tuple[str, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    try:
-        for cells in reader:
-            if any(map(str.strip, cells)):
-                yield f"{where}, line {reader.line_num}", [cell.strip() for cell in cells]
-    except csv.Error as error:
-        raise SourceError(f"{where}, line {reader.line_num}: {error}") from error
-
-
-def _list_json(text: str, where: str) -> Iterator[_Table]:
-    """Yield the rows of JSON lines, or of one list of objects, or of an object of names with their labels."""
-    lines, content = _list_lines(text, where), None
-    with suppress(ValueError):
-        content = parse_json(text)
-    if isinstance(content, dict):
-        # An object of objects is a table too, whose first column has no name.
-        content = [
-            {"": name} | (each if isinstance(each, dict) else {"label": each})
-            for name, each in content.items()
-        ]
-    if content:
-        yield _of_objects({f"{where}, entry {number}": each for number, each in enumerate(content, 1)})
-    if not content or len(lines) == 1:
-        yield _of_objects({row: _parse(line, row) for row, line in lines.items()})
-
-
-def _parse(line: str, row: str) -> Any:
-    try:
-        return parse_json(line)
-    except ValueError as error:
-        raise SourceError(f"{row}: {error}") from error
-
-
-def _of_objects(rows: Mapping[str, Any]) -> _Table:
-    for row, each in rows.items():
-        if not isinstance(each, dict):
-            raise SourceError(f"{row}: is no object, such as {_EXAMPLE}")
-    header = [*dict.fromkeys(key for each in rows.values() for key in each)]
-    return _Table(header, [(row, [*map(each.get, header)]) for row, each in rows.items()])
-
-
-def _decode(content: bytes) -> str:
-    """Return the text of a file; Excel writes UTF-16."""
-    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return content.decode("utf-16") if is_wide else content.decode("utf-8-sig", "surrogateescape")
-
-
-def _list_lines(text: str, where: str) -> dict[str, str]:
-    """Return the lines that are not empty, by their names in messages."""
-    # splitlines() would also split at form feeds and the like.
-    lines = enumerate(re.split("\r\n|\n|\r", text), 1)
-    return {f"{where}, line {number}": line.strip() for number, line in lines if line.strip()}
+    row, listed = read.rows[0][0] if read.rows else where, ", ".join(columns)
+    way = "name the column of labels with the key label_column"
+    marks = {title: {row: _as_text(cell) for row, cell in each.items()} for title, each in columns.items()}
+    if not all(cell in _MARKS for each in marks.values() for cell in each.values()) or not marks:
+        problem = f"none of the columns {listed} has a known name of labels" if columns else "no class"
+        if not columns and read.split:
+            problem = f"column {read.split!r} says splits, and no other one labels: pass it as --subset @FILE"
+        raise SourceError(f"{row}: {problem}; {way}")
+    classes = dict[str, str | None]()
+    for row, _ in read.rows:
+        own = [title for title, each in marks.items() if _MARKS[each[row]]]
+        if len(own) != 1:
+            raise SourceError(
+                f"{row}: {len(own)} of the columns {listed} have a 1, and an image needs one class; {way}, "
+                "or leave out such rows"
+            )
+        classes[row] = own[0]
+    return Labels(classes, are_numbers=False)
 
 
 # --- ImageNet's development kit ------------------------------------------------------------------

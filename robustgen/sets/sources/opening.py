@@ -61,10 +61,11 @@ def open_source(
     if in_columns and source_kind != "table":
         raise SourceError(f"{location}: image_columns is for source_kind=table, not {source_kind}")
     if split and SOURCES[source_kind].has_split_folders and place.is_folder and place.children.get(split):
-        place, split = Place(f"{place.location}/{split}"), None
+        place, options = Place(f"{place.location}/{split}"), options._replace(folder_split=split)
+        split = None
         source_kind = _recognise(place) if recognise else source_kind
-    # An archive finds the folder of a split itself.
-    if split and (source_kind == "labelled" or (source_kind == "folder" and place.is_folder)):
+    # An archive finds the folder of a split itself; a table of labels, or a list, may say the split.
+    if split and source_kind == "folder" and place.is_folder and not options.split_is_listed:
         raise SourceError(f"{location}: contains no folder of the split {split!r}")
     source = SOURCES[source_kind].open(place, options._replace(split=split))
     return open_by_metadata(source, options) if recognise else source

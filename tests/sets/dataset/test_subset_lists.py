@@ -27,7 +27,7 @@ BONN = "leftImg8bit/val/bonn/bonn_000000_leftImg8bit.png"
 def select(tmp_path, text, keys=KEYS):
     path = tmp_path / "val.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return select_listed(str(path), keys, lambda: MAPS)
+    return select_listed(str(path), keys, MAPS)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_split_list_names_its_images(tmp_path, text, chosen):
         (
             "2007_000032.jpg 2007_000033.jpg\n",
             1,
-            "'JPEGImages/2007_000032.jpg' or 'JPEGImages/2007_000033.jpg'",
+            "file_column",
         ),
     ],
     ids=repr,
@@ -106,10 +106,6 @@ def test_a_stem_names_the_picture_beside_its_label_map(tmp_path):
         "--output",
         tmp_path / "out",
     )
-    assert "images/0.png" in cli_error("make-c", *flags)
-    from PIL import Image
-
-    Image.new("L", Image.open(tmp_path / "source/images/0.png").size).save(tmp_path / "source/labels/0.png")
     few = ("--corruptions", "contrast", "--severities", "1", "--format", "png", "--jobs", "1")
     cli("make-c", *flags, *few)
     assert [path.parent.name for path in (tmp_path / "out/clean").rglob("*.png")] == ["images"]

@@ -135,7 +135,7 @@ def test_numbers_stay_among_names_only_if_they_are_names(images: Path) -> None:
 
 def test_the_column_of_labels(images: Path) -> None:
     content = in_lines("{name},{n},{label}", "image,age,grade\n")
-    with pytest.raises(SourceError, match=r"line 1: .*age, grade.*label_column"):
+    with pytest.raises(SourceError, match=r"line 2: .*age, grade.*label_column"):
         read(images, content).keys()
     assert labels_of(read(images, content, label_column="grade")) == dict(ROWS)
     with pytest.raises(SourceError, match=r"'sex' \(columns: age, grade\)"):
@@ -158,7 +158,7 @@ def test_the_column_of_labels(images: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "named"),
     [
-        (in_lines("x{name},{label}", HEADER), "line 1: .*part0/id_00.png.*columns: image, label"),
+        (in_lines("x{name},{label}", HEADER), "line 2: .*part0/id_00.png.*columns: image, label"),
         (in_lines("x{n}.png {label}"), "line 1: .*part0/id_00.png"),
         (in_lines("{name},{label},5", HEADER), "line 2: 3 cells.*image, label"),
         (in_lines("{name},0.{n}", HEADER), "line 2|line 3"),

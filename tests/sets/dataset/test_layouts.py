@@ -1,11 +1,13 @@
-"""Label maps among images: which files are maps of which pictures, by their names and by their pixels."""
+"""Pictures and label maps: what layouts and names say, and what is refused because it would be a guess."""
+
+import re
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from robustgen.errors import ConfigError
-from robustgen.sets.dataset.label_maps import check_doubts, describe_likely_maps, find_maps
+from robustgen.sets.dataset.layouts import check_pictures, describe_likely_maps, find_maps
 from robustgen.sets.sources.folder import ImageFolder
 from tests.helpers import cli, photo
 
@@ -45,7 +47,9 @@ def put_layout(root, layout, count=4):
 
 def find(root):
     source = ImageFolder(root)
-    return find_maps(source, source.keys())
+    found = find_maps(source.keys())
+    check_pictures(source, source.keys(), found)
+    return found
 
 
 LAYOUTS = {
@@ -75,23 +79,26 @@ LAYOUTS = {
     "mattes": {"merged/{}.jpg": "picture", "alpha/{}.png": "matte"},
     "video mattes": {"fgr/{}.jpg": "picture", "pha/{}.jpg": "matte"},
     "clips": {
-        f"{look}/{clip}/{{:05}}.png": look for clip in ("bear", "camel", "dog") for look in ("picture", "map")
+        f"{folder}/{clip}/{{:05}}.png": look
+        for clip in ("bear", "camel", "dog")
+        for folder, look in (("images", "picture"), ("masks", "map"))
     },
-    "numbered clips": {f"clip_{n}/{look}/{{:05}}.png": look for n in range(3) for look in ("picture", "map")},
+    "numbered clips": {
+        f"clip_{n}/{folder}/{{:05}}.png": look
+        for n in range(3)
+        for folder, look in (("rgb", "picture"), ("gt", "map"))
+    },
+        f"clip_{n}/{'rgb' if look == 'picture' else 'gt'}/{{:05}}.png": look
+        for n in range(3)
+        for look in ("picture", "map")
+    },
 }
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_maps_are_found_beside_their_pictures(tmp_path, name):
     maps = put_layout(tmp_path, LAYOUTS[name])
-    found = find(tmp_path)
-    assert found.maps.keys() == maps and not found.doubts
-    assert all(pictures and maps.isdisjoint(pictures) for pictures in found.maps.values())
-
-
-def test_a_map_of_two_pictures_names_both(tmp_path):
-    put_layout(tmp_path, LAYOUTS["CDD"])
-    assert find(tmp_path).maps["OUT/0.png"] == ("A/0.png", "B/0.png")
+    assert find(tmp_path).maps == maps
 
 
 PICTURES = {
@@ -104,18 +111,32 @@ PICTURES = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_what_has_no_picture_of_its_size_alone_is_a_picture(tmp_path, name):
+def test_what_no_layout_says_is_refused_with_patterns_that_work(tmp_path, name):
     put_layout(tmp_path, PICTURES[name])
-    assert find(tmp_path) == ({}, {})
+    with pytest.raises(ConfigError, match=r"--set maps=none") as raised:
+        find(tmp_path)
+    pattern = re.search(r"'maps=(.*?)'", str(raised.value))[1]
+    assert 0 < len(find_maps(ImageFolder(tmp_path).keys(), [pattern]).maps) < 4 * len(PICTURES[name])
 
 
-def test_a_series_of_which_some_have_no_picture_is_uncertain(tmp_path):
-    put_layout(tmp_path, {"a/{}.jpg": "picture", "b/{}.png": "map"})
-    make("map", 9).save(tmp_path / "b/9.png")
-    found = find(tmp_path)
-    assert not found.maps and found.doubts["b/0.png"] == "a/0.jpg"
-    with pytest.raises(ConfigError, match="--subset 'a/"):
-        check_doubts(found, ImageFolder(tmp_path).keys())
+def test_maps_of_a_general_rule_are_no_photographs(tmp_path):
+    put_layout(tmp_path, {"images/{}.png": "picture", "gt/{}.png": "picture"})
+    with pytest.raises(ConfigError, match=r"gt/0\.png"):
+        find(tmp_path)
+
+
+SAID = {
+    "two cameras": {"training/image_2/{}.png": "picture", "training/image_3/{}.png": "picture"},
+    "splits": {"train2017/{}.jpg": "picture", "val2017/{}.jpg": "picture"},
+    "sequences": {f"img1/{name}/{{}}.jpg": "picture" for name in ("a", "b", "c")},
+    "mixed": {"x/{}a.png": "picture", "x/b{}.jpg": "picture", "x/{}c.tif": "picture"},
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_pictures_need_no_word(tmp_path, name):
+    put_layout(tmp_path, SAID[name])
+    assert not find(tmp_path).maps
 
 
 @pytest.mark.parametrize(
@@ -127,14 +148,10 @@ def test_a_series_of_which_some_have_no_picture_is_uncertain(tmp_path):
     ],
     ids=str,
 )
-def test_likely_maps_among_classes_are_counted(tmp_path, layout, picture, monkeypatch):
-    maps, read = put_layout(tmp_path, layout, 9), []
-    source = ImageFolder(tmp_path)
-    read_bytes = source.read_bytes
-    monkeypatch.setattr(source, "read_bytes", lambda key: read.append(key) or read_bytes(key))
-    remark, pattern = describe_likely_maps(source, source.keys())
+def test_likely_maps_among_classes_are_counted(tmp_path, layout, picture):
+    maps = put_layout(tmp_path, layout, 9)
+    remark, pattern = describe_likely_maps(ImageFolder(tmp_path).keys())
     assert "9 images" in remark and repr(min(maps)) in remark and repr(picture) in remark and pattern
-    assert len(read) == 6
 
 
 @pytest.mark.parametrize(
@@ -150,8 +167,7 @@ def test_likely_maps_among_classes_are_counted(tmp_path, layout, picture, monkey
 )
 def test_nothing_is_said_about_classes_that_are_no_maps(tmp_path, layout):
     put_layout(tmp_path, layout)
-    source = ImageFolder(tmp_path)
-    assert describe_likely_maps(source, source.keys()) == ("", None)
+    assert describe_likely_maps(ImageFolder(tmp_path).keys()) == ("", None)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.helpers import cli
-from tests.sets.dataset.test_label_maps import check_plain_command, put_layout
+from tests.sets.dataset.test_layouts import check_plain_command, put_layout
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,569 @@
+"""Tables of rows about images: which column names the file, and which rows belong to a split.
+
+Lists of labels (`--labels`), lists of a split (`--subset @FILE`) and metadata follow the same rules.
+"""
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from robustgen.errors import SourceError, quote
+from robustgen.files.containers.tables import ParquetTable
+from robustgen.files.text_files import parse_json
+from robustgen.pixels.imaging.decode import EXTENSIONS
+from robustgen.sets.sources.base import SourceOptions, name_source_in_errors
+from robustgen.sets.sources.places import VIDEOS
+
+Found = TypeVar("Found")
+"""What a cell names: images, in any form; false for nothing."""
+
+# Without case, spaces, hyphens and underscores, which differ from tool to tool.
+_FILE_COLUMNS: Final = frozenset(
+    {
+        *("file", "path", "filename", "filepath", "filenames", "key", "rgb", "images"),
+        *("image", "imageid", "imagename", "imagepath", "imagefile", "imageurl", "img", "imgname", "imgpath"),
+        *("video", "videoid", "videoname", "videopath", "youtubeid", "ytid"),
+    }
+)
+_MAYBE_OF_FILES: Final = _FILE_COLUMNS | {"id", "name", "url"}
+_SPLIT_COLUMNS: Final = frozenset(
+    {
+        *(
+            "split",
+            "splits",
+            "datasplit",
+            "partition",
+            "evalpartition",
+            "subset",
+            "usage",
+            "phase",
+            "traintest",
+        ),
+        *("isvalid", "isval", "istest", "istrain", "istraining", "istrainingimage", "evaluationstatus"),
+    }
+)
+_SPLIT_FILE: Final = re.compile(r"partition|split", re.IGNORECASE)
+_SAME_SPLIT: Final = ({"train", "training"}, {"val", "valid", "validation"}, {"test", "testing"})
+_SPLIT_WORDS: Final = frozenset({"trainval", "dev", "eval"}.union(*_SAME_SPLIT))
+_NUMBER: Final = re.compile(r"-?\d+(\.\d*)?")
+_SEPARATORS: Final = ("\t", ",", ";", "|")
+_OF_KINETICS: Final = ("youtube_id", "time_start", "time_end")
+_EXAMPLE: Final = '{"file_name": "a.png", "label": 3}'
+_KAGGLE: Final = "ImageId,PredictionString"
+_MOST_NAMED: Final = 10
+
+
+class Table(NamedTuple):
+    """Rows of a file: their names in messages, and their cells; `header` names the columns if it is known."""
+
+    header: list[str]
+    rows: list[tuple[str, list[Any]]]
+
+    @property
+    def titles(self) -> list[str]:
+        """Return the names of the columns, which may be the cells of the first row."""
+        return self.header or [str(cell) for cell in self.rows[0][1]]
+
+    def column(self, number: int) -> list[Any]:
+        """Return the cells of a column."""
+        return [cells[number] if number < len(cells) else "" for _, cells in self.rows]
+
+
+class Asked(NamedTuple):
+    """Columns and the split that a user names.
+
+    Attributes
+    ----------
+    file, label, split_column : str, optional
+        Names of columns; of a table without a header, their numbers.
+    split : str, optional
+        The split whose rows count.
+    needs_split : bool
+        Whether the table must say which rows belong to the split, as no folder does.
+    """
+
+    file: str | None = None
+    label: str | None = None
+    split_column: str | None = None
+    split: str | None = None
+    needs_split: bool = False
+
+
+ANY: Final = Asked()
+"""Nothing is named."""
+
+
+def ask(options: SourceOptions) -> Asked:
+    """Return the columns and the split in the options of a source."""
+    split = options.split or options.folder_split
+    names = options.file_column, options.label_column, options.split_column
+    return Asked(*names, split, options.split is not None)
+
+
+@dataclass(frozen=True)
+class Reading(Generic[Found]):
+    """Rows of a table as they were understood.
+
+    Attributes
+    ----------
+    header : list of str
+    rows : list of (str, list)
+        Those of the split.
+    found : list
+        What the file of each row names.
+    file, split : str
+        Name of the column; "" for none.
+    title : str
+        Name of the row that has the header; "" for none.
+    """
+
+    header: list[str]
+    rows: list[tuple[str, list[Any]]]
+    found: list[Found]
+    file: str
+    split: str = ""
+    title: str = ""
+
+    def column(self, title: str) -> dict[str, Any]:
+        """Return the cells of a column by row."""
+        number = self.header.index(title)
+        return {row: cells[number] if number < len(cells) else None for row, cells in self.rows}
+
+    def list_others(self) -> list[str]:
+        """Return the columns beside those of files and splits; spreadsheets end lines with separators."""
+        return [
+            title
+            for title in self.header
+            if title not in (self.file, self.split) and (title or any(self.column(title).values()))
+        ]
+
+
+def is_title(name: str) -> bool:
+    """Return whether tools give this name to a column of files."""
+    return plain(name) in _MAYBE_OF_FILES
+
+
+def plain(title: str) -> str:
+    """Return the name of a column without what differs from tool to tool."""
+    return re.sub(r"[\W_]", "", title).lower()
+
+
+def read_rows(
+    tables: Sequence[Table],
+    where: str,
+    match: Callable[[Sequence[str]], list[Found]],
+    asked: Asked,
+    is_label: Callable[[str], bool],
+) -> Reading[Found] | None:
+    """Return that reading of a file in which a column names most images; None if none does.
+
+    Numbers name no images if another column has paths, or the usual name of files.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        The tables that the file may be.
+    where : str
+        Name of the file in messages.
+    match : callable
+        Returns what each cell of a column names.
+    asked : Asked
+    is_label : callable
+        Whether a column has the usual name of labels.
+
+    Raises
+    ------
+    SourceError
+        A named column is missing, two columns name images equally well, a row is too long, or the rows
+        belong to several splits of which none was chosen.
+    """
+    found = [
+        (column, table) for table in tables if (column := _find_files(table, where, match, asked, is_label))
+    ]
+    if not found:
+        return None
+    column, table = max(found, key=lambda each: each[0].score)
+    return _choose_split(_name_columns(table, column, is_label), where, asked, is_label)
+
+
+def refuse_unmatched(tables: Sequence[Table], where: str, asked: Asked, example: str) -> SourceError:
+    """Return the error of a table in which no column names an image of the source, such as `example`."""
+    table = tables[0]
+    titles = table.titles
+    listed = ", ".join(quote(title)[1:-1] for title in titles[:_MOST_NAMED])
+    numbers = _list_candidates(table, asked, lambda _: False)
+    has_title = not table.header and any(is_title(titles[number]) for number in numbers)
+    row, cells = table.rows[min(len(table.rows) - 1, has_title)]
+    cell = next((cells[number] for number in numbers if number < len(cells)), cells[0])
+    way = (
+        "name the column of files with the key file_column, or pass the folder of these images with --source"
+    )
+    if all(_NUMBER.fullmatch(str(each)) for each in cells):
+        way = f"put names of files into a column, as with: paste -d' ' images.txt {where.rpartition('/')[2]}"
+    return SourceError(
+        f"{row}: no column names images of the source: read {quote(cell)}, the source has {example!r} "
+        f"(columns: {listed}); {way}"
+    )
+
+
+# --- the column of files -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Column(Generic[Found]):
+    """A column of files: how well it names images, its number, and what each row names."""
+
+    score: tuple[int, int, bool]
+    number: int
+    found: list[Found]
+
+
+def _find_files(
+    table: Table,
+    where: str,
+    match: Callable[[Sequence[str]], list[Found]],
+    asked: Asked,
+    is_label: Callable[[str], bool],
+) -> _Column[Found] | None:
+    """Return the column whose cells name most images, with their full names before others; None without."""
+    titles, columns = table.titles, list[_Column[Found]]()
+    if asked.file is not None and asked.file not in _list_titles(table):
+        return None
+    for number in _list_candidates(table, asked, is_label):
+        cells = [str(cell) for cell in table.column(number)]
+        found = match(cells)
+        count = sum(map(bool, found))
+        files = sum(bool(each) and _is_path(cell) for each, cell in zip(found, cells, strict=True))
+        if count:
+            columns.append(_Column((files, count, plain(titles[number]) in _MAYBE_OF_FILES), number, found))
+    columns.sort(key=lambda each: each.score, reverse=True)
+    if len(columns) > 1 and columns[0].score == columns[1].score and columns[0].found != columns[1].found:
+        both = " and ".join(repr(titles[each.number]) for each in columns[:2])
+        raise SourceError(
+            f"{table.rows[0][0]}: columns {both} name different images; choose one with file_column"
+        )
+    return columns[0] if columns else None
+
+
+def _list_titles(table: Table) -> list[str]:
+    return [*table.titles, *(() if table.header else map(str, range(1, len(table.titles) + 1)))]
+
+
+def _list_candidates(table: Table, asked: Asked, is_label: Callable[[str], bool]) -> list[int]:
+    """Return the columns that may name files."""
+    titles = table.titles
+    if asked.file is not None:
+        return (
+            [_list_titles(table).index(asked.file) % len(titles)] if asked.file in _list_titles(table) else []
+        )
+    others = {asked.label, asked.split_column}
+    open_ = [n for n, title in enumerate(titles) if not (is_label(title) or {title, str(n + 1)} & others)]
+    cells = {
+        n: [str(cell) for cell in table.column(n)[not table.header :]] or titles[n : n + 1] for n in open_
+    }
+    numbers = [n for n in open_ if all(_NUMBER.fullmatch(cell) or not cell for cell in cells[n])]
+    named = [n for n in open_ if plain(titles[n]) in _FILE_COLUMNS]
+    if any(n not in numbers and (n in named or any(map(_is_path, cells[n]))) for n in open_):
+        return [n for n in open_ if n not in numbers]
+    unnamed = {*numbers}.difference(named) if {*named} & {*numbers} else set[int]()
+    return [n for n in open_ if n not in unnamed]
+
+
+def _is_path(cell: str) -> bool:
+    """Return whether a cell is surely the name of a file."""
+    return (
+        "://" in cell
+        or "/" in cell.strip("/")
+        or "\\" in cell
+        or cell.lower().endswith((*EXTENSIONS, *VIDEOS))
+    )
+
+
+def _name_columns(table: Table, column: _Column[Found], is_label: Callable[[str], bool]) -> Reading[Found]:
+    """Return the rows below the header, which may be the first row."""
+    header, rows, found, title = table.header, table.rows, column.found, ""
+    if not header:
+        first, cells = rows[0][0], [str(cell) for cell in rows[0][1]]
+        own, others = cells[column.number], [*cells[: column.number], *cells[column.number + 1 :]]
+        has_titles = any(is_label(each) or plain(each) in _SPLIT_COLUMNS for each in others)
+        title = first if not _is_path(own) and (not found[0] or has_titles) else ""
+        header = cells if title else [*map(str, range(1, len(cells) + 1))]
+        rows, found = rows[bool(title) :], found[bool(title) :]
+    for row, cells in rows:
+        if any(cells[len(header) :]):
+            listed = ", ".join(header)
+            raise SourceError(f"{row}: {len(cells)} cells, but there are {len(header)} columns: {listed}")
+    return Reading(header, rows, found, header[column.number], title=title)
+
+
+# --- the rows of a split -------------------------------------------------------------------------
+
+
+def _choose_split(
+    read: Reading[Found], where: str, asked: Asked, is_label: Callable[[str], bool]
+) -> Reading[Found]:
+    """Return the rows of the split that was asked for.
+
+    Raises
+    ------
+    SourceError
+        The rows belong to several splits, and none was chosen; or no row belongs to it.
+    """
+    name = _find_split(read, where, asked, is_label)
+    if not name:
+        if asked.needs_split:
+            listed = ", ".join(read.header)
+            raise SourceError(
+                f"{where}: no column says which rows are of the split {asked.split!r} (columns: {listed}); "
+                "name it with the key split_column, or omit --split"
+            )
+        return read
+    values = [str(cell if cell is not None else "").strip() for cell in read.column(name).values()]
+    counts = ", ".join(
+        f"{value or 'none'} ({count})" for value, count in sorted(Counter(values).items())[:_MOST_NAMED]
+    )
+    if asked.split is None:
+        if len({*values}) > 1:
+            first = max(sorted({*values}), key=lambda value: (value.lower() == "test", bool(value)))
+            raise SourceError(
+                f"{where}: column {name!r} says which split an image belongs to: {counts}; choose one with "
+                f"the key split, such as --set split={first}"
+            )
+        return replace(read, split=name)
+    kept = [_is_split(value, asked.split, name) for value in values]
+    if not any(kept):
+        raise SourceError(
+            f"{where}: no row of the split {asked.split!r}; column {name!r} has {counts}: write one of "
+            f"these, as with --set split={next(filter(None, values), '')}"
+        )
+    if not asked.needs_split:
+        _check_folder(read, where, asked, kept)
+    rows = [row for row, keep in zip(read.rows, kept, strict=True) if keep]
+    found = [each for each, keep in zip(read.found, kept, strict=True) if keep]
+    return replace(read, rows=rows, found=found, split=name)
+
+
+def _check_folder(read: Reading[Any], where: str, asked: Asked, kept: Sequence[bool]) -> None:
+    """Raise a SourceError if a row of another split names an image in the folder of the split."""
+    own = [found for found, keep in zip(read.found, kept, strict=True) if keep]
+    for (row, _), found, keep in zip(read.rows, read.found, kept, strict=True):
+        if found and not keep and found not in own:
+            raise SourceError(
+                f"{row}: an image of the folder {asked.split!r} is of another split; omit --split, and name "
+                "the folder with --source"
+            )
+
+
+def _find_split(read: Reading[Any], where: str, asked: Asked, is_label: Callable[[str], bool]) -> str:
+    """Return the column that says which split an image belongs to; "" if there is none."""
+    others = [title for title in read.list_others() if title != asked.label]
+    if asked.split_column is not None:
+        if asked.split_column not in others:
+            listed = ", ".join(others) or "none"
+            raise SourceError(
+                f"{where}: no column {asked.split_column!r} (columns: {listed}); see the key split_column"
+            )
+        return asked.split_column
+    has_header = read.header != [*map(str, range(1, len(read.header) + 1))]
+    by_name = bool(_SPLIT_FILE.search(where.rpartition("/")[2])) and len(others) == 1 and not has_header
+    found = []
+    for title in others:
+        cells = [str(cell or "").strip().lower() for cell in read.column(title).values()]
+        is_word = all(cell in _SPLIT_WORDS for cell in cells) and not is_label(title)
+        is_few = all(cell in _SPLIT_WORDS or cell in ("0", "1", "2") for cell in cells)
+        if plain(title) in _SPLIT_COLUMNS or (is_word and len({*cells}) > 1) or (by_name and is_few):
+            found.append(title)
+    if len(found) > 1:
+        raise SourceError(
+            f"{where}: columns {', '.join(found)} say splits; choose one with the key split_column"
+        )
+    return "".join(found)
+
+
+def _is_split(value: str, split: str, column: str) -> bool:
+    """Return whether a cell says that a row is of the split: as written, by a synonym, or as a number."""
+    own, wanted = value.lower(), split.lower()
+    if own == wanted or any({own, wanted} <= same for same in _SAME_SPLIT):
+        return True
+    if _NUMBER.fullmatch(own) and _NUMBER.fullmatch(wanted):
+        return float(own) == float(wanted)
+    # A column `is_valid` says yes or no.
+    of_column = plain(column).removeprefix("is").removesuffix("image")
+    is_own = plain(column).startswith("is") and any({of_column, wanted} <= same for same in _SAME_SPLIT)
+    return is_own and own in ("true", "1", "1.0", "yes")
+
+
+# --- readings of a file --------------------------------------------------------------------------
+
+
+def list_tables(
+    content: bytes, where: str, known: Container[str] = (), *, of_lines: bool = False
+) -> Iterator[Table]:
+    """Yield the tables that a file may be, by its format or its separators; none for a word per line.
+
+    Lines that begin with # are comments, unless they name an image in `known`. With `of_lines`, a table of
+    whole lines is one of the tables.
+
+    Raises
+    ------
+    SourceError
+        It is neither UTF-8, UTF-16 nor Parquet, or a row cannot be read.
+    """
+    if content.startswith(b"PAR1"):
+        header, rows = ParquetTable().read_columns(io.BytesIO(content)), list[list[Any]]()
+        for chunk in ParquetTable().read(io.BytesIO(content)):
+            rows += map(list, zip(*map(chunk.cells, header), strict=True))
+        yield Table(header, [(f"{where}, row {number}", row) for number, row in enumerate(rows, 1)])
+        return
+    text = decode_text(content, where)
+    if text.lstrip()[:1] in ("{", "["):
+        yield from _list_json(text, where)
+        return
+    lines = list_lines(text, where, known)
+    if next(iter(lines.values()), "") == _KAGGLE:
+        # Boxes follow the class.
+        yield Table([], [(row, line.split()[0].split(",")) for row, line in lines.items()])
+        return
+    for separator in _SEPARATORS:
+        if any(separator in line for line in lines.values()):
+            yield _name_clips(Table([], [*_read_csv(text, separator, where, known)]))
+    words = [(row, line.split()) for row, line in lines.items()]
+    if any(len(cells) > 1 for _, cells in words):
+        yield Table([], [(row, line.rsplit(None, 1)) for row, line in lines.items()])
+        is_even = len({len(cells) for _, cells in words}) == 1
+        yield Table([], words if is_even else [(row, line.split(None, 1)) for row, line in lines.items()])
+    if of_lines and lines:
+        yield Table([], [(row, [line]) for row, line in lines.items()])
+
+
+def _read_csv(
+    text: str, separator: str, where: str, known: Container[str]
+) -> Iterator[tuple[str, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+    try:
+        for cells in reader:
+            if any(map(str.strip, cells)) and (cells[0][:1] != "#" or cells[0] in known):
+                yield f"{where}, line {reader.line_num}", [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise SourceError(f"{where}, line {reader.line_num}: {error}") from error
+
+
+def _name_clips(table: Table) -> Table:
+    """Add the column of files to a table of Kinetics, whose clips are called ``<id>_<start>_<end>``."""
+    if not table.rows or not {*_OF_KINETICS} <= {*table.titles}:
+        return table
+    places = [table.titles.index(title) for title in _OF_KINETICS]
+    rows = [(table.rows[0][0], [*table.rows[0][1], "filename"])]
+    for row, cells in table.rows[1:]:
+        name, *seconds = (cells[place] for place in places)
+        with suppress(ValueError):
+            cells = [*cells, "_".join([name, *(f"{float(each):06.0f}" for each in seconds)])]
+        rows.append((row, cells))
+    return Table([], rows)
+
+
+def _list_json(text: str, where: str) -> Iterator[Table]:
+    """Yield the rows of JSON lines, of one list of objects or pairs, or of an object of names with labels."""
+    lines, content = list_lines(text, where), None
+    with suppress(ValueError):
+        content = parse_json(text)
+    if isinstance(content, dict) and isinstance(content.get("images"), list):
+        yield _of_coco(content, where)
+        return
+    named, names = (
+        (content.get("labels"), content.get("classes")) if isinstance(content, dict) else (None, None)
+    )
+    if isinstance(named, dict) and isinstance(names, list):
+        # As FiftyOne writes it: the names of the classes, and their numbers.
+        content = {
+            key: names[each] if isinstance(each, int) and 0 <= each < len(names) else each
+            for key, each in named.items()
+        }
+    if isinstance(content, dict):
+        # An object of objects is a table too, whose first column has no name.
+        content = [
+            {"": name} | (each if isinstance(each, dict) else {"label": each})
+            for name, each in content.items()
+        ]
+    if content:
+        yield _of_objects({f"{where}, entry {number}": each for number, each in enumerate(content, 1)})
+    if not content or (len(lines) == 1 and text.lstrip()[:1] == "{"):
+        yield _of_objects({row: _parse(line, row) for row, line in lines.items()})
+
+
+def _parse(line: str, row: str) -> Any:
+    try:
+        return parse_json(line)
+    except ValueError as error:
+        raise SourceError(f"{row}: {error}") from error
+
+
+def _of_coco(content: Mapping[str, Any], where: str) -> Table:
+    """Return the category of each annotation with the file of its image."""
+    with name_source_in_errors(f"{where}: is no annotation file of COCO"):
+        files = {each["id"]: each["file_name"] for each in content["images"]}
+        names = {each["id"]: each["name"] for each in content.get("categories", ())}
+        rows = [
+            (
+                f"{where}, annotation {number}",
+                [files[each["image_id"]], names.get(each["category_id"], each["category_id"])],
+            )
+            for number, each in enumerate(content.get("annotations", ()), 1)
+        ]
+    if not rows:
+        raise SourceError(f"{where}: has images, but no annotations with a category_id")
+    return Table(["file_name", "category"], rows)
+
+
+def _of_objects(rows: Mapping[str, Any]) -> Table:
+    if all(isinstance(each, (list, str)) for each in rows.values()):
+        return Table([], [(row, [each] if isinstance(each, str) else each) for row, each in rows.items()])
+    for row, each in rows.items():
+        if not isinstance(each, dict):
+            raise SourceError(f"{row}: is no object, such as {_EXAMPLE}")
+    header = [*dict.fromkeys(key for each in rows.values() for key in each)]
+    if "annotations" in header and "data" in header:
+        raise SourceError(
+            f"{next(iter(rows))}: is Label Studio's JSON, whose labels are nested; export JSON-MIN or CSV"
+        )
+    return Table(header, [(row, [*map(each.get, header)]) for row, each in rows.items()])
+
+
+def decode_text(content: bytes, where: str) -> str:
+    """Return the text of a file in UTF-8 or UTF-16, which Excel writes.
+
+    Raises
+    ------
+    SourceError
+        It has another encoding.
+    """
+    is_wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = content.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        name = where.rpartition("/")[2]
+        raise SourceError(
+            f"{where}, line {line}: is neither UTF-8 nor UTF-16 (byte {content[error.start]:#x}); convert "
+            f"it, for instance with `iconv -f latin1 -t utf-8 {name} > utf-8-{name}`"
+        ) from error
+    if "\0" in text:
+        raise SourceError(f"{where}: is no text, as it has zero bytes; write it as CSV in UTF-8")
+    return text
+
+
+def list_lines(text: str, where: str, known: Container[str] = ()) -> dict[str, str]:
+    """Return the lines that are neither empty nor comments, by their names in messages."""
+    # splitlines() would also split at form feeds and the like.
+    lines = enumerate(re.split("\r\n|\n|\r", text), 1)
+    return {
+        f"{where}, line {number}": line.strip()
+        for number, line in lines
+        if line.strip() and (line[0] != "#" or line in known or re.split(r"[\t,;| ]", line)[0] in known)
+    }
