@@ -19,6 +19,8 @@ class ConfigKeys(TypedDict, total=False):
     labels: _Path | None
     labels_are_classes: bool
     label_column: str | None
+    file_column: str | None
+    split_column: str | None
     image_columns: str | Sequence[str] | None
     image_root: _Path | None
     follow_links: str | Sequence[str]
@@ -43,6 +45,7 @@ class ConfigKeys(TypedDict, total=False):
     format: str | None
     shard_size: int
     mirror: Literal["none"] | Literal["link", "copy"] | None
+    maps: str | Sequence[str] | None
     orientation: Literal["stored", "upright"] | None
     video: Mapping[str, Any]
     constants_for: Literal[224, 299, 64, 32, 256, 336, 384, 448] | None

@@ -88,10 +88,6 @@ LAYOUTS = {
         for n in range(3)
         for folder, look in (("rgb", "picture"), ("gt", "map"))
     },
-        f"clip_{n}/{'rgb' if look == 'picture' else 'gt'}/{{:05}}.png": look
-        for n in range(3)
-        for look in ("picture", "map")
-    },
 }
 
 
