@@ -125,7 +125,7 @@ SAID = {
     "two cameras": {"training/image_2/{}.png": "picture", "training/image_3/{}.png": "picture"},
     "splits": {"train2017/{}.jpg": "picture", "val2017/{}.jpg": "picture"},
     "sequences": {f"img1/{name}/{{}}.jpg": "picture" for name in ("a", "b", "c")},
-    "mixed": {"x/{}a.png": "picture", "x/b{}.jpg": "picture", "x/{}c.tif": "picture"},
+    "mixed": {"x/{}a.png": "picture", "x/b7{}.jpg": "picture", "x/8{}c.tif": "picture"},
 }
 
 
