@@ -76,13 +76,16 @@ def list_layouts() -> tuple[Layout, ...]:
     rows = parse_json(files(__package__).joinpath("layouts.json").read_text())
     return tuple(
         Layout(
-            row["name"], _compile(row["pictures"]), _compile(row["maps"]), "alone" in row, "looked_at" in row
+            row["name"],
+            *(_compile(row[each], re.IGNORECASE * ("looked_at" in row)) for each in ("pictures", "maps")),
+            alone="alone" in row,
+            looked_at="looked_at" in row,
         )
         for row in rows
     )
 
 
-def _compile(patterns: Iterable[str]) -> re.Pattern[str]:
+def _compile(patterns: Iterable[str], flags: int) -> re.Pattern[str]:
     """Return what matches the end of a path: * any part of a name, ** any rest, {a,b} one of several."""
     words = {"**": ".*", "*": "[^/]*", "{": "(?:", "}": ")", ",": "|"}
     parts = (
@@ -92,7 +95,7 @@ def _compile(patterns: Iterable[str]) -> re.Pattern[str]:
         )
         for pattern in patterns
     )
-    return re.compile(f"(?:.*/)?(?:{'|'.join(parts)})", re.IGNORECASE)
+    return re.compile(f"(?:.*/)?(?:{'|'.join(parts)})", flags)
 
 
 def find_maps(names: Sequence[str], patterns: Collection[str] | None = None) -> FoundMaps:

@@ -158,7 +158,9 @@ def describe_maps(config: Config, source: Source) -> tuple[str, ...]:
     return (f"{count}: {fate}, and not corrupted ({', '.join(found.names)}; the key maps names others)",)
 
 
-def list_unselected(config: Config, source: Source) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def list_unselected(
+    config: Config, source: Items[Any]
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Return the files of the selected items of a source, those of the others, and the label maps of both."""
     chosen = {*list_subset(source, config)}
     others = {*source.keys()} - chosen
