@@ -74,15 +74,12 @@ class FoundMaps(NamedTuple):
 def list_layouts() -> tuple[Layout, ...]:
     """Return the rows of ``layouts.json``, the most particular ones first."""
     rows = parse_json(files(__package__).joinpath("layouts.json").read_text())
-    return tuple(
-        Layout(
-            row["name"],
-            *(_compile(row[each], re.IGNORECASE * ("looked_at" in row)) for each in ("pictures", "maps")),
-            alone="alone" in row,
-            looked_at="looked_at" in row,
-        )
-        for row in rows
-    )
+    layouts = list[Layout]()
+    for row in rows:
+        flags = re.IGNORECASE if "looked_at" in row else 0
+        pictures, maps = _compile(row["pictures"], flags), _compile(row["maps"], flags)
+        layouts.append(Layout(row["name"], pictures, maps, "alone" in row, "looked_at" in row))
+    return tuple(layouts)
 
 
 def _compile(patterns: Iterable[str], flags: int) -> re.Pattern[str]:
