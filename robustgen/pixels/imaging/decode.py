@@ -192,6 +192,18 @@ def _warn_of_loss(loss: Loss) -> bool:
     return has_few
 
 
+def is_animated(data: bytes, name: str) -> bool:
+    """Return True if a GIF, WebP, PNG or TIFF file given as its bytes contains more than one picture."""
+    if not name.lower().endswith((".gif", ".webp", ".png", ".apng", ".tif", ".tiff")):
+        return False
+    try:
+        with Image.open(io.BytesIO(data), formats=PILLOW_FORMATS) as image:
+            return bool(getattr(image, "is_animated", False))
+    # On hostile bytes, Pillow's decoders raise nearly any exception; `decode` reports them.
+    except Exception:
+        return False
+
+
 def read_dimensions(file: Location | BinaryIO, name: str | None = None) -> tuple[int, int]:
     """Return width and height from the header of an image file; raise an ImageError like `decode`."""
     with name_image_in_errors(name or str(file)), _open(file) as stream, _identify(stream) as image:

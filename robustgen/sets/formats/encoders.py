@@ -369,7 +369,8 @@ def _encode_frames(frames: Iterable[Rgb], encoding: video.Encoding) -> tuple[byt
 class ClipFramesEncoder(Encoder):
     """Encoder of `<class>/<clip>/<frame>`, one file for each frame.
 
-    Frames keep the names of the source's files. Others are called ``image_00001``, as in the published sets.
+    Frames keep the names of the source's files. Others, and frames with one stem and two suffixes, are called
+    ``image_00001``, as in the published sets.
 
     Parameters
     ----------
@@ -407,8 +408,10 @@ class ClipFramesEncoder(Encoder):
     def _name_frames(self, key: str, clip: Any) -> Iterator[tuple[str, Rgb]]:
         """Yield the name of the file of each frame, and the frame."""
         folder = self.output_name(key)
+        # Frames whose names differ in their suffixes alone are numbered: one would replace the other.
+        distinct = len({self.encoder.output_name(name) for name in clip.names}) == len(clip.names)
         for number, frame in enumerate(clip):
-            known = number < len(clip.names)
+            known = distinct and number < len(clip.names)
             name = clip.names[number] if known else f"image_{number + 1:05d}{self.suffix}"
             yield f"{folder}/{name}", frame
 

@@ -17,7 +17,14 @@ from robustgen.display.text import format_count
 from robustgen.errors import ImageError, SourceError
 from robustgen.pixels.benchmarks.kinds import CLIP
 from robustgen.pixels.imaging.arrays import Rgb
-from robustgen.pixels.imaging.decode import Levels, Location, decode, name_image_in_errors, read_dimensions
+from robustgen.pixels.imaging.decode import (
+    Levels,
+    Location,
+    decode,
+    is_animated,
+    name_image_in_errors,
+    read_dimensions,
+)
 from robustgen.pixels.imaging.frames import USUAL_RATE, Clip, parse_rate
 from robustgen.pixels.imaging.jpeg import Libjpeg
 from robustgen.pixels.imaging.video import MOST_FRAMES, open_clip, read_clip_size
@@ -208,7 +215,13 @@ class ClipFolder(TreeItems[Clip]):
             raise ImageError(f"has {len(files)} frames, more than {MOST_FRAMES}; cut it into clips", key)
         for name in files:
             with name_image_in_errors(name):
-                digest.update(hashlib.sha256(self._tree.read(name)).digest())
+                data = self._tree.read(name)
+                if is_animated(data, name):
+                    raise ImageError(
+                        "is an animation, and no frame of a clip; convert it, for instance by "
+                        "ffmpeg -i FILE -c:v libx264rgb -crf 0 FILE.mp4"
+                    )
+                digest.update(hashlib.sha256(data).digest())
         frames = FrameFiles(self._tree, files, self.libjpeg, self.levels)
         names = tuple(name.rpartition("/")[2] for name in files)
         return Clip(frames, self._find_rate(files[0]), names=names), digest.hexdigest()[:16]

@@ -582,3 +582,15 @@ def test_the_report_plays_the_clips_and_shows_frames(made, tmp_path):
     assert page.count("data:image/webp") == 3 * (1 + 4 * 2)
     assert page.count("data:image/jpeg") == 3 * 4 * 5
     assert "4 clips" in page and "frames at severity 4" in page
+
+
+@pytest.mark.parametrize("form", ["png", "webp", "jpeg"])
+def test_frames_with_one_stem_are_all_written(tmp_path, form):
+    (tmp_path / "s" / "c" / "a").mkdir(parents=True)
+    for number, name in enumerate(("1.png", "1.bmp", "2.png", "2.bmp")):
+        Image.new("RGB", (48, 40), (40 * number,) * 3).save(tmp_path / "s" / "c" / "a" / name)
+    robustgen.make_c(
+        "clips", source=tmp_path / "s", output=tmp_path / "o", format=form, corruptions="contrast", severities=1,
+        jobs=1, quiet=True,
+    )  # fmt: skip
+    assert len([*(tmp_path / "o" / "clean" / "c" / "a").iterdir()]) == 4

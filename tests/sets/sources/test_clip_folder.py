@@ -282,3 +282,15 @@ def test_playlists_that_open_other_files_are_refused(tmp_path):
     (tmp_path / "cat" / "b.mp4").write_text(f"#EXTM3U\n#EXTINF:1,\nfile://{tmp_path}/secret.mp4\n")
     with pytest.raises(ImageError):
         open_source(tmp_path / "cat", "clips").load("b.mp4")
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".webp", ".png", ".tif"])
+def test_animations_are_refused_with_the_conversion(tmp_path, suffix):
+    first, *rest = (Image.fromarray(frame) for frame in frames_of())
+    (tmp_path / "walk").mkdir()
+    first.save(tmp_path / "walk" / f"0{suffix}", save_all=True, append_images=rest)
+    source = open_source(str(tmp_path), source_kind="clips")
+    with pytest.raises(ImageError, match="ffmpeg"):
+        source.load("walk")
+    first.save(tmp_path / "walk" / f"0{suffix}")
+    assert len(source.load("walk").stack()) == 1
