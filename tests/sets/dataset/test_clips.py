@@ -589,8 +589,6 @@ def test_frames_with_one_stem_are_all_written(tmp_path, form):
     (tmp_path / "s" / "c" / "a").mkdir(parents=True)
     for number, name in enumerate(("1.png", "1.bmp", "2.png", "2.bmp")):
         Image.new("RGB", (48, 40), (40 * number,) * 3).save(tmp_path / "s" / "c" / "a" / name)
-    robustgen.make_c(
-        "clips", source=tmp_path / "s", output=tmp_path / "o", format=form, corruptions="contrast", severities=1,
-        jobs=1, quiet=True,
-    )  # fmt: skip
+    own = {"corruptions": "contrast", "severities": 1, "jobs": 1, "quiet": True}
+    robustgen.make_c("clips", source=tmp_path / "s", output=tmp_path / "o", format=form, **own)
     assert len([*(tmp_path / "o" / "clean" / "c" / "a").iterdir()]) == 4
