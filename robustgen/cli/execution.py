@@ -195,6 +195,8 @@ def _show_plan(plan: "Plan") -> None:
         echo(f"         and {len(plan.refused) - _MOST_NAMED} more")
     for remark in (*plan.remarks, *plan.source.remarks()):
         echo(f"         {remark}")
+    for line in plan.source.describe_columns():
+        echo(f"columns  {line}")
     for line in _describe_classes(plan):
         echo(f"classes  {line}")
     echo(

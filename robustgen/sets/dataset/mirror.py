@@ -6,10 +6,13 @@ Each variant is then a complete data set, which other tools read like the origin
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+import numpy as np
 
 from robustgen.display.text import format_count
 from robustgen.files.ledger import Failure, Record
@@ -22,9 +25,18 @@ _TEXTS: Final = (
     *(".txt", ".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".lst", ".list", ".data", ".cfg"),
     *(".toml", ".py"),
 )
+# Arrays that loaders cache beside pictures, and read in their place.
+_ARRAYS: Final = (".npy", ".npz")
+# Files that may contain the clean pictures.
+_CONTAINERS: Final = re.compile(
+    r".*\.(cache|tfrecords?|h5|hdf5|zip|tar|tgz|gz|7z|rar|lmdb|mdb|rec|beton|arrow|parquet|pt|pth|pkl|mat)",
+    re.IGNORECASE,
+)
+# The field of labelme's files with the picture itself.
+_IMAGE_DATA: Final = re.compile(rb'"imageData"\s*:\s*"')
 # After a colon, it would be a URL.
 _ABSOLUTE: Final = re.compile(rb"(?:^|[\s\"'=,>\[(])(/[^\s\"'<>,\])]+)", re.MULTILINE)
-_MOST_NAMED, _MOST_FOLDERS = 3, 10
+_MOST_NAMED, _MOST_FOLDERS, _OF_PICTURE = 3, 10, 3
 
 
 def select_companions(names: Iterable[str], images: Collection[str], others: Collection[str]) -> list[str]:
@@ -110,13 +122,52 @@ class Mirror:
         Hidden files are skipped, and so are files that belong to images that were not selected.
         """
         names, failures = self._names
+        names = [name for name in names if name not in self.cached]
         if self.others:
             names = select_companions(names, self.images, self.others)
         return names, sorted(failures, key=lambda failure: failure["key"])
 
+    @cached_property
+    def cached(self) -> frozenset[str]:
+        """Return the arrays called like a picture beside them that have its shape, which are not repeated."""
+        stems = {name.rpartition(".")[0] for name in self.images | self.others}
+        names = (name for name in self._names[0] if name.lower().endswith(_ARRAYS))
+        return frozenset(
+            name for name in names if name.rpartition(".")[0] in stems and self._has_picture(name)
+        )
+
+    def _has_picture(self, name: str) -> bool:
+        """Return whether an array may be a picture: uint8 of shape (H, W, 3), for instance."""
+        with suppress(OSError, ValueError, KeyError), self.source.open(name) as file:
+            loaded = np.load(file, allow_pickle=False)
+            arrays = [loaded] if isinstance(loaded, np.ndarray) else [loaded[each] for each in loaded.files]
+            return any({1, 3, 4} & {*array.shape} and array.ndim == _OF_PICTURE for array in arrays)
+        return False
+
+    def describe_clean_pictures(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return remarks on files with clean pictures: those left out, and those of the repeated `names`."""
+        labelme = (
+            name
+            for name in names
+            if name.lower().endswith(".json") and _IMAGE_DATA.search(self.source.read(name))
+        )
+        found = {
+            "arrays with the clean pictures are not repeated": sorted(self.cached),
+            "files contain pictures that stay clean, if they are those of the set": [
+                name for name in names if _CONTAINERS.fullmatch(name)
+            ],
+            "files of labelme contain the clean pictures (set their imageData to null)": [*labelme],
+        }
+        return tuple(
+            f"mirror: {len(each)} {what}: {', '.join(map(repr, each[:_MOST_NAMED]))}"
+            + ", ..." * (len(each) > _MOST_NAMED)
+            for what, each in found.items()
+            if each
+        )
+
     def describe_left_out(self) -> tuple[str, ...]:
         """Return a remark on the files that are not repeated because they belong to other images."""
-        left = {*self._names[0]}.difference(self.list_files()[0])
+        left = {*self._names[0]}.difference(self.list_files()[0], self.cached)
         if not left:
             return ()
         counts = Counter((name.rpartition("/")[0], PurePosixPath(name).suffix) for name in left)

@@ -450,7 +450,7 @@ class _SetRun:
             mirror = plan.mirror.extend(list_files(plan.source, self._summary.attempted))
             beside, not_repeated = mirror.list_files()
             refused += not_repeated
-            remarks += mirror.describe_ways_back(beside)
+            remarks += [*mirror.describe_clean_pictures(beside), *mirror.describe_ways_back(beside)]
             for folder in folders:
                 record = mirror.make_record(folder, beside)
                 self._put_files(name_mirror(folder), record, partial(mirror.copy, folder))

@@ -86,6 +86,8 @@ class Asked(NamedTuple):
         The split whose rows count.
     needs_split : bool
         Whether the table must say which rows belong to the split, as no folder does.
+    in_folder : bool
+        Whether the images are those in the folder of the split.
     """
 
     file: str | None = None
@@ -93,6 +95,7 @@ class Asked(NamedTuple):
     split_column: str | None = None
     split: str | None = None
     needs_split: bool = False
+    in_folder: bool = False
 
 
 ANY: Final = Asked()
@@ -103,7 +106,7 @@ def ask(options: SourceOptions) -> Asked:
     """Return the columns and the split in the options of a source."""
     split = options.split or options.folder_split
     names = options.file_column, options.label_column, options.split_column
-    return Asked(*names, split, options.split is not None)
+    return Asked(*names, split, options.split is not None, options.folder_split is not None)
 
 
 @dataclass(frozen=True)
@@ -342,7 +345,7 @@ def _choose_split(
             f"{where}: no row of the split {asked.split!r}; column {name!r} has {counts}: write one of "
             f"these, as with --set split={next(filter(None, values), '')}"
         )
-    if not asked.needs_split:
+    if asked.in_folder:
         _check_folder(read, where, asked, kept)
     rows = [row for row, keep in zip(read.rows, kept, strict=True) if keep]
     found = [each for each, keep in zip(read.found, kept, strict=True) if keep]

@@ -247,3 +247,18 @@ def test_clean_images_of_other_splits_are_not_repeated(tmp_path):
     cli("make-c", "--source", tmp_path / "source", *FEW, *flags)
     held = {path.relative_to(tmp_path / "out/clean").as_posix() for path in tmp_path.glob("out/clean/*/*/*")}
     assert held == {"images/val/0.png", "masks/val/0.png"}
+
+
+def test_files_with_clean_pictures_are_left_out_or_named(tmp_path):
+    """Loaders prefer arrays and labelme's field to the pictures beside them."""
+    source, out = tmp_path / "source", tmp_path / "out"
+    put_picture(source, "images/0.png")
+    np.save(source / "images/0.npy", np.zeros((40, 48, 3), np.uint8))
+    np.savez(source / "images/0.npz", img=np.zeros((40, 48, 3), np.uint8))
+    np.save(source / "images/boxes.npy", np.zeros((4, 5)))
+    (source / "a.json").write_text('{"imageData": "abc"}')
+    (source / "val.tfrecord").write_bytes(b"0")
+    said = cli("make-c", "--source", source, *FEW, "--output", out).stderr
+    assert all(name in said for name in ("'images/0.npy'", "'images/0.npz'", "'a.json'", "'val.tfrecord'"))
+    there = {path.name for path in (out / "contrast/2").rglob("*") if path.is_file()}
+    assert there == {"0.png", "boxes.npy", "a.json", "val.tfrecord", "SHA256SUMS"}

@@ -1,0 +1,112 @@
+"""Tables of rows about images: the column of files, the split, and the forms that tools export."""
+
+import json
+
+import pytest
+
+from robustgen.errors import SourceError
+from robustgen.sets.sources.labels import ImageNames, is_label_column, parse_labels
+from robustgen.sets.sources.rows import Asked, list_tables, read_rows
+
+IMAGES = [f"{number}.jpg" for number in range(1, 5)]
+TRUE = {image: "ab"[number % 2] for number, image in enumerate(IMAGES)}
+ROWS = [*enumerate(TRUE.items(), 1)]
+
+
+def parse(text, name="labels.csv", are_classes=False, **asked):
+    return parse_labels(text.encode(), f"/x/{name}", ImageNames(IMAGES), Asked(**asked), are_classes)
+
+
+def lines(form, header=""):
+    rows = (form.format(n=n, image=image, label=label, wrong=n % 4 + 1) for n, (image, label) in ROWS)
+    return "\n".join([header] * bool(header) + [*rows])
+
+
+READ = {
+    "ids of a tool": lines("{wrong},/data/upload/1/1a2b3c4d-{image},{label},9", "id,image,choice,user"),
+    "addresses": lines("{wrong};https://h/f/{image}?sig=x;{label}", "id;url;label"),
+    "JSON-MIN": json.dumps([{"id": 9, "image": f"/d/{image}", "choice": v} for image, v in TRUE.items()]),
+    "FiftyOne": json.dumps(
+        {"classes": ["a", "b"], "labels": {k[:-4]: "ab".index(v) for k, v in TRUE.items()}}
+    ),
+    "COCO": json.dumps(
+        {
+            "images": [{"id": n, "file_name": image} for n, (image, _) in ROWS],
+            "annotations": [{"image_id": n, "category_id": ord(label)} for n, (_, label) in ROWS],
+            "categories": [{"id": ord(label), "name": label} for label in "ab"],
+        }
+    ),
+    "one-hot": "image,a,b\n" + "\n".join(f"{k},{int(v == 'a')},{v == 'b':d}.0" for k, v in TRUE.items()),
+    "row numbers": lines("{n} {image} {label}"),
+    "comments": "# of people\n#\n" + lines("{image} {label}"),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_exports_give_each_image_its_label(name):
+    assert parse(READ[name]).classes == TRUE
+
+
+REFUSED = {
+    "ages": (lines("case-{n}.png,{wrong},{label}", "image,age,label"), "case-1.png"),
+    "another file": (lines("{wrong},scan_{n}.png,{label}", ",file,label"), "file_column"),
+    "several": (lines("{image},x|{label}", "image,label"), "several labels"),
+    "measurements": (lines("{image},23.{n}", "image,label"), "regression"),
+    "two marks": ("image,a,b\n1.jpg,1,1\n", "2 of the columns"),
+    "a slash": (lines("{image},x/{label}", "image,label"), "label_column"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_no_label_is_refused(name):
+    text, message = REFUSED[name]
+    with pytest.raises(SourceError, match=message):
+        parse(text)
+
+
+def test_another_encoding_is_named():
+    with pytest.raises(SourceError, match=r"line 2: .*iconv"):
+        [*list_tables("1.jpg,a\n2.jpg,é\n".encode("latin1"), "x.csv")]
+
+
+def test_missing_words_are_counted_and_may_be_classes():
+    text = "image,label\n1.jpg,a\n2.jpg,NA\n3.jpg,none\n4.jpg,NA\n"
+    labels = parse(text)
+    assert labels.classes == {"1.jpg": "a", "2.jpg": None, "3.jpg": None, "4.jpg": None}
+    assert len(labels.remarks) == 2 and "2 labels 'NA'" in labels.remarks[0]
+    assert parse(text, are_classes=True).classes["3.jpg"] == "none"
+    both = parse("image,label\n1.jpg,True\n2.jpg,true\n3.jpg,FALSE\n")
+    assert {*both.classes.values()} == {"true", "false"}
+
+
+SPLITS = {
+    "words": ("image,label,split", ("train", "val", "test", "test"), "testing"),
+    "numbers": ("image,label,partition", ("0", "1", "2", "2"), "2.0"),
+    "yes or no": ("image,label,is_valid", ("False", "False", "True", "True"), "val"),
+    "any name": ("image,label,fold", ("training", "validation", "testing", "testing"), "test"),
+}
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_a_column_of_splits_is_never_ignored(name):
+    header, values, split = SPLITS[name]
+    text = "\n".join([header, *(f"{k},{TRUE[k]},{v}" for k, v in zip(IMAGES, values, strict=True))])
+    with pytest.raises(SourceError, match=r"--set split="):
+        parse(text)
+    assert parse(text, split=split).classes == {image: TRUE[image] for image in IMAGES[2:]}
+    with pytest.raises(SourceError, match="no row of the split"):
+        parse(text, split="9")
+
+
+@pytest.mark.parametrize("name", ["list_eval_partition.txt", "test_split1.txt"])
+def test_a_file_of_splits_says_so_by_its_name(name):
+    text = "1.jpg 0\n2.jpg 1\n3.jpg 2\n4.jpg 2\n"
+
+    def read(where, **asked):
+        tables = [*list_tables(text.encode(), where, of_lines=True)]
+        return read_rows(tables, where, ImageNames(IMAGES).match, Asked(**asked), is_label_column)
+
+    with pytest.raises(SourceError, match=r"2 \(2\)"):
+        read(name)
+    assert read(name, split="2").found == [["3.jpg"], ["4.jpg"]]
+    assert len(read("list.txt").found) == len(IMAGES)
