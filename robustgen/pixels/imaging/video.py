@@ -305,12 +305,17 @@ def read_header(data: bytes, name: str) -> tuple[int, int, Fraction, list[float]
     """Return width, height, frames per second, and the times of all frames in seconds."""
     with _open_video(data, name) as (container, stream):
         rate = stream.average_rate or stream.guessed_rate or USUAL_RATE
-        times, ends = list[float](), [0.0]
+        times, ends, unknown = list[float](), [0.0], False
         for packet in container.demux():
             if packet.size:
                 start = float((packet.pts or 0) * packet.time_base)
                 ends.append(start + float((packet.duration or 0) * packet.time_base))
-                times += [start] if packet.stream == stream else []
+                if packet.stream == stream:
+                    times.append(start)
+                    unknown |= packet.pts is None
+        if unknown:
+            # Several frames of MPEG-PS may share one packet's time.
+            times = [number / float(rate) for number in range(len(times))]
         _check_end(container, max(ends), float(rate), name)
         return stream.width, stream.height, Fraction(rate), times
 

@@ -25,7 +25,7 @@ ARRAYS: Final = (".npy", ".npz", ".mat")
 TEXT_TABLES: Final = (".jsonl", ".tsv")
 VIDEOS: Final = (
     *(".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".wmv"),
-    *(".ogv", ".3gp"),
+    *(".ogv", ".3gp", ".3g2", ".asf", ".m2ts", ".vob", ".f4v"),
 )
 """Suffixes of video files."""
 

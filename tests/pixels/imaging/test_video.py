@@ -546,3 +546,9 @@ def test_changed_bytes_are_noticed(codec, form, container):
             changed[place] ^= int(draws.integers(1, 256))
         with pytest.raises(ImageError):
             video.open_clip(bytes(changed), "changed").stack()
+
+
+def test_mpeg_program_streams_keep_their_rate():
+    data = write_container("mpeg2video", "yuv420p", "mpeg")
+    clip = video.open_clip(data, "a.mpg")
+    assert (clip.rate, len(clip.stack())) == (25, 25)
