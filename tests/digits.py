@@ -18,7 +18,7 @@ from robustgen.lab.models.onnx import OnnxModel
 
 SIDE = 32
 # The network sees pixels from 0 to 1.
-PLAIN = ("--mean", "0", "--std", "1")
+PLAIN = ("--preprocessing", "mean=0", "--preprocessing", "std=1")
 TRAINED = 1400
 
 

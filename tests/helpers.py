@@ -203,17 +203,13 @@ def tree(root):
 
 
 def latest(*flags):
-    """The flags, each once: a later value replaces an earlier one, but for `--set` and `--with`."""
-    found = {}
-    for place, each in enumerate(map(str, flags)):
+    """The flags, each once: a later value replaces an earlier one, but for those that repeat."""
+    repeated, found, words = ("--set", "--with", "--model", "--preprocessing"), {}, [*map(str, flags)]
+    for place, each in enumerate(words):
         if each.startswith("--"):
-            value = (
-                []
-                if flags[place + 1 : place + 2] == () or str(flags[place + 1])[:2] == "--"
-                else [flags[place + 1]]
-            )
-            found[place if each in ("--set", "--with") else each] = (each, *value)
-    return [word for words in found.values() for word in words]
+            value = [word for word in words[place + 1 : place + 2] if not word.startswith("--")]
+            found[place if each in repeated else each] = (each, *value)
+    return [word for pair in found.values() for word in pair]
 
 
 def maker(*usual, command="make-c"):

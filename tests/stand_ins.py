@@ -251,7 +251,7 @@ def put_ingredients(root):
 
 def put_network(path, classes, side):
     """Write a network with random weights that takes the mean colours of an image."""
-    # It is sure of itself: `filter-a` keeps what it takes for another class.
+    # It is sure of itself: `filter a` keeps what it takes for another class.
     weights = 20 * np.random.default_rng(0).normal(size=(3, classes)).astype(np.float32)
     nodes = [
         helper.make_node("ReduceMean", ["images", "axes"], ["means"], keepdims=0),

@@ -15,7 +15,7 @@ from robustgen.settings.fields import Group, flag_of
 from robustgen.settings.inspecting import Verifying
 from robustgen.settings.keywords import EvaluateKeys, MakeKeys
 from robustgen.settings.scoring import Scoring
-from tests.digits import classifier, expected_logits, put_cifar, put_model
+from tests.digits import PLAIN, classifier, expected_logits, put_cifar, put_model
 from tests.helpers import cli, put_photo, tree
 
 IMAGES = 24
@@ -127,7 +127,7 @@ def test_only_the_command_submits_jobs_to_slurm(cifar, tmp_path):
 
 def test_an_onnx_file_gets_the_predictions_and_numbers_of_the_command(cifar, onnx, tmp_path):
     scores = evaluate(onnx, cifar, output=tmp_path / "a", mean=0, std=1)
-    flags = ("--dataset", "cifar-10", "--source", cifar, "--model", onnx, "--mean", 0, "--std", 1, *FLAGS)
+    flags = ("--dataset", "cifar-10", "--source", cifar, "--model", onnx, *PLAIN, *FLAGS)
     printed = cli("evaluate", *flags, "--output", tmp_path / "b").stdout
     assert predictions(tmp_path / "a" / "digits") == predictions(tmp_path / "b" / "digits")
     content = json.loads(cli("score", tmp_path / "b" / "digits", "--partial", "--format", "json").stdout)

@@ -48,7 +48,12 @@ def test_the_job_for_ones_own_model_fails_at_its_gate(tmp_path):
     script.chmod(0o755)
     few = steps[1].replace("--sample 200", "--sample 10 --jobs 1")
     # The digits have 32 pixels.
-    done = shell(tmp_path, few.replace("--edition imagenet", "--set constants_for=32 --mean 0 --std 1"))
+    done = shell(
+        tmp_path,
+        few.replace(
+            "--edition imagenet", "--set constants_for=32 --preprocessing mean=0 --preprocessing std=1"
+        ),
+    )
     assert done.returncode == 0, done.stderr
     gate = steps[2]
     assert shell(tmp_path, gate.replace("> 40", "> 100").replace("> 60", "> 100")).returncode == 0

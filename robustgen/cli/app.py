@@ -274,9 +274,9 @@ class Command(click.Command):
         """Return the ``--set`` of the key of a config that an unknown `option` names; "" if there is none."""
         key = option.removeprefix("--").replace("-", "_")
         key = "fps" if key == "frame_rate" else key
-        keys = next((getattr(each, "keys", ()) for each in self.params if "--set" in each.opts), ())
+        taker = next((each for each in self.params if key in getattr(each, "keys", ())), None)
         # Commands without these two flags take them as arguments.
-        return f"--set {key}=VALUE" if key in keys and key not in ("source", "output") else ""
+        return f"{taker.opts[0]} {key}=VALUE" if taker and key not in ("source", "output") else ""
 
 
 class CommandGroup(Command, click.Group):

@@ -162,10 +162,14 @@ def _declare(
         keys = keys_of(model).keys() - others
         names, text = [f"{name}___set", "--set"], "Set any key of the config (robustgen config); repeatable."
         yield FieldOption(names, _SET, text, keys=keys, metavar=_SET.metavar, multiple=True)
+    flagged = {key for key, _, _ in list_flags(model)}
     for key, field, own in list_flags(model):
         if {*own.kinds} & {*kinds} and (not of_config or opted(key, own)):
-            declare = _declare_argument if own.argument else _declare_option
-            yield declare(name, key, field, own, says.get(key, field.description or ""))
+            sentence = says.get(key, field.description or "")
+            if own.argument:
+                yield _declare_argument(name, key, field, own, sentence)
+            else:
+                yield _declare_option(name, key, field, own, sentence, keys_of(model).keys() - flagged)
 
 
 def _name(key: str) -> str:
@@ -186,7 +190,10 @@ def _declare_argument(name: str, key: str, field: FieldInfo, flag: Flag, sentenc
     )
 
 
-def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag, sentence: str) -> FieldOption:
+def _declare_option(
+    name: str, key: str, field: FieldInfo, flag: Flag, sentence: str, others: Collection[str]
+) -> FieldOption:
+    """Return the option of a field; one of KEY=VALUE sets the `others`, which have no flags."""
     spelled = spell(key, flag)[2:]
     dest, text = f"{name}__{_name(key)}", _describe(field, sentence) + " Required." * field.is_required()
     if flag.switch or bool in _types_in(field.annotation):
@@ -202,6 +209,7 @@ def _declare_option(name: str, key: str, field: FieldInfo, flag: Flag, sentence:
         flag,
         text,
         sentence,
+        others if flag.metavar.endswith("|KEY=VALUE") else (),
         metavar=flag.metavar or "|".join(words),
         multiple=is_list or get_origin(field.annotation) is dict,
         callback=_join if is_list and reads_commas else None,

@@ -24,17 +24,10 @@ RELATED: Final = Wing(
             resumes=True,
         ),
         CommandRow(
-            "filter-a",
+            "filter",
             Section.FAMILY,
             "robustgen.related.cli.filtration",
-            "Find images as in ImageNet-A.",
-            resumes=True,
-        ),
-        CommandRow(
-            "filter-o",
-            Section.FAMILY,
-            "robustgen.related.cli.filtration",
-            "Find images as in ImageNet-O.",
+            "Find images as in ImageNet-A and ImageNet-O.",
             resumes=True,
         ),
         CommandRow(

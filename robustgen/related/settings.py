@@ -23,7 +23,7 @@ from robustgen.settings.fields import (
     Whole,
     make_absolute,
 )
-from robustgen.settings.models import ClaheKeys, DenoiseKeys, MedianKeys, ModelInput, OutputForm
+from robustgen.settings.models import ClaheKeys, DenoiseKeys, MedianKeys, ModelInput
 
 SOURCE, CONTENT, OUTPUT, RUNNING = Group.SOURCE, Group.CONTENT, Group.OUTPUT, Group.RUNNING
 MODEL = Group.MODEL
@@ -223,7 +223,7 @@ class SubtypeChoices(Options):
     """also create folders of links: <split>/<type>/<id>"""
 
 
-# --- filter-a, filter-o --------------------------------------------------------------------------
+# --- filter a, filter o --------------------------------------------------------------------------
 
 
 class Filtering(ModelInput):
@@ -243,12 +243,8 @@ class Filtering(ModelInput):
     """the relevant classes, one per line"""
     names: Annotated[Path | None, Flag(OUTPUT, "FILE")] = None
     """class names for the page: n01440764 tench ..."""
-    preprocessing: Annotated[tuple[str, ...], Flag(Group.INPUT, "NAME|FILE", usual=True)] = ()  # type: ignore[assignment]
-    """preparation: imagenet (default), cifar-10, ..., or a YAML file; once, or one per model"""
     resize: Annotated[Count | None, Flag(Group.INPUT, "N")] = None
     """shorter side before the crop; default input size / 0.875"""
-    outputs: Annotated[OutputForm | None, Flag(MODEL)] = None
-    """form of the models' outputs; default detected"""
     limit: Annotated[Count | None, Flag(SOURCE, "N", usual=True)] = None
     """use only the first N candidates"""
     overwrite: Annotated[StrictBool, Flag(RUNNING, usual=True)] = False
@@ -258,7 +254,7 @@ class Filtering(ModelInput):
 
 
 class AdversarialFiltering(Filtering):
-    """Choices of filter-a."""
+    """Choices of filter a."""
 
     max_confidence: Annotated[Probability, Flag(CONTENT, "P", usual=True)] = 0.15
     """limit for the true class"""
@@ -267,7 +263,7 @@ class AdversarialFiltering(Filtering):
 
 
 class OutlyingFiltering(Filtering):
-    """Choices of filter-o."""
+    """Choices of filter o."""
 
     batch_size: Annotated[Count, Flag(MODEL, "N")] = 16
     """images per batch"""

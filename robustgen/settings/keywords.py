@@ -78,7 +78,7 @@ class EvaluateKeys(ConfigKeys, total=False):
     clean_input: Mapping[str, Any] | None
     interpolation: Literal["bilinear", "bicubic"]
     classes: str | Sequence[str] | None
-    preprocessing: _Path | None
+    preprocessing: str | Sequence[str]
     device: str
     mixed_precision: bool
     threads: int | None

@@ -63,7 +63,8 @@ def load(
         _put(model, content, key, text)
         origins[key] = f"--set {key}"
         origins.setdefault(key.partition(".")[0], origins[key])
-    return check(model, content, str(path or ""), origins, document.lines)
+    places = {key: f"{path}:{line}" for key, line in document.lines.items()}
+    return check(model, content, str(path or ""), origins, places)
 
 
 def load_config(
@@ -88,9 +89,11 @@ def check(
     content: Mapping[str, Any],
     name: str,
     origins: Mapping[str, str] | None = None,
-    lines: Mapping[KeyPath, int] | None = None,
+    places: Mapping[KeyPath, str] | None = None,
 ) -> Loaded:
     """Return the model with the keys in `content`, which come from the file `name` unless `origins` differ.
+
+    `places` gives file and line of values.
 
     Raises
     ------
@@ -100,7 +103,7 @@ def check(
     try:
         checked = model.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(_explain(error, model, name, origins or {}, lines or {})) from error
+        raise ConfigError(_explain(error, model, name, origins or {}, places or {})) from error
     checked.origins.update(origins or {})
     return checked
 
@@ -172,7 +175,7 @@ def _explain(
     model: type[Options],
     name: str,
     origins: Mapping[str, str],
-    lines: Mapping[KeyPath, int],
+    places: Mapping[KeyPath, str],
 ) -> str:
     first = error.errors()[0]
     # Pydantic marks an invalid key with an extra step, and repeats the alternatives of a union.
@@ -180,8 +183,7 @@ def _explain(
     key = str(place[0]) if place else ""
     origin = origins.get(_format_place(place), origins.get(key, ""))
     from_line = origin.startswith("--")
-    line = next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), None)
-    file = name if line is None else f"{name}:{line}"
+    file = next((places[place[:n]] for n in range(len(place), 0, -1) if place[:n] in places), name)
     where = origin if from_line else ": ".join(part for part in (file, _format_place(place)) if part)
     cause = first.get("ctx", {}).get("error")
     if first["type"] == "extra_forbidden":

@@ -5,11 +5,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, field_validator, model_validator
 
 from robustgen.errors import ArgumentError, quote
 from robustgen.settings.class_lists import read_classes
-from robustgen.settings.fields import Count, ExpandedLocation, Flag, Group, Options, Part, SetName, split_list
+from robustgen.settings.fields import (
+    Count,
+    ExpandedLocation,
+    Flag,
+    Group,
+    Options,
+    Part,
+    SetName,
+    expand_variables,
+    split_list,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -125,28 +135,22 @@ def _read_cleaning(value: Any) -> Any:
 class InputKeys(Options):
     """From pixels to the input of a model: the keys of a preprocessing file."""
 
-    mean: Annotated[Colour | None, BeforeValidator(_read_colour), Flag(INPUT, "R,G,B")] = None
-    """mean: the model input is (pixel-scale * pixel - mean) / std"""
-    std: Annotated[
-        tuple[Positive, Positive, Positive] | None, BeforeValidator(_read_colour), Flag(INPUT, "R,G,B")
-    ] = None
-    """standard deviation, see --mean"""
-    pixel_scale: Annotated[Positive | None, Flag(INPUT, "X")] = None
+    mean: Annotated[Colour | None, BeforeValidator(_read_colour)] = None
+    """mean: the model input is (pixel_scale * pixel - mean) / std"""
+    std: Annotated[tuple[Positive, Positive, Positive] | None, BeforeValidator(_read_colour)] = None
+    """standard deviation, see mean"""
+    pixel_scale: Positive | None = None
     """factor for pixels from 0 to 255; default 1/255"""
-    layout: Annotated[
-        Axes | None, BeforeValidator(lambda it: it.upper() if isinstance(it, str) else it), Flag(INPUT)
-    ] = None
+    layout: Annotated[Axes | None, BeforeValidator(lambda it: it.upper() if isinstance(it, str) else it)] = (
+        None
+    )
     """axes of the model input; default from the model"""
     channel_order: Annotated[
-        Literal["rgb", "bgr"],
-        BeforeValidator(lambda it: it.lower() if isinstance(it, str) else it),
-        Flag(INPUT),
+        Literal["rgb", "bgr"], BeforeValidator(lambda it: it.lower() if isinstance(it, str) else it)
     ] = "rgb"
     """order of the channels of the model input, which mean and std have too"""
     outputs: Annotated[
-        OutputForm | None,
-        BeforeValidator(lambda it: "probabilities" if it == "probability" else it),
-        Flag(INPUT),
+        OutputForm | None, BeforeValidator(lambda it: "probabilities" if it == "probability" else it)
     ] = None
     """form of a single output, for the second of two classes; default probabilities after a sigmoid"""
     input_size: Annotated[tuple[int, int] | None, BeforeValidator(_read_size), Flag(INPUT, "N|H,W")] = None
@@ -177,8 +181,15 @@ class InputKeys(Options):
 class ModelInput(InputKeys):
     """From pixels to the input of a model, as given on the command line."""
 
-    preprocessing: Annotated[ExpandedLocation | None, Flag(INPUT, "NAME|FILE", usual=True)] = None
-    """a preset (imagenet, cifar-10, cifar-100) or a YAML file; default the model's own"""
+    preprocessing: Annotated[tuple[str, ...], Flag(INPUT, "NAME|FILE|KEY=VALUE", usual=True)] = ()
+    """a preset (imagenet, cifar-10, cifar-100), a YAML file, or a key, such as mean=0.5; repeatable, later
+    ones override; default the model's own"""
+
+    @field_validator("preprocessing", mode="before")
+    @classmethod
+    def _read_layers(cls, value: Any) -> Any:
+        layers = (value,) if isinstance(value, str) else value or ()
+        return tuple(each if "=" in str(each) else expand_variables(each) for each in layers)
 
     def overrides(self) -> dict[str, Any]:
         """Return the given keys, which override a preset or a file."""

@@ -17,12 +17,12 @@ def test_filter(digits, model, tmp_path):
     names = tmp_path / "names.txt"
     names.write_text("".join(f"digit {number}\n" for number in range(10)))
     flags = (*PLAIN, "--classes", names, "--batch-size", "1", "--max-confidence", "1")
-    check_sharing(tmp_path, ("filter-a", digits, "--model", model, *flags))
+    check_sharing(tmp_path, ("filter", "a", digits, "--model", model, *flags))
 
 
 def test_measure(digits, model, tmp_path):
     flags = (*PLAIN, "--input-size", "32", "--limit", "6", "--jobs", "1")
-    flags = (*flags, "--baseline", "0", "--grid", "0,2,5")
+    flags = (*flags, "--target", "0", "--grid", "0,2,5")
     command = ("stream", "measure", "--source", digits, "--model", model, *flags)
     check_sharing(tmp_path, command, file="accuracies.json")
     check_resuming(tmp_path, command, file="accuracies.json")

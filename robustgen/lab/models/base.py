@@ -148,8 +148,8 @@ class Model(ABC):
             return np.asarray if preprocessing.channel_order == "rgb" else _reverse_channels
         if len({*preprocessing.mean}) > 1 or len({*preprocessing.std}) > 1:
             raise ConfigError(
-                f"{self.name}: takes images of one channel: give one --mean and one --std, those of its "
-                "training (0 and 1 for pixels from 0 to 1)"
+                f"{self.name}: takes images of one channel: give one mean and one std, those of its "
+                "training (--preprocessing mean=0 --preprocessing std=1 for pixels from 0 to 1)"
             )
         return lambda pixels: as_grey(pixels.reshape(-1, *pixels.shape[-2:])).reshape(*pixels.shape[:-1], 1)
 
@@ -207,7 +207,7 @@ class Model(ABC):
             return ()
         return (
             f"{self.folder}: its only output is {self._least:.3g} to {self._largest:.3g}, taken for a logit; "
-            "if it is a probability, set outputs: probability (--outputs probabilities)",
+            "if it is a probability, set outputs: probability (--preprocessing outputs=probabilities)",
         )
 
     def __call__(self, images: Images, preprocessing: Preprocessing) -> NDArray[Any]:
@@ -327,8 +327,7 @@ class Classifier:
             )
         if self.model.dtype == np.uint8 and own and given.normalisation != own.normalisation:
             raise ConfigError(
-                f"{self.model.name}: gets pixels from 0 to 255: omit --mean, --std, "
-                "--channel-order and presets"
+                f"{self.model.name}: gets pixels from 0 to 255: omit presets, mean, std and channel_order"
             )
 
     @property

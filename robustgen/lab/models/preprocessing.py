@@ -9,7 +9,7 @@ classes: imagenet               # or a list of class folders in the order of the
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -20,13 +20,15 @@ from PIL import Image
 
 from robustgen.errors import ConfigError, UnknownNameError
 from robustgen.pixels.imaging.cleaning import CLEANINGS, Cleaning
-from robustgen.settings.loading import check, load
+from robustgen.settings.fields import spell
+from robustgen.settings.loading import check, convert
 from robustgen.settings.models import Axes, Colour, InputKeys, OutputForm
-from robustgen.settings.yaml_files import read_yaml
+from robustgen.settings.yaml_files import Document, KeyPath, read_document
 
 Pixels = NDArray[np.uint8]
 Interpolation = Literal["bilinear", "bicubic"]
 ChannelOrder = Literal["rgb", "bgr"]
+_OF_PRESETS: Final = ("mean", "std", "pixel_scale", "channel_order")
 _DESCRIBED: Final = ("mean", "std", "pixel_scale", "input_size", "clean_input")
 # Means of blue, green and red of ImageNet's images, 0 to 255, which networks of Caffe subtract.
 _CAFFE_MEAN: Final = (103.939, 116.779, 123.68)
@@ -84,7 +86,8 @@ class Preprocessing:
         for order, (names, mean) in orders.items():
             if order != self.channel_order and np.abs(unscaled - mean).max() < 1.5:
                 given = f"mean {_format_colour(self.mean)} is that of {names}"
-                return f"{given}: set channel_order: {order} if the model takes it (--channel-order {order})"
+                key = f"channel_order: {order} if the model takes it"
+                return f"{given}: set {key} (--preprocessing channel_order={order})"
         return ""
 
     def tabulate(self, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -153,14 +156,14 @@ PRESETS: Final[Mapping[str, Preprocessing]] = {
 
 
 def load_preprocessing(
-    name: str | None, flags: Mapping[str, Any], default: str, own: Preprocessing | None = None
+    layers: Iterable[str], flags: Mapping[str, Any], default: str, own: Preprocessing | None = None
 ) -> Preprocessing:
-    """Read a preset or a YAML file; the command line's `flags` override it.
+    """Read presets, YAML files and keys, of which later ones override; `flags` override all.
 
     Parameters
     ----------
-    name : str, optional
-        One of `PRESETS`, or a file.
+    layers : iterable of str
+        Names of `PRESETS`, files, and texts ``KEY=VALUE``.
     flags : mapping
         Key of `InputKeys` to value or text; None if it is not given.
     default : str
@@ -173,20 +176,40 @@ def load_preprocessing(
     ConfigError
         The message names the file or the flag, the key and the error.
     """
-    given = {key: "given" for key, value in flags.items() if value is not None}
-    usual = _originate(own, "the model's") if own else _originate(PRESETS[default], f"default {default}")
-    if name is None or name in PRESETS:
-        base = _originate(PRESETS[name], name) if name else usual
-        return _override(base, load(InputKeys, None, flags), given)
-    path = Path(name)
+    base = _originate(own, "the model's") if own else _originate(PRESETS[default], f"default {default}")
+    content, origins, places = dict[str, Any](), dict[str, str](), dict[KeyPath, str]()
+    errors, file = dict[str, str](), ""
+    for layer in layers:
+        key, sign, text = layer.partition("=")
+        if layer in PRESETS:
+            base = _originate(PRESETS[layer], layer)
+            content = {each: value for each, value in content.items() if each not in _OF_PRESETS}
+        elif sign and key.isidentifier():
+            if key not in InputKeys.model_fields:
+                raise ConfigError(f"--preprocessing: {UnknownNameError('key', key, InputKeys.model_fields)}")
+            content[key], origins[key] = convert(InputKeys, key, text), "given"
+            errors[key] = f"--preprocessing {key}"
+        else:
+            file, document = layer, _read_file(Path(layer))
+            content |= document.content
+            origins |= dict.fromkeys(document.content, Path(layer).name)
+            places |= {place: f"{layer}:{line}" for place, line in document.lines.items()}
+            errors = {each: where for each, where in errors.items() if each not in document.content}
+    for key, value in flags.items():
+        if value is not None:
+            content[key], origins[key], errors[key] = convert(InputKeys, key, value), "given", spell(key)
+    return _override(base, check(InputKeys, content, file, errors, places), origins)
+
+
+def _read_file(path: Path) -> Document:
+    """Return the keys of a preprocessing file; it names its list of classes from its own folder."""
     if not path.exists() and path.suffix not in (".yaml", ".yml"):
-        raise UnknownNameError("preprocessing", name, [*PRESETS, "a YAML file"])
-    classes = read_yaml(path).get("classes")
-    if isinstance(classes, str) and classes != "imagenet" and flags.get("classes") is None:
-        # The file names its list from its own folder.
-        flags = {**flags, "classes": str(path.parent / classes)}
-    keys = load(InputKeys, path, flags)
-    return _override(usual, keys, dict.fromkeys(keys.model_fields_set, path.name) | given)
+        raise UnknownNameError("preprocessing", str(path), [*PRESETS, "a YAML file", "KEY=VALUE"])
+    document = read_document(path)
+    classes = document.content.get("classes")
+    if isinstance(classes, str) and classes != "imagenet":
+        document.content["classes"] = str(path.parent / classes)
+    return document
 
 
 def check_fields(given: Any, where: str) -> Preprocessing:

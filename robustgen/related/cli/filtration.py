@@ -1,9 +1,9 @@
-"""filter-a and filter-o: natural adversarial examples."""
+"""filter a and filter o: natural adversarial examples."""
 
 import sys
 from typing import TYPE_CHECKING
 
-from robustgen.cli.app import command, echo, echo_failures
+from robustgen.cli.app import Command, echo, echo_failures, group
 from robustgen.cli.execution import stop_in_order
 from robustgen.cli.flags import takes
 from robustgen.display.text import format_count, format_path, format_time
@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 _OF_ACCEPTING = frozenset({"candidates", "output", "accept", "overwrite"})
 
 
-@command("filter-a")
+@group("filter")
+def filter_() -> None:
+    """Find images as in ImageNet-A and ImageNet-O.
+
+    Examples
+    --------
+    robustgen filter a candidates --model resnet50.onnx --classes imagenet --output out/a
+    robustgen filter o --help
+    """
+
+
+@filter_.command(cls=Command, name="a")
 @takes(options=AdversarialFiltering, runtime=Runtime)
 def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
     """Find images as in ImageNet-A.
@@ -30,8 +41,8 @@ def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
 
     Examples
     --------
-    robustgen filter-a candidates --model resnet50.onnx --classes imagenet --output out/a
-    robustgen filter-a candidates --output out/a --accept accepted.txt
+    robustgen filter a candidates --model resnet50.onnx --classes imagenet --output out/a
+    robustgen filter a candidates --output out/a --accept accepted.txt
     """
     from robustgen.related.filtration.rules import Adversarial
 
@@ -39,7 +50,7 @@ def filter_a(options: AdversarialFiltering, runtime: Runtime) -> None:
     _filter(rule, options, runtime)
 
 
-@command("filter-o")
+@filter_.command(cls=Command, name="o")
 @takes(options=OutlyingFiltering, runtime=Runtime)
 def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
     """Find images as in ImageNet-O.
@@ -49,8 +60,8 @@ def filter_o(options: OutlyingFiltering, runtime: Runtime) -> None:
 
     Examples
     --------
-    robustgen filter-o candidates --model resnet50.onnx --classes imagenet --output out/o
-    robustgen filter-o candidates --output out/o --accept accepted.txt
+    robustgen filter o candidates --model resnet50.onnx --classes imagenet --output out/o
+    robustgen filter o candidates --output out/o --accept accepted.txt
     """
     from robustgen.related.filtration.rules import Outlying
 

@@ -143,7 +143,7 @@ def ccc(choices: Choices, playing: CccPlaying) -> None:
         echo(remark, err=True)
     _tell_of_others(source)
     seed = choices.seed if "seed" in choices.origins else _SEED
-    run = CccRun(table, len(keys), playing.baseline, playing.speed, seed, playing.length)
+    run = CccRun(table, len(keys), playing.target, playing.speed, seed, playing.length)
     try:
         cells = len(run.cells)
     except ArgumentError as error:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -258,13 +258,15 @@ def read_class_set(path: Path) -> tuple[str, ...]:
 
 def _members(options: Filtering, runtime: Runtime, folders: tuple[str, ...]) -> tuple[Member, ...]:
     count = len(options.model)
-    named = _repeat_values("--preprocessing", options.preprocessing, count)
+    keys = [each for each in options.preprocessing if "=" in each]
+    bases = [each for each in options.preprocessing if "=" not in each]
+    named = _repeat_values("--preprocessing", bases, count)
     listed = _repeat_values("--classes", options.classes, count)
     models = [open_model(name, runtime) for name in options.model]
     members = []
     for model, label, name, classes in zip(models, _labels(models), named, listed, strict=True):
-        flags = options.overrides() | {"classes": classes, "outputs": None}
-        own = presets.load_preprocessing(name, flags, "imagenet", model.preprocessing)
+        flags, layers = options.overrides() | {"classes": classes}, [*([name] if name else []), *keys]
+        own = presets.load_preprocessing(layers, flags, "imagenet", model.preprocessing)
         members.append(_member(options, model, label, own, folders))
     return tuple(members)
 
@@ -288,6 +290,8 @@ def _member(
     options: Filtering, model: Model, label: str, own: Preprocessing, folders: tuple[str, ...]
 ) -> Member:
     own = fit_class_names(own, model, folders)
+    # A classifier takes the form of a single output alone, and knows after a first call that there is one.
+    form, own = own.outputs, replace(own, outputs=None)
     classifier = Classifier(model, own)
     shape = _geometry(classifier, options.resize)
     black = np.zeros((1, shape.height, shape.width, 3), np.uint8)
@@ -301,11 +305,13 @@ def _member(
         raise ConfigError(
             f"{model.name} has {probe.shape[1]} classes, {held if names else 'no list of them'}{remedy}"
         )
-    if options.outputs == "probabilities" and probe.min() < 0:
-        raise ConfigError(f"--outputs: {model.name} returns {probe.min():.3g}, which is not a probability")
+    if model.is_binary:
+        classifier = Classifier(model, replace(own, outputs=form))
+    elif form == "probabilities" and probe.min() < 0:
+        raise ConfigError(f"outputs: {model.name} returns {probe.min():.3g}, which is not a probability")
     # Positive logits that sum to 1, twice, are very unlikely; the tolerance is wide enough for float16.
     is_sum = np.abs(probe.sum(axis=1) - 1).max() < 0.01 and probe.min() >= 0
-    outputs = options.outputs or ("probabilities" if is_sum else "logits")
+    outputs = form or ("probabilities" if is_sum else "logits")
     return Member(label, classifier, shape, names, outputs)
 
 

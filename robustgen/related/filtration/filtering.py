@@ -1,4 +1,4 @@
-"""`robustgen filter-a` and `filter-o`: from folders of candidates to a shortlist and its review page.
+"""`robustgen filter a` and `filter o`: from folders of candidates to a shortlist and its review page.
 
 shortlist.jsonl   images for review: key, class, prediction, prediction of each model, reason
 dropped.jsonl     all other candidates, each with the step and the reason
@@ -138,7 +138,7 @@ def filter_images(rule: Rule, options: Filtering, runtime: Runtime) -> FilterRes
         Models, candidates or output are invalid, or do not match.
     """
     started = time.monotonic()
-    # Of filter-o, folders are no classes of the models.
+    # Of filter o, folders are no classes of the models.
     source = ImageFolder(options.candidates, SourceOptions(classes=rule.ten))
     for remark in source.remarks():
         progress.print_note(remark)

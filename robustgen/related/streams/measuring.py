@@ -144,7 +144,7 @@ def measure_accuracies(config: Config, options: AccuracyMeasuring, runtime: Runt
         "seed": config.seed,
         **({"levels": [*config.levels]} if config.levels else {}),
     }
-    table = _Table(Measurements(made_of, options.baseline, options.grid, {}), output)
+    table = _Table(Measurements(made_of, options.target, options.grid, {}), output)
     with name_output_in_errors(table.ledger.root), table.ledger.discard_if_unused():
         table.agree(overwrite=options.overwrite)
         classifier = Classifier(opened, preprocessing, is_single=source.class_count == 1)

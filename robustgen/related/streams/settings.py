@@ -91,7 +91,7 @@ class CccPlaying(Options):
 
     accuracy_table: Annotated[str, Flag(STREAM, "FILE", usual=True)]
     """accuracies of all pairs: .pickle, .npz, .json, or a file of `stream measure`"""
-    baseline: Annotated[float, Flag(STREAM, "X", usual=True)] = 20
+    target: Annotated[float, Flag(STREAM, "X", usual=True)] = 20
     """target accuracy in %"""
     speed: Annotated[Count, Flag(STREAM, "N", usual=True)] = 1000
     """images per cell"""
@@ -127,7 +127,7 @@ class AccuracyMeasuring(ModelInput):
         "0,1,2,3,4,5", validate_default=True
     )
     """severities to measure, from 0 to 5"""
-    baseline: Annotated[float, Flag(STREAM, "X")] = 40
+    target: Annotated[float, Flag(STREAM, "X")] = 40
     """target accuracy in % that the table has to contain"""
     output: Annotated[str, Flag(OUTPUT, "FILE", usual=True)] = "out/ccc-accuracies.json"
     """output file"""

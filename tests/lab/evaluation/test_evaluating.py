@@ -29,7 +29,7 @@ from tests.sets.sources.test_published import put_medmnist
 from tests.sets.sources.test_trees import files_of, put_tar
 
 IMAGES = 30
-PLAIN = ("--mean", "0", "--std", "1")
+PLAIN = ("--preprocessing", "mean=0", "--preprocessing", "std=1")
 FOLDER = ("--set", "constants_for=32")
 FEW_C = ("--corruptions", "gaussian_noise,fog", "--severities", "3,1")
 FEW_P = ("--perturbations", "gaussian_noise,brightness", "--difficulty", "1,2", "--limit", "3")
@@ -257,7 +257,7 @@ def test_images_are_resized_and_equalised_as_predict_does(digits, tmp_path):
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_the_sizes_of_a_models_images_have_one_name(command):
     words = cli(command, "--help-all").stdout.split()
-    assert "--input-size" in words and "--pixel-scale" in words
+    assert "--input-size" in words and "--pixel-scale" not in words
     assert "--size" not in words and "--scale" not in words
 
 

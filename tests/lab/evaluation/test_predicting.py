@@ -267,7 +267,8 @@ def test_a_yaml_file_does_what_the_flags_do(folder_c, model, tmp_path):
     (tmp_path / "own.yaml").write_text(
         "mean: [1, 2, 3]\nstd: 4\npixel_scale: 0.5\nlayout: NCHW\ninput_size: 32\nclasses: names.json\n"
     )
-    scaled = ("--mean", "1,2,3", "--std", "4", "--pixel-scale", "0.5", "--layout", "nchw")
+    keys = ("mean=1,2,3", "std=4", "pixel_scale=0.5", "layout=nchw")
+    scaled = [word for key in keys for word in ("--preprocessing", key)]
     common = ("predict", folder_c, "--model", model, "--output")
     cli(*common, tmp_path / "a", "--preprocessing", tmp_path / "own.yaml")
     cli(*common, tmp_path / "b", *scaled, "--classes", tmp_path / "names.json", "--input-size", "32,32")
@@ -603,16 +604,21 @@ def wrong(folder_c, model, tmp_path, *flags):
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ("--mean 1,2", "--mean: "),
-        ("--mean 1,2 --std 1", "--mean: must be one number, or three, not '1,2'"),
-        ("--mean 0 --std 0", "--std: must be greater than 0"),
-        ("--mean nan --std 1", "--mean: must be"),
-        ("--pixel-scale 1", "pixel_scale also needs mean and std"),
-        ("--layout CHWN", "--layout: must be 'NCHW' or 'NHWC', not 'CHWN'"),
-        ("--layout NHWC", "takes NCHW"),
+        ("--preprocessing mean=1,2", "--preprocessing mean: "),
+        (
+            "--preprocessing mean=1,2 --preprocessing std=1",
+            "mean: must be one number, or three, not '1,2'",
+        ),
+        ("--preprocessing mean=0 --preprocessing std=0", "--preprocessing std: must be greater than 0"),
+        ("--preprocessing mean=nan --preprocessing std=1", "--preprocessing mean: must be"),
+        ("--preprocessing pixel_scale=1", "pixel_scale also needs mean and std"),
+        ("--preprocessing layout=CHWN", "--preprocessing layout: must be 'NCHW' or 'NHWC', not 'CHWN'"),
+        ("--preprocessing layout=NHWC", "takes NCHW"),
         ("--input-size 0", "--input-size: must be a number of pixels"),
         ("--input-size 64", "takes images of 32 x 32 pixels, these are 64 x 64"),
         ("--classes missing.txt", "--classes: missing.txt cannot be read"),
+        ("--preprocessing meen=0", "did you mean 'mean'?"),
+        ("--mean 0", "did you mean --preprocessing mean=VALUE?"),
         ("--preprocessing imagnet", "did you mean 'imagenet'?"),
         ("--preprocessing missing.yaml", "missing.yaml: cannot be read"),
         ("--device TPU", "--device TPU: ONNX Runtime has no TPU here; it has"),

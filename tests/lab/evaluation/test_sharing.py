@@ -16,7 +16,7 @@ from tests.helpers import PATIENCE, cli, litter, tree
 pytestmark = pytest.mark.slow("three processes share each set")
 
 RUNS = 3
-PLAIN = ("--mean", "0", "--std", "1")
+PLAIN = ("--preprocessing", "mean=0", "--preprocessing", "std=1")
 SET = ("--set", "constants_for=32", "--corruptions", "gaussian_noise,fog", "--severities", "1,3")
 
 # Nobody begins before all have loaded their models, which then take long enough for each to get its part.

@@ -15,6 +15,7 @@ from robustgen.lab.models.base import Classifier
 from robustgen.lab.models.onnx import OnnxModel, find_last_step
 from robustgen.lab.models.preprocessing import Preprocessing, load_preprocessing
 from robustgen.settings.models import Runtime
+from tests import digits
 from tests.helpers import cli, cli_error
 
 PLAIN = Preprocessing((0, 0, 0), (1, 1, 1))
@@ -87,10 +88,10 @@ def test_models_of_blue_green_and_red(tmp_path, layout):
 
 
 def test_the_order_is_recorded_only_if_it_is_unusual(tmp_path):
-    usual = load_preprocessing(None, {}, "imagenet")
+    usual = load_preprocessing((), {}, "imagenet")
     assert not {"channel_order", "outputs"} & {*usual.settings(), *usual.origins}
     (tmp_path / "p.yaml").write_text("channel_order: bgr\nmean: 0\nstd: 1\n")
-    given = load_preprocessing(str(tmp_path / "p.yaml"), {}, "imagenet")
+    given = load_preprocessing([str(tmp_path / "p.yaml")], {}, "imagenet")
     assert given.settings()["channel_order"] == "bgr" and given.origins["channel_order"] == "p.yaml"
 
 
@@ -115,9 +116,10 @@ def test_a_line_hints_at_the_order(tmp_path):
     source = put_flat(tmp_path / "s", COLOURS)
     model = put_nearest(tmp_path / "m.onnx", np.eye(3))
     words = ("--corruptions", "brightness", "--severities", "1", "--jobs", "1", "--output", tmp_path / "p")
-    means = ("--mean", ",".join(map(str, CAFFE)), "--std", "1", "--pixel-scale", "1")
+    keys = (f"mean={','.join(map(str, CAFFE))}", "std=1", "pixel_scale=1")
+    means = [word for key in keys for word in ("--preprocessing", key)]
     said = cli("evaluate", "--source", source, "--model", model, *words, *means).stderr
-    assert "--channel-order bgr" in said
+    assert "--preprocessing channel_order=bgr" in said
 
 
 def test_functions_of_arrays_order_channels_themselves(tmp_path):
@@ -166,7 +168,7 @@ def test_predict_takes_models_of_one_channel(tmp_path):
     model = put_nearest(tmp_path / "grey.onnx", CENTRES, side=28)
     chosen = ("--corruptions", "mnist-c:brightness", "--jobs", "1", "--output", tmp_path / "c")
     cli("make-c", "--dataset", "mnist", "--source", put_idx(tmp_path / "s"), *chosen)
-    words = ("--model", model, "--output", tmp_path / "p", "--mean", "0", "--std", "1")
+    words = ("--model", model, "--output", tmp_path / "p", *digits.PLAIN)
     cli("predict", tmp_path / "c", *words)
     with np.load(tmp_path / "p/grey/clean.npz") as found:
         assert np.array_equal(found["logits"].argmax(1), found["labels"])
@@ -195,7 +197,7 @@ def test_a_mean_of_colours_is_refused_for_one_channel(tmp_path):
         *("evaluate", "--source", put_flat(tmp_path / "s", GREYS), "--model", model),
         *("--corruptions", "brightness", "--jobs", "1", "--output", tmp_path / "p"),
     )
-    assert "one channel" in message and "--mean" in message
+    assert "one channel" in message and "--preprocessing mean" in message
 
 
 def test_other_numbers_of_channels_are_refused(tmp_path):
@@ -260,10 +262,12 @@ def test_predict_hints_at_probabilities(tmp_path):
     few = ("--corruptions", "brightness", "--severities", "1", "--jobs", "1", "--output", tmp_path / "c")
     cli("make-c", "--source", source, *few)
     model = put_linear(tmp_path / "hard.onnx", [[1 / 3] * 3], [0.03], ends=("Relu",))
-    words = ("--model", model, "--output", tmp_path / "p", "--mean", "0", "--std", "1")
-    assert "--outputs probabilities" in cli("predict", tmp_path / "c", *words).stderr
-    said = cli("predict", tmp_path / "c", *words, "--outputs", "probabilities", "--overwrite").stderr
-    assert "--outputs" not in said
+    words = ("--model", model, "--output", tmp_path / "p", *digits.PLAIN)
+    assert "--preprocessing outputs=probabilities" in cli("predict", tmp_path / "c", *words).stderr
+    said = cli(
+        "predict", tmp_path / "c", *words, "--preprocessing", "outputs=probabilities", "--overwrite"
+    ).stderr
+    assert "outputs=" not in said
 
 
 def test_one_output_for_more_classes_is_refused(tmp_path):

@@ -14,6 +14,7 @@ from robustgen.errors import ConfigError
 from robustgen.lab.models.base import FunctionModel
 from robustgen.lab.models.hugging_face import fit_class_names, list_class_names, read_preprocessing
 from robustgen.lab.models.preprocessing import PRESETS, Preprocessing
+from tests.digits import PLAIN
 from tests.helpers import cli
 
 torch = pytest.importorskip("torch")
@@ -85,7 +86,7 @@ def test_predict_honours_the_names_too(levels, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     few = ("--corruptions", "brightness", "--severities", "1", "--format", "png", "--jobs", "1")
     cli("make-c", "--source", put_levels(tmp_path / "s", FOLDERS), *few, "--output", tmp_path / "c")
-    words = ("--model", "levels_of_a_folder:build", "--mean", "0", "--std", "1", "--output", tmp_path / "p")
+    words = ("--model", "levels_of_a_folder:build", *PLAIN, "--output", tmp_path / "p")
     cli("predict", tmp_path / "c", *words)
     (path,) = tmp_path.glob("p/*/clean.npz")
     with np.load(path) as found:

@@ -16,7 +16,7 @@ from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import PRESETS
 from robustgen.lab.models.pytorch import TorchModel
 from robustgen.settings.models import Runtime
-from tests.digits import classifier, expected_logits, pictures, put_folder, put_model
+from tests.digits import PLAIN, classifier, expected_logits, pictures, put_folder, put_model
 from tests.helpers import cli, cli_error, pixels_of, slow_after
 
 torch = pytest.importorskip("torch")
@@ -115,7 +115,7 @@ def test_a_function_returns_a_model_with_its_preprocessing(made, tmp_path):
 
 
 def test_flags_win_over_the_preprocessing_of_the_model(made, tmp_path):
-    found = predicted(made, tmp_path, "own_models:bare", "--mean", "0", "--std", "1")
+    found = predicted(made, tmp_path, "own_models:bare", *PLAIN)
     check_logits(made, found)
 
 
@@ -123,7 +123,7 @@ def test_flags_win_over_the_preprocessing_of_the_model(made, tmp_path):
 def test_exported_programs(made, tmp_path, dynamic):
     path = export(tmp_path / "digits.pt2", dynamic=dynamic)
     assert open_model(str(path), Runtime(device="cpu")).shape == (None if dynamic else 5, 3, 32, 32)
-    check_logits(made, predicted(made, tmp_path, path, "--mean", "0", "--std", "1"))
+    check_logits(made, predicted(made, tmp_path, path, *PLAIN))
 
 
 CODE = "__import__('pathlib').Path({!r}).touch()"
@@ -229,7 +229,7 @@ def test_programs_in_the_format_of_older_releases_are_refused(made, tmp_path):
 
 def test_a_program_of_trusted_origin_is_loaded_whatever_it_holds(made, tmp_path):
     path = put_attack(tmp_path / "evil.pt2", tmp_path / "touched", "data/sample_inputs/model.pt")
-    flags = ("--mean", "0", "--std", "1", "--trust-model", "--classes", made / "names.txt")
+    flags = (*PLAIN, "--trust-model", "--classes", made / "names.txt")
     cli("predict", made / "c", "--model", path, "--output", tmp_path / "p", *flags, status=2)
     assert (tmp_path / "touched").exists()
 

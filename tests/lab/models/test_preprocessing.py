@@ -61,7 +61,7 @@ def test_predictions_say_so_and_are_not_mixed(set_c, model, tmp_path):
 
 
 def load(path, **own):
-    return preprocessing.load_preprocessing(path and str(path), own, "imagenet")
+    return preprocessing.load_preprocessing([str(path)] if path else [], own, "imagenet")
 
 
 def test_sequences_are_equalised_frame_by_frame():

@@ -1,4 +1,4 @@
-"""`robustgen filter-a` and `filter-o`: decisions on arrays, then whole runs with models that tell colours."""
+"""`robustgen filter a` and `filter o`: decisions on arrays, then whole runs with models that tell colours."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.digits import interrupt_model
 from tests.helpers import cli, cli_error, errors_of, put_photo, records_of, tree, uploaded
 
 # The models see pixels from 0 to 1.
-PLAIN = ("--mean", "0", "--std", "1")
+PLAIN = ("--preprocessing", "mean=0", "--preprocessing", "std=1")
 
 
 # --- crops ---------------------------------------------------------------------------------------
@@ -220,11 +220,11 @@ def funnel_of(output):
 
 
 def filter_a(candidates, model, output, *flags, status=0):
-    return cli("filter-a", candidates, "--model", model, "--output", output, *PLAIN, *flags, status=status)
+    return cli("filter", "a", candidates, "--model", model, "--output", output, *PLAIN, *flags, status=status)
 
 
 def refused(command, candidates, model, output, *flags):
-    return cli_error(command, candidates, "--model", model, "--output", output, *PLAIN, *flags)
+    return cli_error(*command.split(), candidates, "--model", model, "--output", output, *PLAIN, *flags)
 
 
 # --- ImageNet-A ----------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_models_of_several_class_lists_meet_in_those_that_matter(candidates, mod
     pair = put_model(tmp_path / "pair.onnx", order=(2, 0))
     (tmp_path / "pair.txt").write_text("blue\nred\n")
     lists = ("--model", pair, "--classes", classes, "--classes", tmp_path / "pair.txt")
-    line = refused("filter-a", candidates, model, tmp_path / "a", *lists)
+    line = refused("filter a", candidates, model, tmp_path / "a", *lists)
     assert line.endswith("know different classes: name the relevant ones with --only")
     filter_a(candidates, model, tmp_path / "a", *lists, "--only", tmp_path / "pair.txt")
     assert keys_of(tmp_path / "a") == [f"red/blue {shade}.png" for shade in range(4)]
@@ -326,7 +326,7 @@ def test_probabilities_are_noticed(candidates, model, classes, tmp_path):
         assert one["key"] == other["key"]
         assert one["confidence"] == pytest.approx(other["confidence"], abs=1e-5)
     # Taken for logits, nothing would be sure of anything.
-    filter_a(candidates, soft, tmp_path / "wrong", "--classes", classes, "--outputs", "logits")
+    filter_a(candidates, soft, tmp_path / "wrong", "--classes", classes, "--preprocessing", "outputs=logits")
     assert keys_of(tmp_path / "wrong") != keys_of(tmp_path / "logits")
 
 
@@ -371,7 +371,7 @@ def strangers(tmp_path_factory):
 
 def test_filter_o_from_candidates_to_accepted_images(strangers, model, classes, tmp_path):
     output, flags = tmp_path / "o", ("--model", model, "--classes", classes, *PLAIN)
-    result = cli("filter-o", strangers, "--output", output, *flags)
+    result = cli("filter", "o", strangers, "--output", output, *flags)
     # The surest first.
     assert keys_of(output) == ["jellyfish/blue.png", "jellyfish/red.png", "green.png"]
     first = lines_of(output / "shortlist.jsonl")[0]
@@ -385,14 +385,14 @@ def test_filter_o_from_candidates_to_accepted_images(strangers, model, classes, 
     assert [line.split()[-1] for line in result.stdout.splitlines()[:3]] == ["5", "4", "3"]
     # Accepted images keep their folders.
     (tmp_path / "list.txt").write_text("jellyfish/red.png\ngreen.png\n")
-    cli("filter-o", strangers, "--output", output, "--accept", tmp_path / "list.txt")
+    cli("filter", "o", strangers, "--output", output, "--accept", tmp_path / "list.txt")
     assert {*tree(output / "accepted")} == {"jellyfish/red.png", "green.png", "manifest.json"}
 
 
 def test_all_models_have_to_be_sure(strangers, model, classes, tmp_path):
     weak = put_model(tmp_path / "weak.onnx", scale=4.0)
     flags = ("--model", model, "--model", weak, "--classes", classes, *PLAIN)
-    cli("filter-o", strangers, "--output", tmp_path / "o", *flags, "--min-confidence", "0.96")
+    cli("filter", "o", strangers, "--output", tmp_path / "o", *flags, "--min-confidence", "0.96")
     assert keys_of(tmp_path / "o") == ["jellyfish/blue.png"]
     reason = dropped_of(tmp_path / "o")["jellyfish/red.png"]["reason"]
     assert re.fullmatch(r"weak.onnx: predicted with 0\.9\d*, under 0\.96", reason)
@@ -404,13 +404,13 @@ def test_only_the_centre_is_seen(model, classes, tmp_path):
     (tmp_path / "in" / "thing").mkdir(parents=True)
     Image.fromarray(framed).save(tmp_path / "in" / "thing" / "framed.png")
     flags = ("--model", model, "--classes", classes, *PLAIN, "--resize", "32")
-    cli("filter-o", tmp_path / "in", "--output", tmp_path / "o", *flags)
+    cli("filter", "o", tmp_path / "in", "--output", tmp_path / "o", *flags)
     (entry,) = lines_of(tmp_path / "o" / "shortlist.jsonl")
     assert entry["confidence"] == pytest.approx(expected((0, 0, 255))[2], abs=1e-6)
 
 
 def test_filter_o_wants_to_know_the_classes(strangers, model, tmp_path):
-    line = refused("filter-o", strangers, model, tmp_path / "o")
+    line = refused("filter o", strangers, model, tmp_path / "o")
     assert "m.onnx has 3 classes, no list of them: list the classes" in line
 
 
@@ -453,7 +453,7 @@ def test_more_candidates_and_changed_ones_are_asked_about(candidates, model, cla
     victim = mine / keys_of(tmp_path / "a")[0]
     data = victim.read_bytes()
     victim.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    line = refused("filter-a", mine, model, tmp_path / "a", *flags)
+    line = refused("filter a", mine, model, tmp_path / "a", *flags)
     assert "has changed since the models predicted it" in line
     assert "2 images predicted in" in filter_a(mine, model, tmp_path / "a", *flags).stdout
     filter_a(mine, model, tmp_path / "changed", *flags)
@@ -475,7 +475,7 @@ def test_candidates_and_shortlists_behind_urls(candidates, reviewed, model, clas
     filter_a("memory://filter/in", model, "memory://filter/out", "--classes", classes)
     for name, data in tree(reviewed).items():
         assert files.cat(f"/filter/out/{name}") == data
-    cli("filter-a", "memory://filter/in", "--output", "memory://filter/out", *accept)
+    cli("filter", "a", "memory://filter/in", "--output", "memory://filter/out", *accept)
     key = "red/blue 0.png"
     assert files.cat(f"/filter/out/accepted/{key}") == (candidates / key).read_bytes()
 
@@ -506,12 +506,12 @@ def test_other_settings_want_another_folder(candidates, model, classes, tmp_path
     output, flags = tmp_path / "a", ("--classes", classes)
     filter_a(candidates, model, output, *flags)
     other = put_model(tmp_path / "other.onnx", scale=4.0)
-    line = refused("filter-a", candidates, other, output, *flags)
+    line = refused("filter a", candidates, other, output, *flags)
     assert line.startswith(f"{output}: created with different settings: models.0.") and "--overwrite" in line
     for command, more, says in (
-        ("filter-a", ("--pixel-scale", "1"), "models.0."),
-        ("filter-a", ("--max-confidence", "0.3"), "thresholds.max_confidence was 0.15 and is now 0.3"),
-        ("filter-o", (), "set was "),
+        ("filter a", ("--preprocessing", "pixel_scale=1"), "models.0."),
+        ("filter a", ("--max-confidence", "0.3"), "thresholds.max_confidence was 0.15 and is now 0.3"),
+        ("filter o", (), "set was "),
     ):
         assert says in refused(command, candidates, model, output, *flags, *more)
     assert "11 images predicted in" in filter_a(candidates, other, output, *flags, "--overwrite").stdout
@@ -539,7 +539,7 @@ def reviewed(candidates, model, classes, tmp_path):
 
 
 def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, model, classes, tmp_path):
-    accept = ("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
+    accept = ("filter", "a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
     assert "2 images of 1 folder accepted" in cli(*accept).stdout
     files = tree(reviewed / "accepted")
     assert {*files} == {"red/deep/green.png", "red/blue 0.png", "manifest.json"}
@@ -563,7 +563,7 @@ def test_what_was_accepted_is_copied_byte_for_byte(candidates, reviewed, model, 
 
 
 def test_another_list_replaces_only_on_demand(candidates, reviewed, tmp_path):
-    accept = ("filter-a", candidates, "--output", reviewed, "--accept")
+    accept = ("filter", "a", candidates, "--output", reviewed, "--accept")
     cli(*accept, tmp_path / "list.txt")
     other = tmp_path / "other.txt"
     other.write_bytes("\ufeffgreen/as blue.png\r\nred/blue 0.png\r\nred/blue 0.png".encode())
@@ -589,7 +589,7 @@ def test_wrong_lists(candidates, reviewed, tmp_path, text, says):
     path = tmp_path / "wrong.txt"
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", path)
+    line = cli_error("filter", "a", candidates, "--output", reviewed, "--accept", path)
     assert line.startswith(f"{path}: {says}")
     assert not (reviewed / "accepted").exists()
 
@@ -597,17 +597,17 @@ def test_wrong_lists(candidates, reviewed, tmp_path, text, says):
 def test_accepting_what_is_not_there(candidates, reviewed, tmp_path):
     accept = ("--accept", tmp_path / "list.txt")
     for command, output, flags, says in (
-        ("filter-a", tmp_path / "none", accept, "has no finished shortlist; give the command without --acc"),
-        ("filter-o", reviewed, accept, "contains a shortlist for ImageNet-A, not ImageNet-O"),
+        ("filter a", tmp_path / "none", accept, "has no finished shortlist; give the command without --acc"),
+        ("filter o", reviewed, accept, "contains a shortlist for ImageNet-A, not ImageNet-O"),
         (
-            "filter-a",
+            "filter a",
             reviewed,
             (*accept, "--max-confidence", "0.3"),
             "without --model, omit --max-confidence",
         ),
-        ("filter-a", reviewed, (), "give --model, or --accept with the list of a review"),
+        ("filter a", reviewed, (), "give --model, or --accept with the list of a review"),
     ):
-        assert says in cli_error(command, candidates, "--output", output, *flags)
+        assert says in cli_error(*command.split(), candidates, "--output", output, *flags)
     assert not (tmp_path / "none").exists()
 
 
@@ -615,7 +615,7 @@ def test_accepting_candidates_that_changed(candidates, model, classes, tmp_path)
     mine = Path(shutil.copytree(candidates, tmp_path / "mine"))
     filter_a(mine, model, tmp_path / "a", "--classes", classes)
     (tmp_path / "list.txt").write_text("red/blue 0.png\n")
-    accept = ("filter-a", mine, "--output", tmp_path / "a", "--accept", tmp_path / "list.txt")
+    accept = ("filter", "a", mine, "--output", tmp_path / "a", "--accept", tmp_path / "list.txt")
     put(mine / "red" / "blue 0.png", (1, 2, 3))
     assert "'red/blue 0.png': has changed since the shortlist" in cli(*accept, status=1).stderr
     (mine / "red" / "blue 0.png").unlink()
@@ -639,7 +639,7 @@ def test_accepting_from_a_damaged_output(candidates, reviewed, tmp_path, name, c
     path = reviewed / name
     text = path.read_text()
     path.write_text(json.dumps(json.loads(text) | change) if change else text[:-20])
-    line = cli_error("filter-a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
+    line = cli_error("filter", "a", candidates, "--output", reviewed, "--accept", tmp_path / "list.txt")
     assert line.startswith(f"{path}{says}")
 
 
@@ -681,12 +681,12 @@ def test_an_empty_shortlist_is_a_result(model, classes, tmp_path):
     assert "No candidate is left" in (tmp_path / "a" / "review.html").read_text()
 
 
-@pytest.mark.parametrize(("command", "folder"), [("filter-a", "red"), ("filter-o", "other")])
+@pytest.mark.parametrize(("command", "folder"), [("filter a", "red"), ("filter o", "other")])
 def test_nothing_but_damaged_images(model, classes, tmp_path, command, folder):
     (tmp_path / "in" / folder).mkdir(parents=True)
     (tmp_path / "in" / folder / "a.png").write_text("no image")
     flags = ("--model", model, "--classes", classes, "--output", tmp_path / "x")
-    result = cli(command, tmp_path / "in", *flags, status=1)
+    result = cli(*command.split(), tmp_path / "in", *flags, status=1)
     assert "1 image unusable" in result.stderr and keys_of(tmp_path / "x") == []
 
 
@@ -711,7 +711,7 @@ def test_candidates_and_classes_that_are_none(model, classes, tmp_path, image, o
     if only:
         (tmp_path / "only.txt").write_text(only)
         flags += ["--only", tmp_path / "only.txt"]
-    line = refused("filter-a", tmp_path / "in", model, tmp_path / "a", *flags)
+    line = refused("filter a", tmp_path / "in", model, tmp_path / "a", *flags)
     assert says.replace("ONLY", str(tmp_path / "only.txt")) in line
     assert not (tmp_path / "a").exists()
 
@@ -722,32 +722,35 @@ def test_candidates_and_classes_that_are_none(model, classes, tmp_path, image, o
         (("--classes", "CLASSES", "--classes", "CLASSES"), "--classes: given 2 times; give it once, or once"),
         (("--classes", "CLASSES", "--resize", "15"), "--resize: 15 pixels are fewer than the 16 of a crop"),
         (("--classes", "CLASSES", "--input-size", "20"), "takes images of 16 x 16 pixels, these are 20 x 20"),
-        (("--classes", "CLASSES", "--layout", "NHWC"), "takes NCHW"),
+        (("--classes", "CLASSES", "--preprocessing", "layout=NHWC"), "takes NCHW"),
         (("--classes", "CLASSES", "--names", "missing.txt"), "missing.txt cannot be read"),
         (("--classes", "missing.txt"), "--classes: missing.txt cannot be read"),
         (("--device", "TPU"), "ONNX Runtime has no TPU"),
         (("--classes", "DEEP"), "is not a list of class folders"),
         (("--max-confidence", "nan"), "--max-confidence: must be a finite number, not nan"),
-        (("--classes", "CLASSES", "--outputs", "probabilities"), "returns -1, which is not a probability"),
+        (
+            ("--classes", "CLASSES", "--preprocessing", "outputs=probabilities"),
+            "returns -1, which is not a probability",
+        ),
     ],
 )
 def test_wrong_flags(candidates, model, classes, tmp_path, flags, says):
     (tmp_path / "deep.json").write_text("[" * 100_000)
     files = {"CLASSES": classes, "DEEP": tmp_path / "deep.json"}
     flags = [files.get(flag, flag) for flag in flags]
-    model = put_model(tmp_path / "minus.onnx", scale=-1.0) if "--outputs" in flags else model
-    assert says in refused("filter-a", candidates, model, tmp_path / "a", *flags)
+    model = put_model(tmp_path / "minus.onnx", scale=-1.0) if "outputs=probabilities" in flags else model
+    assert says in refused("filter a", candidates, model, tmp_path / "a", *flags)
     assert not (tmp_path / "a").exists()
 
 
 def test_numbers_that_are_none(candidates, tmp_path):
     model = put_model(tmp_path / "nan.onnx", scale=np.nan)
-    line = refused("filter-a", candidates, model, tmp_path / "a")
+    line = refused("filter a", candidates, model, tmp_path / "a")
     assert "nan.onnx: returns NaN or infinity for 'blue/right.png'" in line
 
 
 def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
-    wrong = lambda output: refused("filter-a", candidates, model, output, "--classes", classes)  # noqa: E731
+    wrong = lambda output: refused("filter a", candidates, model, output, "--classes", classes)  # noqa: E731
     assert f"is inside the source {candidates}" in wrong(candidates / "out")
     (tmp_path / "file").write_text("")
     for output in (tmp_path / "file", tmp_path / "file" / "a"):
@@ -760,7 +763,7 @@ def test_outputs_that_are_not_ours(candidates, model, classes, tmp_path):
 @pytest.mark.parametrize("name", ["shortlist.jsonl", "predictions.json"])
 def test_outputs_of_something_else_are_left_alone(candidates, model, classes, tmp_path, name):
     (tmp_path / name).write_text("mine")
-    line = refused("filter-a", candidates, model, tmp_path, "--classes", classes, "--overwrite")
+    line = refused("filter a", candidates, model, tmp_path, "--classes", classes, "--overwrite")
     assert f"contains {name}, which no run" in line
     assert (tmp_path / name).read_text() == "mine"
 
@@ -781,10 +784,10 @@ def test_words_for_classes(tmp_path):
     assert read_classes(str(tmp_path / "d")) == ["n00000001"]
 
 
-@pytest.mark.parametrize("command", ["filter-a", "filter-o"])
+@pytest.mark.parametrize("command", ["filter a", "filter o"])
 def test_the_sizes_of_a_models_images_have_one_name(command):
-    words = cli(command, "--help-all").stdout.split()
-    assert "--input-size" in words and "--pixel-scale" in words
+    words = cli(*command.split(), "--help-all").stdout.split()
+    assert "--input-size" in words and "--pixel-scale" not in words
     assert "--size" not in words and "--scale" not in words
 
 
@@ -800,6 +803,6 @@ def test_filtration_asks_models_of_pytorch_too(tmp_path, monkeypatch):
         put_photo(tmp_path / "in" / name / "x.png", 40, 40)
     (tmp_path / "names.txt").write_text("a\nb\n")
     flags = ("--classes", tmp_path / "names.txt", "--resize", "32", "--input-size", "32")
-    cli("filter-a", tmp_path / "in", "--model", "own_nets:plain", "--output", tmp_path / "a", *flags)
+    cli("filter", "a", tmp_path / "in", "--model", "own_nets:plain", "--output", tmp_path / "a", *flags)
     asked = json.loads((tmp_path / "a" / "funnel.json").read_text())
     assert "own_nets:plain" in str(asked) and "'torch': " in str(asked)

@@ -1,4 +1,4 @@
-"""The page of `filter-a` and `filter-o`: what is in it, and what it does in a browser."""
+"""The page of `filter a` and `filter o`: what is in it, and what it does in a browser."""
 
 import base64
 import io

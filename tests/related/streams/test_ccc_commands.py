@@ -19,7 +19,7 @@ from robustgen.torch import CccDataset, SourceDataset, StreamDataset
 from tests.digits import PLAIN, expected_logits, pictures, put_model
 from tests.helpers import cli, cli_error, latest, put_photo, tree
 
-RUN = ("ccc", "--baseline", "0", "--speed", "2", "--jobs", "1")
+RUN = ("ccc", "--target", "0", "--speed", "2", "--jobs", "1")
 FOLDER = "baseline_0_transition+speed_2_seed_43"
 
 
@@ -306,7 +306,7 @@ def measure(digits, output, *flags, status=0):
     source, model = digits
     flags = flags if "--limit" in flags else ("--limit", "4", *flags)
     own = ("--source", source, "--model", model, *PLAIN, "--input-size", "32", "--output", output)
-    fixed = ("--baseline", "0", "--grid", "0,5", "--jobs", "1")
+    fixed = ("--target", "0", "--grid", "0,5", "--jobs", "1")
     return cli("stream", "measure", *latest(*fixed, *own, *flags), status=status)
 
 
@@ -346,7 +346,7 @@ def test_a_measured_table_is_walked_over(measured, photos, tmp_path):
     cell = json.loads(measured.read_text())["measured"]
     (accuracy,) = [row[-1] for row in cell if row[:-1] == ["contrast", 5.0, "shot_noise", 5.0]]
     assert table["contrast", "shot_noise"][20, 20] == accuracy
-    fewer = cli_error("stream", "ccc", "--baseline", "20", *flags)
+    fewer = cli_error("stream", "ccc", "--target", "20", *flags)
     assert fewer == f"{measured}: accuracy table has no pair of gaussian_noise and glass_blur"
 
 
