@@ -110,6 +110,7 @@ def corrupt_clip(
     edition: str | None = None,
     scale: int | None = None,
     fps: Any = None,
+    temporal: Temporal = "clip",
     parameters: Mapping[str, Any] | None = None,
     rng: Any = None,
 ) -> Rgb:
@@ -134,9 +135,10 @@ def corrupt_clip(
         As in `corrupt`.
     fps : int, float or Fraction, optional
         Frames per second, by default 25, for video-c:frame_rate and the video encoders.
+    temporal : {"clip", "frame"}
+        "frame" draws everything afresh in each frame; video-c, whose draws are as published, refuses it.
     parameters : mapping of str to value, optional
-        As in `corrupt`. ``{"temporal": "frame"}`` draws everything afresh in each frame; video-c, whose draws
-        are as published, refuses it.
+        As in `corrupt`.
     rng : int, numpy.random.Generator, numpy.random.RandomState or None
         As in `corrupt`; one generator serves the whole clip.
 
@@ -167,17 +169,15 @@ def corrupt_clip(
     """
     family = find_family(corruption) if isinstance(corruption, str) else None
     published = family.edition if family and family.edition in CLIP_SETS else None
-    own = {**parameters} if isinstance(parameters, Mapping) else parameters
-    temporal: Any = own.pop("temporal", "clip") if isinstance(own, dict) else "clip"
     if temporal not in get_args(Temporal):
-        raise ArgumentError(f'parameters: temporal: must be "clip" or "frame", not {temporal!r}')
+        raise ArgumentError(f'temporal must be "clip" or "frame", not {temporal!r}')
     if published and temporal == "frame":
-        raise ArgumentError(f"parameters: temporal: {corruption} draws as published")
-    bound, given = _bind_given(edition or published, corruption, severity, scale, own or None)
+        raise ArgumentError(f"temporal: {corruption} draws as published")
+    bound, given = _bind_given(edition or published, corruption, severity, scale, parameters)
     clip = as_clip(frames, fps)
     first = check_size(next(iter(clip)), bound.operation.smallest_side)
     bound.parameters_for(first)
-    with _name_parameters(bound, own):
+    with _name_parameters(bound, parameters):
         return bound.apply_to_clip(clip, as_rng(rng), given, temporal).stack()
 
 

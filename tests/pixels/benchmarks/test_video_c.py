@@ -31,7 +31,7 @@ def corrupt(frames, name, severity=3, seed=1, **more):
 def test_frames_of_one_clip_differ_only_where_the_world_does(name, still):
     frames = corrupt(still, name)
     assert np.array_equal(frames[0], frames[1]) == (name not in FRESH)
-    afresh = corrupt(still, name, parameters={"temporal": "frame"})
+    afresh = corrupt(still, name, temporal="frame")
     assert np.array_equal(afresh[0], afresh[1]) == (name in FIXED_CORRUPTIONS)
     assert np.array_equal(afresh[0], frames[0])
 
@@ -123,8 +123,8 @@ def test_an_image_is_no_clip():
 @pytest.mark.parametrize(
     ("name", "more", "text"),
     [
-        ("fog", {"parameters": {"temporal": "shot"}}, "temporal"),
-        ("video-c:rain", {"parameters": {"temporal": "frame"}}, "temporal"),
+        ("fog", {"temporal": "shot"}, "temporal"),
+        ("video-c:rain", {"temporal": "frame"}, "temporal"),
         ("3dcc:fog_3d", {}, "depth"),
         ("video-c:rains", {}, "rain"),
         ("video-c:motion_blur", {"edition": "imagenet"}, "kinetics"),
