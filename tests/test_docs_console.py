@@ -35,7 +35,7 @@ INSTALL = re.compile(r"pip install '(?:\.|robustgen)\[([\w,]+)\]'")
 BASIC = ("opencv", "video")
 # What a reader of any other page has done, after README's installation.
 BEFORE = (
-    f"pip install '.[{','.join(BASIC)}]'",
+    f"pip install 'robustgen[{','.join(BASIC)}]'",
     "export IMAGENET_VAL=/data/imagenet/val",
     "export CIFAR_10=/data/cifar-10-batches-py",
 )
