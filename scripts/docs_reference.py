@@ -35,7 +35,7 @@ from robustgen.settings.yaml_files import dataset_file, dataset_names
 ROOT = Path(__file__).parent.parent
 SCHEMAS = Path(inspect.getfile(files)).parent / "schemas"
 # How pages install extras: from the checkout, until robustgen is on an index; then "robustgen[{}]".
-INSTALL = ".[{}]"
+INSTALL = "robustgen[{}]"
 TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true, false"}
 WRITTEN = "<!-- Written by scripts/docs_reference.py from robustgen/settings; run `make docs`. -->"
 
