@@ -280,7 +280,8 @@ def test_wrong_input(at_home, tmp_path):
     truth = json.loads((at_home / "instances.json").read_text())
     truth["images"][4]["file_name"] = "elsewhere.jpg"
     (tmp_path / "other.json").write_text(json.dumps(truth))
-    line = error("--annotations", tmp_path / "other.json")
+    others = {at_home / "instances.json": tmp_path / "other.json"}
+    line = cli_error(*(others.get(each, each) for each in command(at_home, tmp_path / "x")))
     assert "1 of 20 images of" in line and "are missing, such as elsewhere.jpg" in line
     (tmp_path / "taken" / "mydetector-bright").mkdir(parents=True)
     (tmp_path / "taken" / "mydetector-bright" / "notes.txt").write_text("mine")
