@@ -254,7 +254,7 @@ class Command(click.Command):
             source = None
         ctx.allow_extra_args = source is not None
         try:
-            rest = super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, self._spell_input(args))
         except click.NoSuchOption as error:
             meant = _MEANT.get((self.name or "", error.option_name)) or self._find_key(error.option_name)
             if not meant:
@@ -269,6 +269,23 @@ class Command(click.Command):
                 "put a pattern into quotes: --source 'val-*.tar'"
             )
         return rest
+
+    def _spell_input(self, args: list[str]) -> list[str]:
+        """Return the arguments with ``--preprocessing mean=0`` in place of ``--mean 0``."""
+        keys = next((each.keys for each in self.params if "--preprocessing" in each.opts), ())  # type: ignore[attr-defined]
+        found, words = list[str](), iter(args)
+        for word in words:
+            option, equals, value = word.partition("=")
+            key = option.removeprefix("--").replace("-", "_")
+            if (
+                option.startswith("--")
+                and key in keys
+                and not any(option in each.opts for each in self.params)
+            ):
+                found += ["--preprocessing", f"{key}={value if equals else next(words, '')}"]
+            else:
+                found.append(word)
+        return found
 
     def _find_key(self, option: str) -> str:
         """Return the ``--set`` of the key of a config that an unknown `option` names; "" if there is none."""

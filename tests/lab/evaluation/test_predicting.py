@@ -618,7 +618,6 @@ def wrong(folder_c, model, tmp_path, *flags):
         ("--input-size 64", "takes images of 32 x 32 pixels, these are 64 x 64"),
         ("--classes missing.txt", "--classes: missing.txt cannot be read"),
         ("--preprocessing meen=0", "did you mean 'mean'?"),
-        ("--mean 0", "did you mean --preprocessing mean=VALUE?"),
         ("--preprocessing imagnet", "did you mean 'imagenet'?"),
         ("--preprocessing missing.yaml", "missing.yaml: cannot be read"),
         ("--device TPU", "--device TPU: ONNX Runtime has no TPU here; it has"),
