@@ -557,7 +557,8 @@ def decode_text(content: bytes, where: str) -> str:
             f"it, for instance with `iconv -f latin1 -t utf-8 {name} > utf-8-{name}`"
         ) from error
     if "\0" in text:
-        raise SourceError(f"{where}: is no text, as it has zero bytes; write it as CSV in UTF-8")
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise SourceError(f"{where}, line {line}: has zero bytes, so it is no text; write it as CSV in UTF-8")
     return text
 
 

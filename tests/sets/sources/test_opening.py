@@ -75,7 +75,7 @@ def test_ways_out_of_splits(splits, tmp_path):
     assert (tmp_path / "valid/clean/owl/2.jpeg").exists() or (tmp_path / "valid/clean/owl/2.jpg").exists()
     cli(*command, "--set", "require_classes=false", "--dry-run")
     # Each variant is a data set with all splits.
-    cli("make-c", "--dataset", "coco-c", "--source", splits, *ONE, "--dry-run")
+    cli("make-c", "--dataset", "coco-c", "--source", splits, *ONE, "--subset", "*", "--dry-run")
     with pytest.raises(SourceError, match="valid and train have the same class folders: name one of these"):
         SourceDataset(splits)
     assert len(SourceDataset(splits / "train")) == 2 and len(SourceDataset(splits, classes=False)) == 4
