@@ -203,12 +203,13 @@ def tree(root):
 
 
 def latest(*flags):
-    """The flags, each once: a later value replaces an earlier one, but for those that repeat."""
+    """The flags, each once: a later value replaces an earlier one of the same key, but for those that repeat."""
     repeated, found, words = ("--set", "--with", "--model", "--preprocessing"), {}, [*map(str, flags)]
     for place, each in enumerate(words):
         if each.startswith("--"):
             value = [word for word in words[place + 1 : place + 2] if not word.startswith("--")]
-            found[place if each in repeated else each] = (each, *value)
+            key = value[0].partition("=")[0] if each == "--set" and value else ""
+            found[f"--set {key}" if key else place if each in repeated else each] = (each, *value)
     return [word for pair in found.values() for word in pair]
 
 

@@ -17,7 +17,7 @@ from robustgen.sets.dataset.planning import open_making
 from robustgen.sets.formats.encoders import JpegEncoder
 from robustgen.settings.config import Config
 from robustgen.settings.loading import check
-from tests.helpers import cli, cli_error, kept, make_c, manifest, photo, put_photo, tree
+from tests.helpers import cli, cli_error, kept, latest, make_c, manifest, photo, put_photo, tree
 
 TILED = (
     *("--corruptions", "laion-c:stickers,laion-c:mosaic", "--severities", "2,3"),
@@ -147,7 +147,7 @@ def test_bad_banks_are_named_before_anything_is_made(source, tmp_path, monkeypat
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "x.png").write_bytes(b"no picture")
-    assert message in cli_error("make-c", "--source", source, "--output", "out", *TILED, *flags)
+    assert message in cli_error("make-c", *latest("--source", source, "--output", "out", *TILED, *flags))
     assert not (tmp_path / "out").exists()
 
 

@@ -214,7 +214,12 @@ def _find_pair(
             if re.sub(r"\d+", "", child.lower()) not in SPLITS:
                 by_names[frozenset(inside)].append(child)
         for names in by_names.values():
-            unsaid = [name for name in names if not all(key in said for key in children[name].values())]
+            # Maps are no JPEG files.
+            unsaid = [
+                name
+                for name in names
+                if not all(key in said or key.lower().endswith(_JPEG) for key in children[name].values())
+            ]
             if unsaid and len(names) > 1:
                 # What is said to be pictures comes first.
                 first = next(name for name in (*sorted({*names} - {*unsaid}), *names) if name != unsaid[-1])
