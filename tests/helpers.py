@@ -203,7 +203,7 @@ def tree(root):
 
 
 def latest(*flags):
-    """The flags, each once: a later value replaces an earlier one of the same key, but for those that repeat."""
+    """The flags, each once: a later value replaces one of the same key, but for those that repeat."""
     repeated, found, words = ("--set", "--with", "--model", "--preprocessing"), {}, [*map(str, flags)]
     for place, each in enumerate(words):
         if each.startswith("--"):
