@@ -136,7 +136,7 @@ def test_an_onnx_file_gets_the_predictions_and_numbers_of_the_command(cifar, onn
     error = model["measures"]["error"]
     assert scores.mean("error") == error["mean"] and scores.clean_error == model["clean_error"]
     assert list(scores.interval("error", "fog")) == error["intervals"]["fog"]
-    shown = f" {100 * scores.mean('error'):.1f} ±"
+    shown = f" {100 * scores.mean('error'):.1f} ["
     assert shown in printed and shown in str(scores)
     again = robustgen.score(tmp_path / "a" / "digits", partial=True)
     assert again.to_dict() == scores.to_dict()
@@ -146,7 +146,9 @@ def test_a_function_of_arrays_gets_pixels(cifar, onnx):
     scores = evaluate(expected_logits, cifar)
     assert scores.models == ("expected_logits",) and scores.images == IMAGES
     assert scores.mean("error") == evaluate(onnx, cifar, mean=0, std=1).mean("error")
-    with pytest.raises(ConfigError, match="gets pixels from 0 to 255: omit mean, std, channel_order"):
+    with pytest.raises(
+        ConfigError, match="gets pixels from 0 to 255: omit presets, mean, std and channel_order"
+    ):
         evaluate(expected_logits, cifar, mean=0.5, std=1)
     with pytest.raises(ConfigError, match=r"returns \(1, 32, 32, 3\) for 1 images, not \(images, classes\)"):
         evaluate(lambda images: images, cifar)
@@ -338,7 +340,7 @@ def test_scores_are_a_table(two):
 def test_scores_are_html_in_a_notebook(two):
     text = two._repr_html_()
     assert text.startswith("<table><caption>Means in %") and "&lt;bad&gt;" in text and "<bad>" not in text
-    assert f"<td>{100 * two.mean('error', 'good'):.1f} ±" in text
+    assert f"<td>{100 * two.mean('error', 'good'):.1f} [" in text
     told = "input of good, &lt;bad&gt;: mean 0 (the model&#x27;s), std 1 (the model&#x27;s), scale 1 "
     assert f"<p>{told}(the model&#x27;s), size of the images</p>" in text
 

@@ -218,7 +218,7 @@ def _declare_option(
 
 
 def _join(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
-    return ",".join(values) or None
+    return ",".join(values) if values else None
 
 
 def _describe(field: FieldInfo, sentence: str) -> str:

@@ -476,8 +476,8 @@ def test_a_list_of_imagenets_images_fits_a_flat_folder_too(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("cat/a.png\n\ncat/b.png\n", "keys.txt, line 3: the source has no image 'cat/b.png'"),
-        ("cat/a.png\nd.png\n", "keys.txt, line 2: the source has no image 'd.png'"),
+        ("cat/a.png\n\ncat/b.png\n", "keys.txt, line 3: read 'cat/b.png', but the source has no such image"),
+        ("cat/a.png\nd.png\n", "keys.txt, line 2: read 'd.png', but the source has no such image"),
         ("# nothing\n\n", "keys.txt: lists no image"),
         ("", "keys.txt: lists no image"),
     ],

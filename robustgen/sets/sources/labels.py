@@ -469,7 +469,9 @@ def _read_one_hot(columns: Mapping[str, Mapping[str, Any]], read: Reading[Any], 
     if not all(cell in _MARKS for each in marks.values() for cell in each.values()) or not marks:
         problem = f"none of the columns {listed} has a known name of labels" if columns else "no class"
         if not columns and read.split:
-            problem = f"column {read.split!r} says splits, and no other one labels: pass it as --subset @FILE"
+            problem = (
+                f"column {read.split!r} says splits, no other one labels: give it as the key subset: @FILE"
+            )
         raise SourceError(f"{row}: {problem}; {way}")
     classes = dict[str, str | None]()
     for row, _ in read.rows:

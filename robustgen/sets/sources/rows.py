@@ -324,7 +324,7 @@ def _choose_split(
             listed = ", ".join(read.header)
             raise SourceError(
                 f"{where}: no column says which rows are of the split {asked.split!r} (columns: {listed}); "
-                "name it with the key split_column, or omit --split"
+                "name it with the key split_column, or omit the split"
             )
         return read
     values = [str(cell if cell is not None else "").strip() for cell in read.column(name).values()]
@@ -358,7 +358,7 @@ def _check_folder(read: Reading[Any], where: str, asked: Asked, kept: Sequence[b
     for (row, _), found, keep in zip(read.rows, read.found, kept, strict=True):
         if found and not keep and found not in own:
             raise SourceError(
-                f"{row}: an image of the folder {asked.split!r} is of another split; omit --split, and name "
+                f"{row}: an image of the folder {asked.split!r} is of another split; omit it, and name "
                 "the folder with --source"
             )
 
@@ -567,7 +567,7 @@ def list_lines(text: str, where: str, known: Container[str] = ()) -> dict[str, s
     # splitlines() would also split at form feeds and the like.
     lines = enumerate(re.split("\r\n|\n|\r", text), 1)
     return {
-        f"{where}, line {number}": line.strip()
+        f"{where}, line {number}": line if line in known else line.strip()
         for number, line in lines
         if line.strip() and (line[0] != "#" or line in known or re.split(r"[\t,;| ]", line)[0] in known)
     }
