@@ -1,4 +1,5 @@
 # docker build -t robustgen . && docker run --rm -v "$PWD/out:/home/robustgen/out" robustgen
+# The image contains PyAV's wheels, and in them x264 and x265 (GPL, version 2 or later); see NOTICE before you pass it on.
 FROM python:3.12-slim AS wheel
 WORKDIR /checkout
 COPY . .

@@ -82,8 +82,9 @@ site: $(VENV)/.installed-site ## Build the pages of docs/ and the gallery as bui
 wheel: $(VENV)/.installed ## Write a wheel with compiled loops for this Python, and its constraints file, into dist/
 	$(BIN)/python scripts/build_wheel.py
 
-bench: $(VENV)/.installed-test ## Measure the speed of every corruption
-	$(BIN)/python scripts/bench.py
+bench: $(VENV)/.installed-test ## Measure the speed of every corruption, into a file that scripts/bench.py --compare reads
+	mkdir -p build
+	$(BIN)/python scripts/bench.py --json build/bench-$$(git describe --always --dirty).json
 
 clean: ## Remove caches, builds and the outputs of demo and smoke runs, but not .venv
 	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

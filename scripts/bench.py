@@ -3,6 +3,7 @@
 
     python scripts/bench.py [--only NAME] [--quick] [--folder DIR] [--json FILE]
     python scripts/bench.py --tables FILE
+    python scripts/bench.py --compare BEFORE AFTER
 
 Prints a table of all corruptions with the times of the published functions, and
 the ratios of make-c to its JPEG codec, of training shards to theirs, of files to
@@ -13,7 +14,8 @@ copies an array of 1 GB all the time. Each ratio is taken in one run, because
 machines are shared; the times of the published functions are from another day.
 All files are written below DIR, because file systems differ in speed by a factor
 of ten. `--tables` prints the tables of docs/background/performance.md from the figures that
-an earlier run wrote with `--json`. `bench_scale.py` measures the cost of a run
+an earlier run wrote with `--json`; `--compare` prints
+the figures of two such files with their ratios. `bench_scale.py` measures the cost of a run
 without its workers.
 """
 
@@ -566,6 +568,15 @@ def measure_all(folder: Path, *, quick: bool) -> dict[str, Any]:
     return figures | formats(folder, 4 if quick else 20) | peak_memory() | start_up()
 
 
+def flatten(figures: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Yield the numbers of nested figures, with their path."""
+    if isinstance(figures, dict | list):
+        for key, each in figures.items() if isinstance(figures, dict) else enumerate(figures):
+            yield from flatten(each, f"{name}/{key}".lstrip("/"))
+    elif isinstance(figures, int | float):
+        yield name, figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -579,13 +590,25 @@ def main() -> None:
     parser.add_argument(
         "--tables", type=Path, metavar="FILE", help="print the tables of an earlier --json FILE"
     )
+    parser.add_argument(
+        "--compare", nargs=2, type=Path, metavar="FILE", help="print the figures of two --json files"
+    )
     arguments = parser.parse_args()
+    if arguments.compare:
+        before, after = (dict(flatten(json.loads(path.read_text()))) for path in arguments.compare)
+        for name in sorted(before.keys() & after.keys()):
+            ratio = after[name] / before[name] if before[name] else float("nan")
+            print(f"{name:<60} {before[name]:>12.6g} {after[name]:>12.6g} {ratio:>7.3f}")
+        return
     # Commands and workers do the same.
     collect_garbage_rarely()
     if arguments.tables:
         print_tables(json.loads(arguments.tables.read_text()))
         return
-    figures: dict[str, Any] = {"machine": f"{platform.machine()}, {os.cpu_count()} cores"}
+    figures: dict[str, Any] = {
+        "release": robustgen.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+    }
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         folder = Path(name)
         if arguments.only:

@@ -12,7 +12,13 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from robustgen.pixels.imaging.kernels import SHIPPED_FEATURES, SHIPPED_PROCESSOR, VARIABLE, name_loops
+from robustgen.pixels.imaging.kernels import (
+    CONSTRAINTS,
+    SHIPPED_FEATURES,
+    SHIPPED_PROCESSOR,
+    VARIABLE,
+    name_loops,
+)
 
 ROOT = Path(__file__).parents[1]
 # The releases that decide whether the loops can be read.
@@ -29,10 +35,11 @@ def main(folder: str = "dist") -> None:
         loops = Path(cache, name_loops())
         for lock in loops.glob("*.lock"):
             lock.unlink()
+        constraints = "".join(f"{name}=={version(name)}\n" for name in PINNED)
+        (loops / CONSTRAINTS).write_text(constraints)
         wheel = ("wheel", "--quiet", "--no-deps", "--wheel-dir", str(Path(folder).absolute()), str(ROOT))
         named = {"ROBUSTGEN_LOOPS": str(loops), "ROBUSTGEN_TAG": f"{tag}-{tag}-manylinux_2_17_x86_64"}
         run("pip", "--disable-pip-version-check", *wheel, **named)
-    constraints = "".join(f"{name}=={version(name)}\n" for name in PINNED)
     Path(folder, f"constraints-{tag}.txt").write_text(constraints)
 
 

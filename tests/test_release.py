@@ -1,6 +1,7 @@
 """The release: its number in every file, and that no byte of a set depends on it."""
 
 import re
+from importlib import metadata
 from pathlib import Path
 
 import yaml
@@ -29,3 +30,45 @@ def test_no_digest_depends_on_the_release(photos, tmp_path, monkeypatch):
             make_c(photos, theirs, *ONE, "--format", form)
         assert manifest(theirs)["settings"]["versions"]["robustgen"] == "1.7.3"
         assert manifest(theirs)["digest"] == manifest(ours)["digest"] and tree(theirs) == tree(ours)
+
+
+def test_the_long_description_works_away_from_the_checkout():
+    """On PyPI, there are no other files."""
+    from readme_renderer import markdown
+
+    page = markdown.render(metadata.metadata("robustgen").get_payload())
+    addresses = re.findall(r'(?:href|src)="([^#"][^"]*)"', page)
+    own = [each.partition("robustgen/robustgen/") for each in addresses if "robustgen/robustgen/" in each]
+    assert len(own) > 30 and all(each.startswith("https://") for each in addresses)
+    for _, _, path in own:
+        file = re.sub(r"^(blob/)?main/|#.*", "", path)
+        assert (ROOT / file).exists() or file == "issues", file
+
+
+def read_workflows():
+    """Each workflow by its name."""
+    paths = (ROOT / ".github" / "workflows").glob("*.yml")
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def test_workflows_run_what_was_read_and_keep_no_credentials():
+    steps = [
+        step
+        for workflow in read_workflows().values()
+        for job in workflow["jobs"].values()
+        for step in job.get("steps", ())
+    ]
+    used = [step for step in steps if "uses" in step]
+    assert len(used) > 10
+    for step in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"]), step
+        if step["uses"].startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_nothing_is_published_before_its_tests_and_under_another_version():
+    jobs = read_workflows()["release"]["jobs"]
+    assert {"tests", "build", "wheels"} <= {*jobs["publish"]["needs"]}
+    assert jobs["tests"]["uses"].endswith("/tests.yml")
+    assert any("TAG" in step.get("env", {}) for step in jobs["build"]["steps"])
+    assert [name for name, job in jobs.items() if "permissions" in job] == ["publish"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import robustgen
+from robustgen.pixels.imaging import kernels
 
 COUNT = """
 import numpy
@@ -45,3 +46,14 @@ def test_processes_wait_for_each_other_and_checkouts_share(tmp_path):
         source.write("# changed\n")
     assert compile_in(checkout.parent) == once
     assert len(list(folder.iterdir())) == 2
+
+
+def test_the_line_about_other_loops_says_how_to_use_those_of_the_wheel(tmp_path, monkeypatch, capfd):
+    (tmp_path / "shipped" / "loops").mkdir(parents=True)
+    (tmp_path / "shipped" / "loops" / kernels.CONSTRAINTS).write_text("numba==0.1\nllvmlite==0.2\n")
+    monkeypatch.setattr(kernels, "SHIPPED", tmp_path / "shipped")
+    monkeypatch.setattr(kernels, "loop_folder", lambda: tmp_path)
+    kernels.tell_of_other_loops.__wrapped__()
+    kernels.tell_of_other_loops.__wrapped__()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.endswith("pip install numba==0.1 llvmlite==0.2")

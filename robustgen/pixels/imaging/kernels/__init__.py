@@ -62,6 +62,8 @@ SHIPPED_FEATURES: Final = (
 )
 # Folder of these loops in the wheel.
 SHIPPED: Final = "compiled"
+# File in it of the releases that can read them.
+CONSTRAINTS: Final = "constraints.txt"
 
 _tell: ContextVar[Callable[[], None]] = ContextVar("tell", default=lambda: None)
 
@@ -108,12 +110,15 @@ def name_loops() -> str:
 @cache
 def tell_of_other_loops() -> None:
     """Say, once for each folder of loops, that those in the wheel are for another machine or numba."""
+    shipped = (Path(__file__).parent / SHIPPED).glob(f"*/{CONSTRAINTS}")
+    pinned = " ".join(each for path in shipped for each in path.read_text(encoding="utf-8").split())
     with suppress(OSError):
         (loop_folder() / "told").touch(exist_ok=False)
         if stream := find_log_stream():
             stream.write(
-                f"robustgen: the compiled loops of this wheel are for {SHIPPED_PROCESSOR} processors and the "
-                "numba of its constraints file; compiling loops for this machine, once\n"
+                f"robustgen: the compiled loops of this wheel are for {SHIPPED_PROCESSOR} processors and "
+                "another numba; compiling loops for this machine, once. To use those of the wheel on such a "
+                f"processor: pip install {pinned}\n"
             )
 
 
