@@ -151,7 +151,7 @@ def test_files_outlive_an_environment_in_a_cache(elsewhere, wheel, monkeypatch):
 def test_a_bare_installation_names_all_that_it_lacks_at_once(elsewhere):
     with pytest.raises(MissingDependencyError) as caught:
         FROST_FILES.find()
-    assert "robustgen fetch frost" in str(caught.value) and "robustgen[opencv]" in str(caught.value)
+    assert "robustgen fetch frost" in str(caught.value) and "robustgen[opencv,video]" in str(caught.value)
 
 
 def test_only_known_files_are_fetched():

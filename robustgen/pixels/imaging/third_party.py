@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from robustgen.errors import MissingDependencyError
 from robustgen.files.storage.host import check_address_space
@@ -35,10 +35,14 @@ else:
 
     cv2 = _OpenCv()
 
-NO_OPENCV: Final = (
-    "OpenCV is not installed: pip install 'robustgen[opencv]', or opencv-python, or opencv-contrib-python; "
-    "any of them, but only one"
-)
+
+def explain_no_opencv() -> str:
+    """Return what to install where there is no OpenCV, and besides what make-p and clips need."""
+    extras = "opencv" if importlib.util.find_spec("av") else "opencv,video"
+    return (
+        f"OpenCV is not installed: pip install 'robustgen[{extras}]', or opencv-python, or "
+        "opencv-contrib-python; any of them, but only one"
+    )
 
 
 @cache
@@ -47,7 +51,7 @@ def _import_opencv() -> Any:
     try:
         import cv2 as module
     except ModuleNotFoundError as error:
-        raise MissingDependencyError(NO_OPENCV) from error
+        raise MissingDependencyError(explain_no_opencv()) from error
     except ImportError as error:
         raise MissingDependencyError(
             f"OpenCV cannot be imported ({error}). Replace it by a build that fits NumPy 2 and needs no "
@@ -102,7 +106,7 @@ class ThirdPartyFiles:
                 f"robustgen fetch {self.name}"
             )
             # All at once: a bare installation has neither.
-            also = "" if importlib.util.find_spec("cv2") else f". {NO_OPENCV}"
+            also = "" if importlib.util.find_spec("cv2") else f". {explain_no_opencv()}"
             raise MissingDependencyError(missing + also)
         return Path(spec.submodule_search_locations[0]) / self.folder
 
