@@ -22,7 +22,7 @@ from robustgen.lab.scores.detection import (
     weighted_precisions,
 )
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
-from tests.helpers import cli, cli_error
+from tests.helpers import cli, cli_error, latest
 
 SIZE = (240, 320)
 
@@ -118,7 +118,8 @@ def flags(root):
 
 
 def report_of(root, *more):
-    return json.loads(cli(*flags(root), "--format", "json", *more).stdout)
+    command, *given = flags(root)
+    return json.loads(cli(command, *latest(*given, "--format", "json", *more)).stdout)
 
 
 def theirs(root, results, iou_type):

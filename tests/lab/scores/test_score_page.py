@@ -264,7 +264,7 @@ BROKEN = """[...document.querySelectorAll('td.name bdi')].flatMap((cell) => {
 @NO_BROWSER
 def test_labels_and_names_can_be_read(browser, tmp_path):
     models = [replace(each, model=f"a_long-name/of.{each.model}") for each in fake_scores(5, 300)]
-    report = Scoreboard(models, ALEXNET, 1, [], intervals=False, published=choose_published(models, 1, []))
+    report = Scoreboard(models, ALEXNET, 1, [], replicates=0, published=choose_published(models, 1, []))
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     assert browser.run(OVERLAPS) == "5 labels, 0 overlaps"
@@ -282,7 +282,7 @@ def test_only_corruptions_with_the_chosen_value_have_columns(browser, tmp_path):
     for model in models:
         for level in IMAGENET_C.levels:
             model.mistakes[f"c-bar.sparkles/{level}"] = model.mistakes[f"fog/{level}"]
-    write_page(Scoreboard(models, ALEXNET, 1, [], intervals=False), tmp_path / "page.html", [])
+    write_page(Scoreboard(models, ALEXNET, 1, [], replicates=0), tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     heads = "[...document.querySelectorAll('#heat th.op')].map((each) => each.textContent)"
     assert "fog" in browser.run(heads) and "sparkles" not in " ".join(browser.run(heads))
@@ -296,7 +296,7 @@ def test_labels_of_long_names_tell_the_models_apart(browser, tmp_path):
     names = [f"a-rather-long-name-with-number-{i:02d}-{size}.augmix" for i in range(3) for size in ("b", "l")]
     names = [*names, "resnet50"]
     models = [replace(model, model=name) for model, name in zip(fake_scores(7, 300), names, strict=True)]
-    report = Scoreboard(models, ALEXNET, 1, [], intervals=False)
+    report = Scoreboard(models, ALEXNET, 1, [], replicates=0)
     write_page(report, tmp_path / "page.html", [])
     browser.open(tmp_path / "page.html")
     labels = browser.run(
@@ -328,7 +328,7 @@ def test_charts_are_legible_on_every_screen(browser, tmp_path):
     worse = models[1].mistakes
     worse |= {name: ~each for name, each in worse.items() if name.startswith(("fog", "snow"))}
     note = f"not normalised: {tmp_path / 'p' / 'a'} has 10"
-    report = Scoreboard(models, ALEXNET, 1, [note], intervals=False)
+    report = Scoreboard(models, ALEXNET, 1, [note], replicates=0)
     write_page(report, tmp_path / "page.html", [])
     for width in (1280, 390):
         resize(browser, width, 844)
@@ -457,7 +457,7 @@ def test_a_page_does_not_name_folders_of_this_machine(evaluated, tmp_path):
 @pytest.mark.slow("a page of fifty models")
 @NO_BROWSER
 def test_fifty_models_of_fifty_thousand_images(browser, tmp_path):
-    report = Scoreboard(fake_scores(50, 50_000), ALEXNET, 1, [], intervals=False)
+    report = Scoreboard(fake_scores(50, 50_000), ALEXNET, 1, [], replicates=0)
     size = write_page(report, tmp_path / "page.html", [])
     assert size == (tmp_path / "page.html").stat().st_size < 5_000_000
     browser.open(tmp_path / "page.html")

@@ -450,8 +450,8 @@ def test_latex_has_the_means_of_each_model(two):
     ((head, first, second),) = tabulars(text)
     assert head == ["Model", "Clean", "mCE", "Mean error", "Rel. mCE", "mAUDE"]
     # Both have the same clean error.
-    assert first[:3] == [r"a\_b", r"\textbf{43.5 $\pm$ 3.0}", r"100.0 $\pm$ 2.7"]
-    assert second[:3] == ["better", r"\textbf{43.5 $\pm$ 3.0}", r"\textbf{50.0 $\pm$ 3.6}"]
+    assert first[:3] == [r"a\_b", r"\textbf{43.5 $\pm$ 3.1}", r"100.0 $\pm$ 2.7"]
+    assert second[:3] == ["better", r"\textbf{43.5 $\pm$ 3.1}", r"\textbf{50.0 $\pm$ 3.6}"]
     full = tabulars(cli("score", *two, "--format", "latex", "--verbose").stdout)
     assert {row[0] for rows in full for row in rows} == {"Model", r"a\_b", "better"}
     published = cli("score", *two, "--format", "latex", "--compare-with", "published").stdout

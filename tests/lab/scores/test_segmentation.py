@@ -20,7 +20,7 @@ from robustgen.metrics.classification import (
     mean_intersection_over_union,
 )
 from robustgen.pixels.benchmarks.kinds import IMAGENET_C
-from tests.helpers import cli, cli_error
+from tests.helpers import cli, cli_error, latest
 
 NAMES = [f"aachen_{i:06d}_000019" for i in range(6)]
 
@@ -62,7 +62,8 @@ def flags(root):
 
 
 def report_of(root, *more):
-    return json.loads(cli(*flags(root), "--format", "json", *more).stdout)
+    command, *given = flags(root)
+    return json.loads(cli(command, *latest(*given, "--format", "json", *more)).stdout)
 
 
 def plain_miou(truths, folder, tail=""):

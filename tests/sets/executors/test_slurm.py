@@ -7,7 +7,7 @@ import pytest
 
 from robustgen.plugins.conformance import check_executor
 from robustgen.sets.executors import parse_executor
-from tests.helpers import FEW, cli, cli_error, kept, make_c, tree
+from tests.helpers import FEW, cli, cli_error, kept, latest, make_c, tree
 
 # It skips the tasks that LOST names, as if their nodes had died.
 SBATCH = f"""#!{sys.executable}
@@ -43,7 +43,8 @@ WAIT = "partition=cpu,wait"
 
 
 def submit(photos, output, *flags, options="partition=cpu", status=0):
-    few = [flag for flag in FEW if flag not in ("--jobs", "1")] + ["--severities", "1"]
+    few = [flag for flag in latest(*FEW, "--severities", "one") if flag not in ("--jobs", "1")]
+    few[few.index("one")] = "1"
     slurm = ("--on", f"slurm:{options},shards=3")
     return cli("make-c", "--source", photos, "--output", output, *few, *slurm, *flags, status=status)
 
