@@ -88,7 +88,6 @@ def test_second_values_of_lists_are_added():
         "make-c --source x --with depth=a,scale=1,scale=2",
         "make-c --dataset demo --on slurm:partition=a,partition=b",
         "compare a b --margin psnr=1 --margin psnr=2",
-        "make-icons --style a=x --style b=x --style a=y",
     ],
 )
 def test_no_second_value_of_a_key_is_dropped(given):

@@ -536,3 +536,7 @@ def test_torchvision_finds_the_classes_of_icons(icons, tmp_path):
     assert read_by_torchvision(out) == (("cat", "dog"), 4)
     assert (out / "hold_out_google_test.txt").read_text() == "cat/google_1f431.png\ndog/google_1f436.png\n"
     cli("verify", out, "--deep", "all")
+
+
+def test_a_style_given_twice_is_refused():
+    assert "given twice" in cli_error("make-icons", "--style", "a=x", "--style", "b=x", "--style", "a=y")
