@@ -208,7 +208,7 @@ def test_maps_are_left_out_without_mirror(tmp_path):
         {"b/0.png": palette(5), "a/0.png": None},
         {"x/0.png": photo(40, 48), "y/0.png": None},
         {"rgb/0.png": None, "albedo/0.png": photo(40, 48, seed=3)},
-        {"1_a.jpg": None, "2_a.jpg": None, "1_b.jpg": photo(40, 48), "2_b.jpg": photo(40, 48, seed=5)},
+        {"1_a.png": None, "2_a.png": None, "1_b.png": photo(40, 48), "2_b.png": photo(40, 48, seed=5)},
         {"a.jpg": None, "a_edited.png": photo(40, 48)},
     ],
     ids=lambda others: " ".join(others),
