@@ -83,7 +83,7 @@ class Difference:
     test: str = "exact sign-flip test (McNemar's) while few images differ, Student's paired test of more"
 
 
-def take_extremes(model: ModelScores) -> ModelScores:
+def _take_extremes(model: ModelScores) -> ModelScores:
     """Return the scores with the extreme values of images in place of the images."""
 
     def take(names: Iterable[str], most: float) -> dict[str, Floats]:
@@ -123,6 +123,7 @@ class Uncertainty:
     ) -> None:
         self._models, self.replicates, self.images = models, replicates, models[0].count
         self._measures = {measure.key: (measure, names) for measure, names in measures.items()}
+        self._extremes = [*map(_take_extremes, models)]
         self._intervals = [self._find_intervals(index) for index in range(len(models))]
 
     def _find_intervals(self, index: int) -> dict[Column, Interval]:
@@ -162,17 +163,24 @@ class Uncertainty:
 
     def _values(self, index: int, column: Column) -> _Values:
         """Return what the images of a model contribute to a value."""
-        model = self._models[index]
         if not column.measure:
-            return _Values(np.asarray(model.mistakes[column.name], np.float64), 0.0, 1.0)
+            mistakes = self._models[index].mistakes[column.name]
+            return _Values(np.asarray(mistakes, np.float64), 0.0, 1.0)
         measure, averaged = self._measures[column.measure]
-        names = averaged if column.name == MEAN else [column.name]
-        corners = [measure.contributions(take_extremes(model), name) for name in names]
-        if measure.is_ratio:
-            images = [measure.influences(model, name) for name in names]
-        else:
-            images = [measure.contributions(model, name) for name in names]
-        ends = np.mean(corners, axis=0)
+        if column.name == MEAN:
+            return self._average(index, measure, tuple(averaged))
+        return self._combine(index, measure, [column.name])
+
+    @cache  # noqa: B019 - as long as the report
+    def _average(self, index: int, measure: Measure, averaged: tuple[str, ...]) -> _Values:
+        """Return what the images contribute to a mean, which its interval and all differences need."""
+        return self._combine(index, measure, averaged)
+
+    def _combine(self, index: int, measure: Measure, names: Sequence[str]) -> _Values:
+        """Return what the images of a model contribute to the mean of some operations."""
+        contribute = measure.influences if measure.is_ratio else measure.contributions
+        images = [contribute(self._models[index], name) for name in names]
+        ends = np.mean([measure.contributions(self._extremes[index], name) for name in names], axis=0)
         return _Values(np.mean(images, axis=0), float(ends.min()), float(ends.max()))
 
     def interval(self, index: int, measure: str, name: str) -> Interval | None:
@@ -188,10 +196,6 @@ class Uncertainty:
     def method(self, measure: Measure) -> str:
         """Return the name of the method of a measure's intervals."""
         return WILSON if not measure.is_ratio else BOOTSTRAP_T if measure.formula.clean else RATIO
-
-    def has(self, index: int, column: Column) -> bool:
-        """Return whether the model with index `index` has a value."""
-        return column in self._intervals[index]
 
     # --- differences
 
@@ -250,7 +254,7 @@ class Uncertainty:
     def operation_difference(self, measure: Measure, name: str) -> Interval | None:
         """Return the interval of the second model's value minus the first's; None if one is missing."""
         column = Column(measure.key, name)
-        return self.difference(1, 0, column) if self.has(0, column) and self.has(1, column) else None
+        return self.difference(1, 0, column) if all(column in own for own in self._intervals[:2]) else None
 
     def differences(self) -> list[Difference]:
         """Return the differences of the means of all other models from those of the first."""
@@ -281,6 +285,6 @@ def plan_images(model: ModelScores, measure: Measure, averaged: Sequence[str], h
     """Return how many images determine the mean of a measure to plus or minus `half_width`."""
     rows = np.mean([measure.contributions(model, name) for name in averaged], axis=0)
     if np.ptp(rows) < _CONSTANT:
-        ends = np.mean([measure.contributions(take_extremes(model), name) for name in averaged], axis=0)
+        ends = np.mean([measure.contributions(_take_extremes(model), name) for name in averaged], axis=0)
         return images_needed_at_border(half_width / float(np.ptp(ends)))
     return images_needed(rows, half_width)
