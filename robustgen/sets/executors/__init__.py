@@ -10,7 +10,6 @@ from robustgen.sets.executors.base import Job as Job
 from robustgen.sets.executors.base import Launcher as Launcher
 from robustgen.sets.executors.base import WorkersLostError as WorkersLostError
 from robustgen.sets.executors.jobs import count_cores as count_cores
-from robustgen.sets.executors.jobs import open_executor as open_executor
 from robustgen.sets.executors.jobs import submit_jobs as submit_jobs
 from robustgen.settings.fields import spell
 from robustgen.settings.running import Running

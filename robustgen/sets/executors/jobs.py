@@ -1,7 +1,7 @@
 """Execution of jobs, in this process or in worker processes, repeated if workers die."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from robustgen.display.progress import print_line
 from robustgen.errors import WriteError
@@ -31,14 +31,14 @@ def count_cores() -> int:
     return int(cpu_count())
 
 
-def open_executor(workers: int) -> Executor:
-    """Return the executor in `workers` processes of this machine."""
+def open_executor(workers: int, job: Job[Any]) -> Executor:
+    """Return the executor of jobs like this one in `workers` processes of this machine."""
     if workers == 1:
         return ThisProcess()
     from robustgen.sets.executors.workers import begin_nursery
 
     # Joblib is imported meanwhile.
-    begin_nursery()
+    begin_nursery(job)
     from robustgen.sets.executors.processes import Processes
 
     return Processes(workers)
@@ -75,7 +75,7 @@ def submit_jobs(
     """
     left, deaths = dict(jobs), 0
     while left:
-        executor = cluster or open_executor(min(workers, len(left)))
+        executor = cluster or open_executor(min(workers, len(left)), next(iter(left.values())))
         progress.forget_workers()
         before = len(left)
         try:

@@ -215,15 +215,19 @@ class _Nursery:
         return self.owner == os.getpid() and self.setting == ({**os.environ}, [*sys.path])
 
     def rehearse(self, job: Job[Any], reporter: Reporter) -> None:
-        """Have it load what a job computes with; raise an OSError if it has ended."""
+        """Have it load what a job computes with; end it if that fails, with an OSError if it has ended."""
         received, sent = os.pipe()
         try:
-            socket.send_fds(self._control, [_REHEARSE], [received, sent])
-        finally:
-            os.close(received)
-        with suppress(BrokenPipeError), os.fdopen(sent, "wb") as file:
-            pickle.dump((job, reporter), file)
-        self._receive()
+            with suppress(BrokenPipeError), os.fdopen(sent, "wb") as file:
+                try:
+                    socket.send_fds(self._control, [_REHEARSE], [received, sent])
+                finally:
+                    os.close(received)
+                pickle.dump((job, reporter), file)
+            self._receive()
+        except BaseException:
+            self.end()
+            raise
 
     def fork(self, *files: int) -> ForkedProcess | None:
         """Return a new worker with these files; None if it must not be forked.
@@ -312,16 +316,17 @@ _nurseries = list[_Nursery]()
 """The nursery of this process, if it has one that no thread is using."""
 
 
-def begin_nursery() -> None:
-    """Start the process that forks workers, if there are no idle ones and no such process yet."""
-    if not _idle and not _nurseries and _may_fork():
+def begin_nursery(job: Job[Any]) -> None:
+    """Start the process that forks workers for such jobs, unless workers or such a process are idle."""
+    if not _idle and not _nurseries and _may_fork(job):
         # What the system refuses is told when workers are borrowed.
         with suppress(OSError):
             _nurseries.append(_Nursery())
 
 
-def _may_fork() -> bool:
-    return CAN_FORK and os.environ.get(START_METHOD) != "spawn"
+def _may_fork(job: Job[Any]) -> bool:
+    """Return whether workers for such jobs are forked from a process that has rehearsed one."""
+    return CAN_FORK and hasattr(job, "rehearse") and os.environ.get(START_METHOD) != "spawn"
 
 
 def borrow_workers(count: int, job: Job[Any], reporter: Reporter) -> list[Worker]:
@@ -361,27 +366,23 @@ def _start_workers(count: int, job: Job[Any], reporter: Reporter) -> list[Worker
 
 def _find_nursery(count: int, job: Job[Any], reporter: Reporter) -> _Nursery | None:
     """Return a nursery that has rehearsed a job; None where workers load everything themselves."""
-    if not hasattr(job, "rehearse") or not _may_fork():
+    if not _may_fork(job):
         return None
     found = None
     with suppress(IndexError):
         found = _nurseries.pop()
-    while found or count > 1:
-        if found and not found.is_of_this_run():
-            found.end()
-            found = None
-            continue
-        is_new, found = found is None, found or _Nursery()
-        try:
+    if found and not found.is_of_this_run():
+        found.end()
+    elif found:
+        # It may have waited for too long.
+        with suppress(OSError):
             found.rehearse(job, reporter)
             return found
-        except BaseException as error:
-            found.end()
-            if is_new or not isinstance(error, OSError):
-                raise
-            # It has waited for too long.
-            found = None
-    return None
+    if count == 1:
+        return None
+    found = _Nursery()
+    found.rehearse(job, reporter)
+    return found
 
 
 def keep_workers(workers: list[Worker]) -> None:
@@ -394,10 +395,12 @@ def _take_idle() -> Worker | None:
     with suppress(IndexError):
         while True:
             worker = _idle.pop()
-            with suppress(WorkersLostError):
-                if worker.owner == os.getpid():
+            if worker.owner == os.getpid():
+                try:
                     worker.call(_Adopt(), NOBODY)
                     return worker
+                except WorkersLostError:
+                    worker.end()
     return None
 
 
