@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from robustgen.display.text import format_count
@@ -31,6 +32,8 @@ from robustgen.settings.config import Choices, Config
 from robustgen.settings.fields import make_absolute
 
 _IMAGENET: Final = ("imagenet", "tiny-imagenet")
+# Planning a set asks several times for the maps of one source.
+_find_maps_by_name: Final = lru_cache(maxsize=1)(find_maps)
 # Of MedMNIST, the sets whose images have several labels.
 _SEVERAL_LABELS: Final = ("chestmnist",)
 
@@ -130,9 +133,9 @@ def check_data_set(source: Source, edition: Edition) -> None:
 
 def _find_maps(config: Config, source: TreeItems[Any]) -> FoundMaps:
     """Return the label maps among the items of a source, by the name of the first file of each."""
-    keys = (*source.keys(), *source.left_out)
+    keys = sorted((*source.keys(), *source.left_out))
     files = {name: key for key in keys for name in source.list_files(key)[:1]}
-    found = find_maps([*files], config.maps)
+    found = _find_maps_by_name(tuple(files), config.maps)
     maps, said = (frozenset(map(files.__getitem__, each)) for each in (found.maps, found.said))
     doubted = tuple(tuple(map(files.__getitem__, each)) for each in found.doubted)
     return FoundMaps(maps, said, doubted, found.names)

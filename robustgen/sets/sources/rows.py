@@ -186,9 +186,7 @@ def read_rows(
         A named column is missing, two columns name images equally well, a row is too long, or the rows
         belong to several splits of which none was chosen.
     """
-    found = [
-        (column, table) for table in tables if (column := _find_files(table, where, match, asked, is_label))
-    ]
+    found = [(column, table) for table in tables if (column := _find_files(table, match, asked, is_label))]
     if not found:
         return None
     column, table = max(found, key=lambda each: each[0].score)
@@ -229,7 +227,6 @@ class _Column(Generic[Found]):
 
 def _find_files(
     table: Table,
-    where: str,
     match: Callable[[Sequence[str]], list[Found]],
     asked: Asked,
     is_label: Callable[[str], bool],
@@ -346,17 +343,17 @@ def _choose_split(
             f"these, as with --set split={next(filter(None, values), '')}"
         )
     if asked.in_folder:
-        _check_folder(read, where, asked, kept)
+        _check_folder(read, asked, kept)
     rows = [row for row, keep in zip(read.rows, kept, strict=True) if keep]
     found = [each for each, keep in zip(read.found, kept, strict=True) if keep]
     return replace(read, rows=rows, found=found, split=name)
 
 
-def _check_folder(read: Reading[Any], where: str, asked: Asked, kept: Sequence[bool]) -> None:
+def _check_folder(read: Reading[Any], asked: Asked, kept: Sequence[bool]) -> None:
     """Raise a SourceError if a row of another split names an image in the folder of the split."""
-    own = [found for found, keep in zip(read.found, kept, strict=True) if keep]
+    own = {tuple(found) for found, keep in zip(read.found, kept, strict=True) if keep}
     for (row, _), found, keep in zip(read.rows, read.found, kept, strict=True):
-        if found and not keep and found not in own:
+        if found and not keep and tuple(found) not in own:
             raise SourceError(
                 f"{row}: an image of the folder {asked.split!r} is of another split; omit it, and name "
                 "the folder with --source"

@@ -98,6 +98,15 @@ def test_a_column_of_splits_is_never_ignored(name):
         parse(text, split="9")
 
 
+def test_images_in_the_folder_of_a_split_are_of_no_other_split():
+    rows = [f"{image},{label},test" for image, label in TRUE.items()]
+    elsewhere = ["5.jpg,a,train", f"1.jpg,{TRUE['1.jpg']},train"]
+    text = "\n".join(["image,label,split", *rows, *elsewhere])
+    assert parse(text, split="test", in_folder=True).classes == TRUE
+    with pytest.raises(SourceError, match=r"line 2: an image of the folder 'test' is of another split"):
+        parse(text.replace(rows[0], "1.jpg,a,val"), split="test", in_folder=True)
+
+
 @pytest.mark.parametrize("name", ["list_eval_partition.txt", "test_split1.txt"])
 def test_a_file_of_splits_says_so_by_its_name(name):
     text = "1.jpg 0\n2.jpg 1\n3.jpg 2\n4.jpg 2\n"
