@@ -51,12 +51,14 @@ def main() -> None:
         root = Path(folder)
         tools = make_tools(root / "tools")
         wheel = build(tools, root / "dist")
-        for python in words.pythons or find_pythons():
+        for each in words.pythons or find_pythons():
+            # The installers run in other folders; the link of an environment must stay.
+            python = str(Path(shutil.which(each) or sys.exit(f"no {each}")).absolute())
             for way in words.ways.split(","):
                 begun, place = monotonic(), root / f"{Path(python).name}-{way}"
                 put_inputs(place)
                 for command in COMMANDS:
-                    run([*WAYS[way](tools, wheel, str(python), place), *command.split()], place)
+                    run([*WAYS[way](tools, wheel, python, place), *command.split()], place)
                 missing = [name for name in FILES if not (place / name).exists()]
                 if missing:
                     sys.exit(f"{way}, {python}: no {', '.join(missing)}")
