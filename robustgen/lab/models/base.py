@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from robustgen.display.progress import print_line
 from robustgen.errors import ConfigError
-from robustgen.lab.models.preprocessing import Pixels, Preprocessing
+from robustgen.lab.models.preprocessing import RAW, Pixels, Preprocessing
 from robustgen.metrics import softmax
 from robustgen.pixels.imaging.colour import look_up_channels
 from robustgen.pixels.imaging.decode import as_grey
@@ -325,10 +325,11 @@ class Classifier:
                 f"{self.model.name}: clips need one crop, and a function of clips, uint8 (n, T, H, W, 3), "
                 "which robustgen.evaluate takes, or which --model package.module:function returns"
             )
-        if self.model.dtype == np.uint8 and own and given.normalisation != own.normalisation:
-            raise ConfigError(
-                f"{self.model.name}: gets pixels from 0 to 255: omit presets, mean, std and channel_order"
-            )
+        # A function orders the channels itself; a graph may take either order.
+        parts = slice(None if isinstance(self.model, FunctionModel) else -1)
+        if self.model.dtype == np.uint8 and own and given.normalisation[parts] != own.normalisation[parts]:
+            order = " and channel_order" if parts.stop is None else ""
+            raise ConfigError(f"{self.model.name}: gets pixels from 0 to 255: omit presets, mean, std{order}")
 
     @property
     def view(self) -> Preprocessing:
@@ -455,7 +456,7 @@ class FunctionModel(Model):
 
     dtype = np.dtype(np.uint8)
     # The function gets the pixels themselves, so that it can do with them what its library does.
-    preprocessing = Preprocessing((0, 0, 0), (1, 1, 1), pixel_scale=1, layout="NHWC")
+    preprocessing = replace(RAW, layout="NHWC")
     shape = (None, None, None, 3)
 
     def __init__(self, function: Callable[[Any], Any], name: str, sha256: str = "") -> None:

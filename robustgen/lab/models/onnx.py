@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from robustgen.errors import ConfigError, MissingDependencyError
 from robustgen.files.storage import locate
 from robustgen.lab.models.base import TEXTS, Images, Model, OutOfDeviceMemoryError, explain_text, first_line
-from robustgen.lab.models.preprocessing import Preprocessing
+from robustgen.lab.models.preprocessing import RAW, Preprocessing
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Runtime
 
 _DTYPES: Final = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+_INPUTS: Final = {**_DTYPES, "tensor(uint8)": np.uint8}
 # Operators after which the values of an output are the same.
 _RESHAPING: Final = ("Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose")
 _PROVIDERS: Final = {
@@ -46,18 +47,20 @@ class OnnxModel(Model):
         self.name, self.label, self._path = str(path), path.name, path
         self._session = _open_session(path, runtime)
         self._input, self._output = self._find_input(), self._find_output()
-        self.dtype = np.dtype(_DTYPES[self._input.type])
+        self.dtype = np.dtype(_INPUTS[self._input.type])
+        self.preprocessing = RAW if self.dtype == np.uint8 else None
         if not {1, 3, None} & {*self.shape[1::2]}:
             raise ConfigError(f"{path}: its input {self._input.shape} is not for images, RGB or grey")
 
     def _find_input(self) -> Any:
         inputs = self._session.get_inputs()
-        taken = [each for each in inputs if each.type in _DTYPES and len(each.shape) == 4]
+        taken = [each for each in inputs if each.type in _INPUTS and len(each.shape) == 4]
         if texts := [each.name for each in inputs if each.name in TEXTS]:
             raise ConfigError(explain_text(self.name, texts))
         if len(inputs) != 1 or not taken:
             raise ConfigError(
-                f"{self.name}: must have one input, images with four axes of floats, not {_list(inputs)}"
+                f"{self.name}: must have one input, images with four axes of floats or uint8, "
+                f"not {_list(inputs)}"
             )
         return taken[0]
 

@@ -153,6 +153,8 @@ PRESETS: Final[Mapping[str, Preprocessing]] = {
     "cifar-100": Preprocessing((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
 }
 """Mean and standard deviation of the training images of most published models."""
+RAW: Final = Preprocessing((0, 0, 0), (1, 1, 1), pixel_scale=1)
+"""Pixels as they are, for models whose input is uint8."""
 
 
 def load_preprocessing(

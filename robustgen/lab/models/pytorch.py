@@ -34,7 +34,7 @@ from robustgen.lab.models.base import (
 )
 from robustgen.lab.models.exported import find_danger
 from robustgen.lab.models.hugging_face import list_class_names, read_preprocessing
-from robustgen.lab.models.preprocessing import Preprocessing, check_fields
+from robustgen.lab.models.preprocessing import RAW, Preprocessing, check_fields
 from robustgen.sets.dataset.outputs import file_digest
 from robustgen.settings.models import Axes, Runtime
 
@@ -75,7 +75,7 @@ class TorchModel(Model):
     ) -> None:
         torch = import_torch()
         self.name, self.label = name, name
-        self.preprocessing, self.class_names = preprocessing, list_class_names(module)
+        self.class_names = list_class_names(module)
         self._device = choose_device(runtime.device)
         self._shape = shape or (None, _find_channels(module), None, None)
         self._mixed = runtime.mixed_precision
@@ -84,8 +84,9 @@ class TorchModel(Model):
         self._input = precision or _find_precision(module)
         self._identity = identity or _digest_weights(module, name)
         # NumPy has no bfloat16.
-        dtypes = {torch.float16: np.float16, torch.float64: np.float64}
+        dtypes = {torch.float16: np.float16, torch.float64: np.float64, torch.uint8: np.uint8}
         self.dtype = np.dtype(dtypes.get(self._input, np.float32))
+        self.preprocessing = RAW if self._input == torch.uint8 else preprocessing
         if runtime.threads:
             torch.set_num_threads(runtime.threads)
         # The same model should give the same numbers on every run.
@@ -154,7 +155,8 @@ class TorchModel(Model):
         try:
             with torch.enable_grad():
                 # A copy of the leaf, which modules may change in place.
-                traced = self._module(images.clone().requires_grad_().clone())
+                leaf = images.clone().requires_grad_(images.is_floating_point())
+                traced = self._module(leaf.clone())
             logits = self._find_logits(traced, torch)
         except RuntimeError:
             # Not all that can be computed has a gradient.
@@ -476,9 +478,9 @@ def open_exported(path: Path, runtime: Runtime) -> TorchModel:
     if len(shapes) != 1 or len(shapes[0]) != 4:
         raise ConfigError(f"{path}: must have one input, images (n, 3, H, W) or (n, 1, H, W), not {shapes}")
     (shape,), (precision,) = shapes, precisions
-    if not precision.is_floating_point:
+    if not precision.is_floating_point and precision != torch.uint8:
         raise ConfigError(
-            f"{path}: its input must be of floats, not {precision}: export it without the conversion"
+            f"{path}: its input must be of floats or uint8, not {precision}: convert in the model"
         )
     return TorchModel(
         str(path), module, runtime, shape=shape, identity=file_digest(*locate(path)), precision=precision

@@ -24,12 +24,15 @@ COLOURS = {"blue": (40, 60, 200), "green": (50, 190, 60), "red": (200, 60, 40)}
 CAFFE = (103.939, 116.779, 123.68)
 
 
-def put_linear(path, weight, bias, *, layout="NCHW", ends=(), side=40, name="y"):
+def put_linear(path, weight, bias, *, layout="NCHW", ends=(), side=40, name="y", element=TensorProto.FLOAT):
     """Write an ONNX model: `weight` (outputs, channels) times the mean of each channel, plus `bias`."""
     outputs, channels = np.shape(weight)
     axes = ["n", channels, side, side] if layout == "NCHW" else ["n", side, side, channels]
     nodes = [
-        helper.make_node("ReduceMean", ["x"], ["p"], axes=[2, 3] if layout == "NCHW" else [1, 2], keepdims=0),
+        helper.make_node("Cast", ["x"], ["floats"], to=TensorProto.FLOAT),
+        helper.make_node(
+            "ReduceMean", ["floats"], ["p"], axes=[2, 3] if layout == "NCHW" else [1, 2], keepdims=0
+        ),
         helper.make_node("Gemm", ["p", "w", "b"], ["step0"], transB=1),
     ]
     for number, end in enumerate(ends):
@@ -40,7 +43,7 @@ def put_linear(path, weight, bias, *, layout="NCHW", ends=(), side=40, name="y")
     graph = helper.make_graph(
         nodes,
         "linear",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, axes)],
+        [helper.make_tensor_value_info("x", element, axes)],
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"] if is_flat else ["n", outputs])],
         [
             numpy_helper.from_array(np.array(weight, np.float32), "w"),
@@ -85,6 +88,24 @@ def test_models_of_blue_green_and_red(tmp_path, layout):
     assert "channels BGR (given)" in note
     wrong = robustgen.evaluate(model, source=source, **keys, **FEW)
     assert wrong.clean_error == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("order", ["rgb", "bgr", "grey"])
+def test_models_of_bytes_get_pixels_as_they_are(tmp_path, layout, order):
+    known, keys = COLOURS if order != "grey" else {"a": 9, "b": 100, "c": 250}, {}
+    centres = [np.atleast_1d(known[name])[:: -1 if order == "bgr" else 1] for name in sorted(known)]
+    model = put_nearest(tmp_path / "m.onnx", centres, layout=layout, element=TensorProto.UINT8)
+    source, keys = put_flat(tmp_path / "s", known), {"channel_order": "bgr"} if order == "bgr" else {}
+    for normalisation in ({}, {"mean": 0, "std": 1, "pixel_scale": 1}):
+        assert robustgen.evaluate(model, source=source, **normalisation, **keys, **FEW).clean_error == 0
+    for wrong in (
+        {"mean": 0, "std": 1, "pixel_scale": 0.5},
+        {"mean": 1, "std": 1},
+        {"preprocessing": "imagenet"},
+    ):
+        with pytest.raises(ConfigError, match=r"m\.onnx: gets pixels from 0 to 255"):
+            robustgen.evaluate(model, source=source, **wrong, **keys, **FEW)
 
 
 def test_the_order_is_recorded_only_if_it_is_unusual(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustgen.errors import ConfigError
-from robustgen.lab.models.base import is_finite
+from robustgen.lab.models.base import Classifier, is_finite
 from robustgen.lab.models.opening import open_model
 from robustgen.lab.models.preprocessing import PRESETS
 from robustgen.lab.models.pytorch import TorchModel
@@ -378,6 +378,29 @@ def test_programs_of_half_precision(tmp_path):
     torch.export.save(program, tmp_path / "half.pt2")
     model = open_model(str(tmp_path / "half.pt2"), Runtime(device="cpu"))
     assert model.dtype == np.float16 and model(np.zeros((1, 32, 32, 3), np.uint8), IMAGENET).shape == (1, 10)
+
+
+def test_programs_of_bytes(tmp_path):
+    class Bytes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 1)
+
+        def forward(self, images):
+            return self.layer(images.float().mean((2, 3)) / 255).sigmoid()
+
+    torch.manual_seed(0)
+    module, path = Bytes().eval(), str(tmp_path / "m.pt2")
+    torch.export.save(torch.export.export(module, (torch.zeros(1, 3, 8, 8, dtype=torch.uint8),)), path)
+    model = open_model(path, Runtime(device="cpu"))
+    pixels = np.random.default_rng(0).integers(0, 256, (1, 8, 8, 3), np.uint8)
+    with torch.inference_mode():
+        chance = module(torch.tensor(pixels).permute(0, 3, 1, 2)).item()
+    np.testing.assert_allclose(
+        Classifier(model, model.preprocessing)(pixels), [[1 - chance, chance]], rtol=1e-6
+    )
+    with pytest.raises(ConfigError, match="gets pixels from 0 to 255"):
+        Classifier(model, IMAGENET)
 
 
 def put_hugging_face(root):
