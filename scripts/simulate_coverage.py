@@ -82,7 +82,7 @@ def cover_rates(rng: Generator, draws: int, images: int) -> Iterator[tuple[str, 
         known, unknown = rng.normal(2, 1, images), rng.normal(0, 1, images)
         rates = {"o": detection_rates(known, unknown)}
         samples = {"o": _resample(known, unknown, draw_weights(images, 200))}
-        (ends,) = _find_intervals(rates, samples, images, {"o": images}).values()
+        (ends,) = _find_intervals(rates, samples, images, {"o": unknown}, known).values()
         for name, own, aim in zip(("FPR@95", "AUROC"), ends, aims, strict=False):
             yield name, contains(own, aim)
 

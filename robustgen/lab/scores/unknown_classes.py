@@ -73,7 +73,8 @@ class UnknownClassesReport:
     title = "images of unknown classes"
     method = (
         "Intervals of rates are symmetric on the logit scale, with the standard error of "
-        "bootstrap samples of the images; that of the accuracy is Wilson's with the effective "
+        "bootstrap samples of the images, and that of FPR@95 reaches at least over the interval "
+        "of its threshold, by order statistics; that of the accuracy is Wilson's with the effective "
         "number of images."
     )
 
@@ -164,7 +165,7 @@ def score_unknown_classes(options: UnknownClassScoring) -> UnknownClassesReport:
         accuracy_interval = _find_accuracy_interval(accuracy, ~wrong, places)
         weights = draw_weights(len(keys), options.replicates)[:, places]
         samples = {name: _resample(values, each, weights) for name, each in found.items()}
-        ends = _find_intervals(rates, samples, len(keys), {name: len(each) for name, each in found.items()})
+        ends = _find_intervals(rates, samples, len(keys), found, values)
     model = options.known[0].absolute().parent.name
     notes = warn_of_few(options.replicates)
     folders = {model: options.known[0], **dict(zip(others, options.unknown, strict=True))}
@@ -184,19 +185,37 @@ def _find_intervals(
     rates: Mapping[str, DetectionRates],
     samples: Mapping[str, Floats],
     known: int,
-    others: Mapping[str, int],
+    others: Mapping[str, Floats],
+    confidences: Floats,
 ) -> dict[str, list[Interval]]:
     """Return the intervals of the rates of each OOD set, and of their mean if there are several."""
-    pairs = {name: (np.array(rates[name]), samples[name], others[name]) for name in rates}
+    quantiles = {name: _bound_quantile(each, confidences) for name, each in others.items()}
+    sizes = {name: len(each) for name, each in others.items()}
+    pairs = {name: (np.array(rates[name]), samples[name], sizes[name], quantiles[name]) for name in rates}
     if len(pairs) > 1:
-        values, rows = np.mean([*rates.values()], axis=0), np.mean([*samples.values()], axis=0)
-        pairs["mean"] = (values, rows, min(others.values()))
+        values, rows, ends = (np.mean([*each.values()], axis=0) for each in (rates, samples, quantiles))
+        pairs["mean"] = (values, rows, min(sizes.values()), ends)
     found = {}
-    for name, (value, rows, unknown) in pairs.items():
+    for name, (value, rows, unknown, (least, most)) in pairs.items():
         step = 0.5 / (known * unknown)
-        ends = logit_interval(value, rows, min(known, unknown), [0.5 / known, step, step, step])
-        found[name] = [Interval(*each) for each in np.transpose(ends).tolist()]
+        low, high = logit_interval(value, rows, min(known, unknown), [0.5 / known, step, step, step])
+        low[0], high[0] = min(low[0], least), max(high[0], most)
+        found[name] = [Interval(*each) for each in np.transpose([low, high]).tolist()]
     return found
+
+
+def _bound_quantile(unknown: Floats, known: Floats) -> tuple[float, float]:
+    """Return FPR@95 at the ends of the interval of its threshold, by order statistics.
+
+    The threshold is the 95 % quantile of the OOD images, and samples of few images do not go beyond their
+    extremes; from at most 20, it is the largest, of which nothing tells how much larger it may be.
+    """
+    order, count = np.sort(unknown), len(unknown)
+    chances = special.bdtr(np.arange(count + 1), count, 0.95)
+    below, above = (chances <= 0.025).sum(), (chances < 0.975).sum()
+    low = np.mean(known <= order[below - 1]) if below else 0
+    high = np.mean(known <= order[min(above, count - 1)])
+    return float(low), 1.0 if count <= 20 else float(high)
 
 
 def _resample(known: Floats, unknown: Floats, weights: NDArray[np.int64]) -> Floats:
